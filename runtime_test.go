@@ -20,6 +20,7 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
 	"github.com/wasmctl/wasmctl/internal/enginetest"
+	"github.com/wasmctl/wasmctl/internal/memapi"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
@@ -63,7 +64,7 @@ func (n *counted) native() Native {
 type running struct {
 	*Runtime
 	t     *testing.T
-	api   *enginetest.APIServer
+	api   *memapi.Server
 	stop  func()
 	ended chan error // has what Run returns
 }
@@ -89,7 +90,7 @@ func newRunning(t *testing.T) *running {
 // newIdle is a Runtime that does not run yet.
 func newIdle(t *testing.T) *running {
 	t.Helper()
-	r := &running{t: t, api: enginetest.NewAPIServer(), stop: func() {}, ended: make(chan error, 1)}
+	r := &running{t: t, api: memapi.New(memapi.Config{}), stop: func() {}, ended: make(chan error, 1)}
 	var err error
 	r.Runtime, err = New(&rest.Config{Host: "http://memory", Transport: r.api}, Options{Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	if err != nil {

@@ -25,6 +25,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/internal/enginetest"
+	"github.com/wasmctl/wasmctl/internal/memapi"
 )
 
 // programs runs programs in the place of the module's guests. A program is the text
@@ -39,7 +40,7 @@ type programs struct {
 // world is a Controller whose guests are programs, on an API server in memory.
 type world struct {
 	*swapping
-	api      *enginetest.APIServer
+	api      *memapi.Server
 	programs *programs
 	memo     string
 	settings map[string]string
@@ -54,7 +55,7 @@ var (
 // newWorld starts a world. The caller ends it.
 func newWorld(t *testing.T, memo string) *world {
 	t.Helper()
-	w := &world{swapping: &swapping{t: t, ns: "shop"}, api: enginetest.NewAPIServer(), memo: memo, settings: map[string]string{}}
+	w := &world{swapping: &swapping{t: t, ns: "shop"}, api: memapi.New(memapi.Config{}), memo: memo, settings: map[string]string{}}
 	var err error
 	if w.client, err = dynamic.NewForConfig(&rest.Config{Host: "http://memory", Transport: w.api, QPS: -1}); err != nil {
 		t.Fatal(err)

@@ -12,12 +12,13 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/internal/enginetest"
+	"github.com/wasmctl/wasmctl/internal/memapi"
 )
 
 // virtually runs a Controller on ConfigMaps in memory, in virtual time.
 func virtually(t *testing.T, module []byte, objects int, test func(w *swapping)) {
 	synctest.Test(t, func(t *testing.T) {
-		api := enginetest.NewAPIServer()
+		api := memapi.New(memapi.Config{})
 		w := &swapping{t: t, ns: "shop"}
 		for i := range objects {
 			err := api.Put(map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{

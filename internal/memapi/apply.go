@@ -185,6 +185,9 @@ func applyError(err error) error {
 
 // tracked returns next with the managed fields that an update or a patch makes.
 func (s *Server) tracked(r *Request, live, next map[string]any) (map[string]any, error) {
+	if s.cfg.Untracked {
+		return next, nil
+	}
 	fm, err := s.manager(r)
 	if err != nil {
 		return nil, err

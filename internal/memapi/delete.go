@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
+	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,8 +13,7 @@ import (
 
 // remove serves a DELETE.
 func (s *Server) remove(r *Request) (int, any, error) {
-	live := s.objects[refOf(&r.Kind, r.Namespace, r.Name)]
-	if live == nil {
+	if s.live(r) == nil {
 		return 0, nil, r.notFound()
 	}
 	var opts metav1.DeleteOptions
@@ -22,14 +22,43 @@ func (s *Server) remove(r *Request) (int, any, error) {
 			return 0, nil, apierrors.NewBadRequest("body: " + err.Error())
 		}
 	}
+	object, err := s.delete(r, &opts)
+	if err != nil {
+		return 0, nil, err
+	}
+	o := unstructured.Unstructured{Object: object}
+	if len(o.GetFinalizers()) > 0 {
+		return http.StatusOK, r.versioned(object), nil
+	}
+	return http.StatusOK, &metav1.Status{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess,
+		Details: &metav1.StatusDetails{Group: r.Kind.Group, Kind: r.Kind.Resource, Name: r.Name, UID: o.GetUID()},
+	}, nil
+}
+
+// deletion returns the options of a deletion; an empty uid is any.
+func deletion(uid string) *metav1.DeleteOptions {
+	if uid == "" {
+		return &metav1.DeleteOptions{}
+	}
+	return metav1.NewPreconditionDeleteOptions(uid)
+}
+
+// delete deletes an object, or marks it as deleted if it has finalizers, and returns its
+// last state. The caller holds mu.
+func (s *Server) delete(r *Request, opts *metav1.DeleteOptions) (map[string]any, error) {
+	live := s.live(r)
+	if live == nil {
+		return nil, r.notFound()
+	}
 	r.dryRun = r.dryRun || len(opts.DryRun) > 0
 	o := (&unstructured.Unstructured{Object: live}).DeepCopy()
 	if p := opts.Preconditions; p != nil {
 		if p.UID != nil && *p.UID != o.GetUID() {
-			return 0, nil, r.conflict("Precondition failed: UID in precondition: %s, UID in object meta: %s", *p.UID, o.GetUID())
+			return nil, r.conflict("Precondition failed: UID in precondition: %s, UID in object meta: %s", *p.UID, o.GetUID())
 		}
 		if p.ResourceVersion != nil && *p.ResourceVersion != o.GetResourceVersion() {
-			return 0, nil, r.conflict("Precondition failed: ResourceVersion in precondition: %s, ResourceVersion in object meta: %s", *p.ResourceVersion, o.GetResourceVersion())
+			return nil, r.conflict("Precondition failed: ResourceVersion in precondition: %s, ResourceVersion in object meta: %s", *p.ResourceVersion, o.GetResourceVersion())
 		}
 	}
 	if p := opts.PropagationPolicy; p != nil && *p == metav1.DeletePropagationForeground && !slices.Contains(o.GetFinalizers(), metav1.FinalizerDeleteDependents) {
@@ -39,17 +68,14 @@ func (s *Server) remove(r *Request) (int, any, error) {
 		if o.GetDeletionTimestamp() == nil {
 			s.markDeleted(&r.Kind, o)
 		}
-		body, err := s.commit(r, live, o.Object)
-		return http.StatusOK, body, err
+		return s.commit(r, live, o.Object)
 	}
 	if !r.dryRun {
-		delete(s.objects, refOf(&r.Kind, r.Namespace, r.Name))
-		s.changes = append(s.changes, Change{Request: *r, Old: live})
+		s.version++
+		o.SetResourceVersion(strconv.FormatInt(s.version, 10))
+		s.note(r, live, o.Object, true)
 	}
-	return http.StatusOK, &metav1.Status{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess,
-		Details: &metav1.StatusDetails{Group: r.Kind.Group, Kind: r.Kind.Resource, Name: r.Name, UID: o.GetUID()},
-	}, nil
+	return o.Object, nil
 }
 
 // markDeleted lets an object wait for its finalizers.

@@ -21,7 +21,7 @@ func (s *Server) parse(r *http.Request) (req *Request, found any, err error) {
 	if found = s.discover(path); found != nil {
 		return nil, found, nil
 	}
-	req = &Request{query: r.URL.Query(), contentType: r.Header.Get("Content-Type")}
+	req = &Request{Query: r.URL.Query(), contentType: r.Header.Get("Content-Type")}
 	if err := s.parsePath(req, path); err != nil {
 		return nil, nil, err
 	}
@@ -30,14 +30,14 @@ func (s *Server) parse(r *http.Request) (req *Request, found any, err error) {
 			return nil, nil, err
 		}
 	}
-	q := req.query
+	q := req.Query
 	req.manager, req.dryRun, req.force = q.Get("fieldManager"), q.Get("dryRun") == "All", q.Get("force") == "true"
-	if q.Get("watch") != "" || q.Get("sendInitialEvents") != "" {
-		return nil, nil, apierrors.NewMethodNotSupported(req.Kind.gvr().GroupResource(), "watch")
-	}
 	switch req.Verb = verbOf[r.Method]; {
 	case req.Verb == "get" && req.Name == "":
 		req.Verb = "list"
+		if on, err := strconv.ParseBool(q.Get("watch")); err == nil && on {
+			req.Verb = "watch"
+		}
 	case req.Verb == "patch" && req.contentType == string(types.ApplyYAMLPatchType):
 		req.Verb = "apply"
 	}
@@ -65,8 +65,8 @@ func nameIn(body []byte) string {
 
 // check refuses what no resource can do.
 func (r *Request) check() error {
-	gr := r.Kind.gvr().GroupResource()
-	named := r.Verb != "list" && r.Verb != "create"
+	gr := r.Kind.GVR().GroupResource()
+	named := r.Verb != "list" && r.Verb != "create" && r.Verb != "watch"
 	switch {
 	case r.Verb == "" || named != (r.Name != ""):
 		return apierrors.NewMethodNotSupported(gr, r.Verb)
@@ -139,7 +139,9 @@ func StatusOf(err error) *metav1.Status {
 // Refuse answers with the Status of err.
 func Refuse(r *http.Request, err error) *http.Response {
 	if errors.Is(err, errNoPage) {
-		return respond(r, http.StatusNotFound, "text/plain; charset=utf-8", []byte(err.Error()+"\n"))
+		res := respond(r, http.StatusNotFound, io.NopCloser(strings.NewReader(err.Error()+"\n")))
+		res.Header.Set("Content-Type", "text/plain; charset=utf-8")
+		return res
 	}
 	status := StatusOf(err)
 	res := reply(r, int(status.Code), status)
@@ -150,22 +152,14 @@ func Refuse(r *http.Request, err error) *http.Response {
 }
 
 func reply(r *http.Request, code int, body any) *http.Response {
-	js, err := json.Marshal(body)
-	if err != nil {
-		panic("BUG: memapi: " + err.Error()) // made of JSON
-	}
-	return respond(r, code, "application/json", js)
-}
-
-func respond(r *http.Request, code int, contentType string, body []byte) *http.Response {
-	res := Respond(r, code, io.NopCloser(bytes.NewReader(body)))
-	res.Header.Set("Content-Type", contentType)
-	res.ContentLength = int64(len(body))
+	js := encode(body)
+	res := respond(r, code, io.NopCloser(bytes.NewReader(js)))
+	res.ContentLength = int64(len(js))
 	return res
 }
 
-// Respond answers with JSON of any length.
-func Respond(r *http.Request, code int, body io.ReadCloser) *http.Response {
+// respond answers with JSON of any length.
+func respond(r *http.Request, code int, body io.ReadCloser) *http.Response {
 	return &http.Response{
 		StatusCode: code, Status: fmt.Sprintf("%d %s", code, http.StatusText(code)), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: http.Header{"Content-Type": {"application/json"}}, Body: body, ContentLength: -1, Request: r,

@@ -125,8 +125,8 @@ func ParseCRD(js []byte) ([]Kind, error) {
 	return kinds, nil
 }
 
-// gvr returns the kind's resource.
-func (k *Kind) gvr() schema.GroupVersionResource { return k.GroupVersion().WithResource(k.Resource) }
+// GVR returns the kind's resource.
+func (k *Kind) GVR() schema.GroupVersionResource { return k.GroupVersion().WithResource(k.Resource) }
 
 // verbs are what all resources can do.
 var verbs = metav1.Verbs{"create", "delete", "get", "list", "patch", "update", "watch"}

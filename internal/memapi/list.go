@@ -3,32 +3,86 @@ package memapi
 import (
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/wasmctl/wasmctl/abi"
 )
 
+// scope selects objects of one resource.
+type scope struct {
+	namespace string
+	labels    labels.Selector
+	fields    fields.Selector
+}
+
+// scope reads the selectors of a list or a watch.
+func (r *Request) scope() (sc scope, err error) {
+	sc.namespace = r.Namespace
+	if sc.labels, err = labels.Parse(r.Query.Get("labelSelector")); err != nil {
+		return sc, apierrors.NewBadRequest("labelSelector: " + err.Error())
+	}
+	if sc.fields, err = fields.ParseSelector(r.Query.Get("fieldSelector")); err != nil {
+		return sc, apierrors.NewBadRequest("fieldSelector: " + err.Error())
+	}
+	for _, req := range sc.fields.Requirements() {
+		if req.Field != "metadata.name" && req.Field != "metadata.namespace" {
+			return sc, apierrors.NewBadRequest(fmt.Sprintf("fieldSelector: the in-memory API server has no field label %s", req.Field))
+		}
+	}
+	return sc, nil
+}
+
+// has reports whether a state is one of an object in the scope; nil is none.
+func (sc *scope) has(st *state) bool {
+	return st != nil && !st.gone && (sc.namespace == "" || sc.namespace == st.key.Namespace) && sc.labels.Matches(labels.Set(st.unstructured().GetLabels())) &&
+		sc.fields.Matches(fields.Set{"metadata.name": st.key.Name, "metadata.namespace": st.key.Namespace})
+}
+
 // list serves a GET of a resource: a page, if the request has a limit.
-func (s *Server) list(r *Request) (any, error) {
-	refs, err := s.selected(r)
+func (s *Server) list(r *Request, fault *Fault) (any, error) {
+	sc, err := r.scope()
 	if err != nil {
 		return nil, err
 	}
-	meta := map[string]any{"resourceVersion": strconv.FormatInt(s.version, 10)}
-	if limit, err := strconv.Atoi(r.query.Get("limit")); err == nil && limit > 0 && len(refs) > limit {
-		meta["continue"] = refs[limit-1].namespace + "/" + refs[limit-1].name
-		meta["remainingItemCount"] = int64(len(refs) - limit)
-		refs = refs[:limit]
+	version, after := s.version, abi.Key{}
+	switch more := r.Query.Get("continue"); {
+	case more != "":
+		if version, after, err = parseContinue(more); err != nil {
+			return nil, apierrors.NewBadRequest("continue key is not valid: " + err.Error())
+		}
+		if version < s.compacted {
+			return nil, apierrors.NewResourceExpired("the provided continue parameter is too old")
+		}
+	case r.Query.Get("resourceVersion") == "0":
+		version = max(version-fault.Lag, min(s.compacted, version))
 	}
-	items := make([]any, len(refs))
-	for i, at := range refs {
-		item := maps.Clone(r.versioned(s.objects[at]))
-		if r.Kind.builtIn { // the list says it for all
+	states := slices.DeleteFunc(s.table(&r.Kind).at(version, s.version), func(st *state) bool { return !sc.has(st) || st.key.Compare(after) <= 0 })
+	meta := map[string]any{"resourceVersion": strconv.FormatInt(version, 10)}
+	limit, _ := strconv.Atoi(r.Query.Get("limit")) // none is 0
+	if fault.PageSize > 0 && limit > 0 {
+		limit = min(limit, fault.PageSize)
+	}
+	if limit > 0 && len(states) > limit {
+		last := states[limit-1].key
+		meta["continue"] = fmt.Sprintf("%d %s/%s", version, last.Namespace, last.Name)
+		if sc.labels.Empty() && sc.fields.Empty() {
+			meta["remainingItemCount"] = int64(len(states) - limit)
+		}
+		states = states[:limit]
+	} else {
+		s.listed[r.scopeID()] = true
+	}
+	items := make([]any, len(states))
+	for i, st := range states {
+		item := maps.Clone(r.versioned(st.object))
+		if r.Kind.builtIn { // the list names the kind of all
 			delete(item, "apiVersion")
 			delete(item, "kind")
 		}
@@ -39,33 +93,26 @@ func (s *Server) list(r *Request) (any, error) {
 	}, nil
 }
 
-// selected returns the objects of a list, in order, from where it goes on.
-func (s *Server) selected(r *Request) ([]ref, error) {
-	selector, err := labels.Parse(r.query.Get("labelSelector"))
+// parseContinue reads the token of a page.
+func parseContinue(token string) (version int64, after abi.Key, err error) {
+	number, key, _ := strings.Cut(token, " ")
+	after.Namespace, after.Name, _ = strings.Cut(key, "/")
+	version, err = strconv.ParseInt(number, 10, 64)
+	return version, after, err
+}
+
+// watch serves a watch: a stream of events.
+func (s *Server) watch(r *http.Request, req *Request, fault *Fault) (*http.Response, error) {
+	sc, err := req.scope()
 	if err != nil {
-		return nil, apierrors.NewBadRequest("labelSelector: " + err.Error())
+		return nil, err
 	}
-	byField, err := fields.ParseSelector(r.query.Get("fieldSelector"))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w, err := s.newStream(r.Context(), req, sc, fault)
 	if err != nil {
-		return nil, apierrors.NewBadRequest("fieldSelector: " + err.Error())
+		return nil, err
 	}
-	for _, req := range byField.Requirements() {
-		if req.Field != "metadata.name" && req.Field != "metadata.namespace" {
-			return nil, apierrors.NewBadRequest(fmt.Sprintf("fieldSelector: the in-memory API server has no field label %s", req.Field))
-		}
-	}
-	after := ref{GroupResource: r.Kind.gvr().GroupResource()}
-	after.namespace, after.name, _ = strings.Cut(r.query.Get("continue"), "/")
-	var refs []ref
-	for at, object := range s.objects {
-		o := unstructured.Unstructured{Object: object}
-		if at.GroupResource != after.GroupResource || r.Namespace != "" && at.namespace != r.Namespace || compareRefs(at, after) <= 0 ||
-			!selector.Matches(labels.Set(o.GetLabels())) ||
-			!byField.Matches(fields.Set{"metadata.name": at.name, "metadata.namespace": at.namespace}) {
-			continue
-		}
-		refs = append(refs, at)
-	}
-	slices.SortFunc(refs, compareRefs)
-	return refs, nil
+	s.streams = append(s.streams, w)
+	return respond(r, http.StatusOK, w), nil
 }

@@ -44,7 +44,7 @@ func (r *Request) patchJSON(old []byte) ([]byte, error) {
 		if err != nil {
 			// An operation that cannot be carried out, a test that fails included: the
 			// API server's answer names neither a cause nor a field.
-			e := apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", r.Kind.gvr().GroupResource(), "", err.Error(), 0, false)
+			e := apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", r.Kind.GVR().GroupResource(), "", err.Error(), 0, false)
 			e.ErrStatus.Details = &metav1.StatusDetails{}
 			return nil, e
 		}
@@ -59,7 +59,7 @@ func (r *Request) patchJSON(old []byte) ([]byte, error) {
 		return r.strategic(old)
 	default:
 	}
-	return nil, apierrors.NewGenericServerResponse(http.StatusUnsupportedMediaType, r.Verb, r.Kind.gvr().GroupResource(), r.Name, fmt.Sprintf("unknown patch type %q", r.contentType), 0, false)
+	return nil, apierrors.NewGenericServerResponse(http.StatusUnsupportedMediaType, r.Verb, r.Kind.GVR().GroupResource(), r.Name, fmt.Sprintf("unknown patch type %q", r.contentType), 0, false)
 }
 
 // strategic applies a strategic merge patch; as in the API server, custom
@@ -67,7 +67,7 @@ func (r *Request) patchJSON(old []byte) ([]byte, error) {
 func (r *Request) strategic(old []byte) ([]byte, error) {
 	typed, err := scheme.Scheme.New(r.Kind.GroupVersionKind)
 	if err != nil || !r.Kind.builtIn {
-		return nil, apierrors.NewGenericServerResponse(http.StatusUnsupportedMediaType, r.Verb, r.Kind.gvr().GroupResource(), r.Name,
+		return nil, apierrors.NewGenericServerResponse(http.StatusUnsupportedMediaType, r.Verb, r.Kind.GVR().GroupResource(), r.Name,
 			"the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml", 0, false)
 	}
 	js, err := strategicpatch.StrategicMergePatch(old, r.body, typed)

@@ -8,10 +8,11 @@
 // strategic merge patches; server-side apply by Kubernetes' own code, with the
 // merge keys of the built-in kinds and of CustomResourceDefinitions; fields that a
 // kind does not have are dropped; selectors and pages of lists; at most one
-// controller of an object. TestServer_AnswersAsTheRealOneDoes compares.
+// controller of an object; watches from any version, with bookmarks and streamed
+// lists. TestServer_AnswersAsTheRealOneDoes and TestServer_DiffersInNothing compare.
 //
-// It does not: default, validate values, convert between versions, admit,
-// authorize, watch, collect garbage, and serve subresources other than status.
+// It does not: default built-in kinds, validate values, convert between versions,
+// admit, authorize, collect garbage, and serve subresources other than status.
 package memapi
 
 import (
@@ -29,6 +30,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/managedfields"
+
+	"github.com/wasmctl/wasmctl/abi"
 )
 
 // Config says what a Server serves. The zero value works: the kinds of
@@ -36,6 +39,9 @@ import (
 type Config struct {
 	// Kinds are served beside those of Kubernetes.
 	Kinds []Kind
+	// Untracked keeps no managed fields, which take most of the time of a write. There
+	// is no server-side apply then.
+	Untracked bool
 	// Now is the server's clock; nil is time.Now.
 	Now func() time.Time
 	// Intercept, if not nil, is called with each request for an object or a list
@@ -46,22 +52,24 @@ type Config struct {
 
 // Request is a request for objects.
 type Request struct {
-	// Verb is get, list, create, update, patch, apply or delete.
+	// Verb is get, list, watch, create, update, patch, apply or delete.
 	Verb            string
 	Kind            Kind
-	Namespace, Name string // Name is empty for a list, and for a create
+	Namespace, Name string // Name is empty for a list, a watch, and a create
 	Subresource     string
+	Query           url.Values
 
 	manager     string
 	dryRun      bool
 	force       bool
 	contentType string
 	body        []byte
-	query       url.Values
 }
 
 // Writes reports whether the request may change something.
-func (r *Request) Writes() bool { return r.Verb != "get" && r.Verb != "list" && !r.dryRun }
+func (r *Request) Writes() bool {
+	return r.Verb != "get" && r.Verb != "list" && r.Verb != "watch" && !r.dryRun
+}
 
 // String returns the request as people read it: "update apps/v1/Deployment
 // default/web status".
@@ -86,17 +94,6 @@ func joinName(namespace, name string) string {
 	return namespace + "/" + name
 }
 
-// Fault is what goes wrong with one request. The zero value is nothing.
-type Fault struct {
-	// Err is the answer in place of the right one: an error of package
-	// k8s.io/apimachinery/pkg/api/errors, or, for a connection that breaks, any
-	// other.
-	Err error
-	// After says that the request is carried out all the same, and only its answer
-	// is lost.
-	After bool
-}
-
 // Change is a write that has changed something.
 type Change struct {
 	Request Request
@@ -105,25 +102,22 @@ type Change struct {
 	Old, New map[string]any
 }
 
-// ref names an object of any version of its resource.
-type ref struct {
-	schema.GroupResource
-
-	namespace, name string
-}
-
 // Server is the API server. It is an http.RoundTripper, safe for concurrent use.
 type Server struct {
 	cfg   Config
 	kinds []Kind // not changed
 
-	mu       sync.Mutex
-	objects  map[ref]map[string]any                  // guarded by mu; an object is replaced, never changed
-	version  int64                                   // the last resourceVersion; guarded by mu
-	uids     int                                     // guarded by mu
-	names    int                                     // made by generateName; guarded by mu
-	changes  []Change                                // guarded by mu
-	managers map[written]*managedfields.FieldManager // guarded by mu
+	mu        sync.Mutex
+	tables    map[schema.GroupResource]*table         // guarded by mu
+	version   int64                                   // the last resourceVersion; guarded by mu
+	compacted int64                                   // older versions are forgotten; guarded by mu
+	uids      int                                     // guarded by mu
+	names     int                                     // made by generateName; guarded by mu
+	changes   []Change                                // guarded by mu
+	changed   chan struct{}                           // closed if streams have to look again; guarded by mu
+	streams   []*stream                               // those that are open; guarded by mu
+	listed    map[string]bool                         // scopes of which a whole list was sent; guarded by mu
+	managers  map[written]*managedfields.FieldManager // guarded by mu
 }
 
 // New returns a server without objects.
@@ -131,7 +125,10 @@ func New(cfg Config) *Server {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	s := &Server{cfg: cfg, objects: map[ref]map[string]any{}, managers: map[written]*managedfields.FieldManager{}, version: 100}
+	s := &Server{
+		cfg: cfg, tables: map[schema.GroupResource]*table{}, version: 100, changed: make(chan struct{}), listed: map[string]bool{},
+		managers: map[written]*managedfields.FieldManager{},
+	}
 	s.kinds = append(slices.Clone(cfg.Kinds), slices.DeleteFunc(slices.Clone(builtIns()), func(k Kind) bool {
 		return slices.ContainsFunc(cfg.Kinds, func(own Kind) bool { return own.GroupVersionKind == k.GroupVersionKind })
 	})...)
@@ -189,11 +186,11 @@ func (s *Server) Put(object map[string]any) error {
 	if o.GetGeneration() == 0 && k.generations(o.Object) {
 		o.SetGeneration(1)
 	}
+	s.version++
 	if o.GetResourceVersion() == "" {
-		s.version++
 		o.SetResourceVersion(strconv.FormatInt(s.version, 10))
 	}
-	s.objects[refOf(&k, o.GetNamespace(), o.GetName())] = o.Object
+	s.store(&k, abi.Key{Namespace: o.GetNamespace(), Name: o.GetName()}, o.Object, false)
 	return nil
 }
 
@@ -202,9 +199,13 @@ func (s *Server) Put(object map[string]any) error {
 func (s *Server) Objects() []map[string]any {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	list := make([]map[string]any, 0, len(s.objects))
-	for _, r := range slices.SortedFunc(maps.Keys(s.objects), compareRefs) {
-		list = append(list, s.objects[r])
+	var list []map[string]any
+	for _, t := range slices.SortedFunc(maps.Values(s.tables), func(a, b *table) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource))
+	}) {
+		for _, st := range t.at(s.version, s.version) {
+			list = append(list, st.object)
+		}
 	}
 	return list
 }
@@ -217,14 +218,6 @@ func (s *Server) Changes() []Change {
 	c := s.changes
 	s.changes = nil
 	return c
-}
-
-func compareRefs(a, b ref) int {
-	return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
-}
-
-func refOf(k *Kind, namespace, name string) ref {
-	return ref{k.gvr().GroupResource(), namespace, name}
 }
 
 // newUID is always of the same form, and the same in the same order of calls.
@@ -250,10 +243,20 @@ func (s *Server) RoundTrip(r *http.Request) (*http.Response, error) {
 	if s.cfg.Intercept != nil {
 		fault = s.cfg.Intercept(req)
 	}
+	if !pass(r.Context(), fault.Delay) {
+		return nil, r.Context().Err()
+	}
 	if fault.Err != nil && !fault.After {
 		return fail(r, fault.Err)
 	}
-	code, body, err := s.serve(req)
+	if req.Verb == "watch" {
+		res, err := s.watch(r, req, &fault)
+		if err != nil {
+			return Refuse(r, err), nil
+		}
+		return res, nil
+	}
+	code, body, err := s.serve(req, &fault)
 	switch {
 	case err != nil:
 		return Refuse(r, err), nil

@@ -17,19 +17,19 @@ import (
 func (s *Server) now() metav1.Time { return metav1.NewTime(s.cfg.Now()).Rfc3339Copy() }
 
 // serve carries a request out.
-func (s *Server) serve(r *Request) (code int, body any, err error) {
+func (s *Server) serve(r *Request, fault *Fault) (code int, body any, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch r.Verb {
 	case "list":
-		body, err = s.list(r)
+		body, err = s.list(r, fault)
 		return http.StatusOK, body, err
 	case "create":
 		return s.create(r)
 	case "delete":
 		return s.remove(r)
 	}
-	live := s.objects[refOf(&r.Kind, r.Namespace, r.Name)]
+	live := s.live(r)
 	var next map[string]any
 	if r.Verb == "update" { // is checked first
 		if next, err = r.decode(); err != nil {
@@ -54,7 +54,7 @@ func (s *Server) serve(r *Request) (code int, body any, err error) {
 }
 
 // write makes next the object, and notes who manages what of it.
-func (s *Server) write(r *Request, live, next map[string]any) (any, error) {
+func (s *Server) write(r *Request, live, next map[string]any) (map[string]any, error) {
 	if err := s.settle(r, live, next); err != nil {
 		return nil, err
 	}
@@ -101,16 +101,16 @@ func (r *Request) identify(object map[string]any) error {
 }
 
 func (r *Request) notFound() error {
-	return apierrors.NewNotFound(r.Kind.gvr().GroupResource(), r.Name)
+	return apierrors.NewNotFound(r.Kind.GVR().GroupResource(), r.Name)
 }
 
 func (r *Request) conflict(format string, args ...any) error {
-	return apierrors.NewConflict(r.Kind.gvr().GroupResource(), r.Name, fmt.Errorf(format, args...))
+	return apierrors.NewConflict(r.Kind.GVR().GroupResource(), r.Name, fmt.Errorf(format, args...))
 }
 
 // invalid is a refusal of one field, as the API server's validation has it.
 func (r *Request) invalid(field, message string) *apierrors.StatusError {
-	e := apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, r.Verb, r.Kind.gvr().GroupResource(), r.Name, message, 0, false)
+	e := apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, r.Verb, r.Kind.GVR().GroupResource(), r.Name, message, 0, false)
 	e.ErrStatus.Message = fmt.Sprintf("%s %q is invalid: %s: %s", r.Kind.Kind, r.Name, field, message)
 	e.ErrStatus.Details = &metav1.StatusDetails{Group: r.Kind.Group, Kind: r.Kind.Kind, Name: r.Name, Causes: []metav1.StatusCause{
 		{Type: metav1.CauseTypeFieldValueInvalid, Message: message, Field: field},
@@ -136,8 +136,8 @@ func (s *Server) create(r *Request) (int, any, error) {
 	if o.GetResourceVersion() != "" {
 		return 0, nil, apierrors.NewBadRequest("resourceVersion should not be set on objects to be created")
 	}
-	if s.objects[refOf(&r.Kind, r.Namespace, r.Name)] != nil {
-		return 0, nil, apierrors.NewAlreadyExists(r.Kind.gvr().GroupResource(), r.Name)
+	if s.live(r) != nil {
+		return 0, nil, apierrors.NewAlreadyExists(r.Kind.GVR().GroupResource(), r.Name)
 	}
 	body, err := s.write(r, nil, object)
 	return http.StatusCreated, body, err
@@ -145,7 +145,7 @@ func (s *Server) create(r *Request) (int, any, error) {
 
 // commit makes next, which is settled, the object, unless it is the same or the request is a dry
 // run, and returns it as the answer.
-func (s *Server) commit(r *Request, live, next map[string]any) (any, error) {
+func (s *Server) commit(r *Request, live, next map[string]any) (map[string]any, error) {
 	o := unstructured.Unstructured{Object: next}
 	if err := r.checkOwners(&o); err != nil {
 		return nil, err
@@ -161,15 +161,20 @@ func (s *Server) commit(r *Request, live, next map[string]any) (any, error) {
 	if !gone { // its last version is in the event of its deletion only
 		o.SetResourceVersion(strconv.FormatInt(s.version, 10))
 	}
+	s.note(r, live, next, gone)
+	return r.versioned(next), nil
+}
+
+// note stores the next state of an object, whose version was counted.
+func (s *Server) note(r *Request, live, next map[string]any, gone bool) {
 	change := Change{Request: *r, Old: live, New: next}
-	at := refOf(&r.Kind, r.Namespace, r.Name)
-	s.objects[at] = next
 	if gone {
-		delete(s.objects, at)
-		change.New = nil
+		o := (&unstructured.Unstructured{Object: next}).DeepCopy()
+		o.SetResourceVersion(strconv.FormatInt(s.version, 10))
+		next, change.New = o.Object, nil
 	}
 	s.changes = append(s.changes, change)
-	return r.versioned(next), nil
+	s.store(&r.Kind, r.key(), next, gone)
 }
 
 // settle puts right what clients may not change: they keep their hands off the

@@ -73,11 +73,11 @@ func (c *ctrl) checkWrites(req *abi.Request) {
 		if len(c.spec.namespaces) > 0 && !slices.Contains(c.spec.namespaces, w.key.Namespace) {
 			continue
 		}
-		b, err := c.cache.Get(kind.GroupVersionResource, w.key)
+		b, err := c.cache.Get(kind.GVR(), w.key)
 		switch {
 		case err != nil:
 			c.violated("rule 22: %s: %s: %v", c.spec.name, req.Key, err)
-		case b != nil && version(decode(b)) < w.version, b == nil && !c.api.DeletedAfter(w.resource, w.key, w.version-1):
+		case b != nil && version(decode(b)) < w.version, b == nil && !c.api.DeletedAfter(kind, w.key, w.version-1):
 			c.violated("rule 22: %s: %s does not see that the run before wrote %s %s at version %d", c.spec.name, req.Key, w.resource, w.key, w.version)
 		}
 	}
@@ -208,7 +208,7 @@ func (c *ctrl) checkEnd() {
 		return
 	}
 	there := map[abi.Key]string{}
-	for key, o := range c.api.All(c.spec.kind.Resource) {
+	for key, o := range c.api.All(c.spec.kind) {
 		there[key] = string(o.GetUID())
 	}
 	for uid, key := range c.applied {

@@ -89,7 +89,7 @@ func (c *ctrl) config(cache *controller.Cache) controller.Config {
 	cfg := controller.Config{
 		Name: c.spec.name, Module: (*module)(c), Hooks: (*module)(c), Cluster: (*cluster)(c), Watches: c.set, Cache: cache, Pool: c.pool,
 		For: controller.Watch{
-			Kind: gvk(c.spec.kind.Kind), Resource: c.spec.kind.GroupVersionResource, ClusterScoped: c.spec.kind.ClusterScoped,
+			Kind: gvk(c.spec.kind.Kind), Resource: c.spec.kind.GVR(), ClusterScoped: !c.spec.kind.Namespaced,
 			Namespaces: c.spec.namespaces, LabelSelector: c.spec.selector, Predicates: c.spec.predicates,
 		},
 		Deletes: c.spec.deletes, Concurrency: c.spec.concurrency, Debounce: c.spec.debounce, DrainTimeout: c.spec.drain,
@@ -112,7 +112,7 @@ func (c *ctrl) config(cache *controller.Cache) controller.Config {
 func (c *ctrl) watch(i int) controller.Watch {
 	w := &c.spec.relations[i]
 	mapper, err := queue.ParseMap(w.spec, queue.Relation{
-		Group: group, Kind: c.spec.kind.Kind, ClusterScoped: c.spec.kind.ClusterScoped, Resource: w.kind.GroupResource().String(),
+		Group: group, Kind: c.spec.kind.Kind, ClusterScoped: !c.spec.kind.Namespaced, Resource: w.kind.GVR().GroupResource().String(),
 	})
 	if err != nil {
 		panic(err)
@@ -121,7 +121,7 @@ func (c *ctrl) watch(i int) controller.Watch {
 		mapper = c.slow(mapper)
 	}
 	return controller.Watch{
-		Kind: gvk(w.kind.Kind), Resource: w.kind.GroupVersionResource, Namespaces: w.namespaces, LabelSelector: w.selector,
+		Kind: gvk(w.kind.Kind), Resource: w.kind.GVR(), Namespaces: w.namespaces, LabelSelector: w.selector,
 		MetadataOnly: w.metadata, Optional: w.optional, Owned: w.owned, Map: mapper, Predicates: w.predicates,
 	}
 }
@@ -283,7 +283,7 @@ func (c *ctrl) trigger(r *rand.Rand) {
 		t.Refs = append(t.Refs, c.key(r, c.spec.kind))
 	}
 	now := c.seq.Add(1)
-	there := c.api.All(c.spec.kind.Resource)
+	there := c.api.All(c.spec.kind)
 	c.logf("%s: triggered: %+v", c.spec.name, t)
 	switch {
 	case t.All && len(t.Refs) == 0:

@@ -1,5 +1,5 @@
 // Package simulation runs whole controllers in virtual time, with one random scenario per seed. It contains only tests; the API server of the
-// scenarios is package apisim.
+// scenarios is package memapi.
 //
 // Real are the watches with client-go below them, the stores, mappers, predicates, hooks and triggers, scheduler, runner and its pool, applier
 // and controller: one to three controllers of overlapping kinds that share watches and workers. Simulated are the API server, the users, the

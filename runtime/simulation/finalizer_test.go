@@ -16,9 +16,9 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/internal/memapi"
 	"github.com/wasmctl/wasmctl/runtime/applier"
 	"github.com/wasmctl/wasmctl/runtime/controller"
-	"github.com/wasmctl/wasmctl/runtime/simulation/apisim"
 	"github.com/wasmctl/wasmctl/runtime/watcher"
 )
 
@@ -31,7 +31,7 @@ const (
 // fail, so that nothing but a change may lead to another within longBackoff.
 type finalizing struct {
 	t   *testing.T
-	api *apisim.Server
+	api *memapi.Server
 
 	request, answer time.Duration // how long a patch is on its way, and its answer
 	refuse          error         // what the API server says instead
@@ -43,14 +43,16 @@ type finalizing struct {
 // startFinalizing starts the controller, and returns once it watches.
 func startFinalizing(t *testing.T, f *finalizing, latency time.Duration, predicates ...string) {
 	t.Helper()
-	f.t, f.api = t, apisim.New(func(*apisim.Request) apisim.Plan { return apisim.Plan{Latency: latency} }, widgets)
-	client, err := watcher.NewClient(&rest.Config{Host: "http://sim", Transport: &apisim.Transport{Server: f.api}})
+	f.t, f.api = t, memapi.New(memapi.Config{
+		Kinds: kinds, Untracked: true, Intercept: func(*memapi.Request) memapi.Fault { return memapi.Fault{Latency: latency} },
+	})
+	client, err := watcher.NewClient(&rest.Config{Host: "http://sim", Transport: f.api})
 	if err != nil {
 		t.Fatal(err)
 	}
 	c, err := controller.New(controller.Config{
 		Name: "own", Module: f, Cluster: f, Watches: watcher.NewSet(client, watcher.Config{}), Finalizer: ownFinalizer,
-		For:     controller.Watch{Kind: gvk(widgets.Kind), Resource: widgets.GroupVersionResource, Predicates: predicates},
+		For:     controller.Watch{Kind: gvk(widgets.Kind), Resource: widgets.GVR(), Predicates: predicates},
 		Backoff: applier.Backoff{Initial: longBackoff, Max: longBackoff, Jitter: -1},
 	})
 	if err != nil {
@@ -77,7 +79,7 @@ var widget = abi.Key{Namespace: "ns", Name: "w"}
 
 // set creates the object, or changes it as a user does.
 func (f *finalizing) set(value int64, finalizers ...string) {
-	_, err := f.api.Change(widgets.Resource, widget, true, func(o *unstructured.Unstructured) error {
+	_, err := f.api.Change(widgets, widget, true, func(o *unstructured.Unstructured) error {
 		if len(finalizers) > 0 {
 			o.SetFinalizers(finalizers)
 		}
@@ -126,9 +128,9 @@ func (f *finalizing) AddFinalizer(ctx context.Context, object []byte, finalizer 
 		sleep(f.answer)
 		return nil, f.refuse
 	}
-	updated, err := f.api.Change(widgets.Resource, apisim.Key(o), false, func(now *unstructured.Unstructured) error {
+	updated, err := f.api.Change(widgets, keyOf(o), false, func(now *unstructured.Unstructured) error {
 		if !slices.Equal(now.GetFinalizers(), o.GetFinalizers()) {
-			return apierrors.NewConflict(widgets.GroupResource(), o.GetName(), errors.New("a test of the patch does not hold"))
+			return apierrors.NewConflict(widgets.GVR().GroupResource(), o.GetName(), errors.New("a test of the patch does not hold"))
 		}
 		now.SetFinalizers(append(now.GetFinalizers(), finalizer))
 		return nil

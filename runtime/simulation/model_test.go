@@ -12,7 +12,6 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/runtime/applier"
-	"github.com/wasmctl/wasmctl/runtime/simulation/apisim"
 )
 
 // run is one run as the simulation saw it.
@@ -58,12 +57,12 @@ func (c *ctrl) targets(spec string, o *unstructured.Unstructured) []abi.Key {
 	for _, name := range names {
 		key := abi.Key{Namespace: o.GetNamespace(), Name: strings.TrimSpace(name)}
 		if ns, name, ok := strings.Cut(key.Name, "/"); ok {
-			if c.spec.kind.ClusterScoped {
+			if !c.spec.kind.Namespaced {
 				continue
 			}
 			key = abi.Key{Namespace: ns, Name: name}
 		}
-		if c.spec.kind.ClusterScoped {
+		if !c.spec.kind.Namespaced {
 			key.Namespace = ""
 		}
 		if key.Name != "" && !slices.Contains(keys, key) {
@@ -117,13 +116,13 @@ func (c *ctrl) see(key abi.Key) []view {
 			namespaces = []string{""}
 		}
 		for _, ns := range namespaces {
-			list, _, _, err := c.cache.List(w.kind.GroupVersionResource, ns, "", nil, func(labels.Labels, []byte) bool { return true }, abi.Key{}, 1000)
+			list, _, _, err := c.cache.List(w.kind.GVR(), ns, "", nil, func(labels.Labels, []byte) bool { return true }, abi.Key{}, 1000)
 			if err != nil {
 				continue // what will be listed there leads to a run
 			}
 			for _, b := range list {
 				if o := decode(b); slices.Contains(c.targets(w.spec, o), key) {
-					views[i].objects[apisim.Key(o)] = counts(w.predicates, o)
+					views[i].objects[keyOf(o)] = counts(w.predicates, o)
 					c.seen[sight{o.GetUID(), key}] = version(o)
 				}
 			}
@@ -136,7 +135,7 @@ func (c *ctrl) see(key abi.Key) []view {
 func (c *ctrl) truth(i int) map[abi.Key]map[abi.Key]string {
 	w := &c.spec.relations[i]
 	all := map[abi.Key]map[abi.Key]string{}
-	for key, o := range c.api.All(w.kind.Resource) {
+	for key, o := range c.api.All(w.kind) {
 		if !watched(w.namespaces, w.selector, o) {
 			continue
 		}
@@ -158,7 +157,7 @@ func (c *ctrl) unreconciled() []string {
 	object := func(key abi.Key, format string, args ...any) {
 		waits = append(waits, fmt.Sprintf("%s: %s: ", c.spec.name, key)+fmt.Sprintf(format, args...))
 	}
-	now := c.api.All(c.spec.kind.Resource)
+	now := c.api.All(c.spec.kind)
 	for key, o := range now {
 		if !watched(c.spec.namespaces, c.spec.selector, o) {
 			delete(now, key)
@@ -292,8 +291,8 @@ func (c *ctrl) missesChildren(last *run) string {
 	if c.epochs[0] != last.views[0].epoch {
 		return "" // nobody watched them all the time
 	}
-	owner := apisim.Key(last.object)
-	all, want := c.api.All(parts.Resource), c.wants(last.object)
+	owner := keyOf(last.object)
+	all, want := c.api.All(parts), c.wants(last.object)
 	for i := range maxChildren {
 		key := childKey(c, owner, i)
 		o := all[key]
@@ -316,7 +315,7 @@ func (c *ctrl) missesChildren(last *run) string {
 // deleted or given away while the watch had a gap. That leaves no trace in the
 // store, so that the owner was not told.
 func (c *ctrl) lostUnseen(child, owner abi.Key) bool {
-	since, over := c.api.Since(parts.Resource, child, func(o *unstructured.Unstructured) bool {
+	since, over := c.api.Since(parts, child, func(o *unstructured.Unstructured) bool {
 		return slices.Contains(c.targets("owner", o), owner)
 	})
 	return over && c.plot.mood > 0 && c.seen[sight{since.GetUID(), owner}] < version(since)

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/internal/memapi"
 	"github.com/wasmctl/wasmctl/runtime/applier"
-	"github.com/wasmctl/wasmctl/runtime/simulation/apisim"
 )
 
 type opKind uint8
@@ -111,7 +111,7 @@ func (s *sim) play(o op) {
 		s.logf("compaction")
 		s.api.Compact()
 	case opEndStreams:
-		n, how := 1+r.IntN(3), apisim.End(r.IntN(int(apisim.Stalled)+1))
+		n, how := 1+r.IntN(3), memapi.End(r.IntN(int(memapi.Stalled)+1))
 		s.logf("every %d. stream ends: %d", n, how)
 		s.api.EndStreams(n, how)
 	case opPhase:
@@ -152,17 +152,17 @@ func (s *sim) playController(kind opKind, r *rand.Rand) {
 }
 
 // key draws an object.
-func (s *sim) key(r *rand.Rand, kind apisim.Resource) abi.Key {
+func (s *sim) key(r *rand.Rand, kind memapi.Kind) abi.Key {
 	name := kind.Kind[:1] + string(rune('0'+r.IntN(s.plot.names)))
-	if kind.ClusterScoped {
+	if !kind.Namespaced {
 		return abi.Key{Name: name}
 	}
 	return abi.Key{Namespace: pick(r, s.plot.namespaces...), Name: name}
 }
 
 // change changes or creates an object as a user does.
-func (s *sim) change(kind apisim.Resource, key abi.Key, create bool, what string, f func(o *unstructured.Unstructured)) {
-	o, err := s.api.Change(kind.Resource, key, create, func(o *unstructured.Unstructured) error {
+func (s *sim) change(kind memapi.Kind, key abi.Key, create bool, what string, f func(o *unstructured.Unstructured)) {
+	o, err := s.api.Change(kind, key, create, func(o *unstructured.Unstructured) error {
 		f(o)
 		return nil
 	})
@@ -171,8 +171,8 @@ func (s *sim) change(kind apisim.Resource, key abi.Key, create bool, what string
 	}
 }
 
-func (s *sim) remove(kind apisim.Resource, key abi.Key) {
-	if o, err := s.api.Delete(kind.Resource, key, ""); err == nil {
+func (s *sim) remove(kind memapi.Kind, key abi.Key) {
+	if o, err := s.api.Delete(kind, key, ""); err == nil {
 		s.logf("user: deletes %s %s: version %s", kind.Kind, key, o.GetResourceVersion())
 	}
 }
@@ -268,7 +268,7 @@ func (s *sim) playFlip(r *rand.Rand) {
 
 // playPart does to a part, somebody's child or not, what users should not.
 func (s *sim) playPart(r *rand.Rand) {
-	all := slices.SortedFunc(maps.Keys(s.api.All(parts.Resource)), compareKeys)
+	all := slices.SortedFunc(maps.Keys(s.api.All(parts)), compareKeys)
 	if len(all) == 0 || chance(r, 0.2) {
 		key := s.key(r, parts)
 		owners := s.owners(r, key.Namespace, false)
@@ -293,7 +293,7 @@ func (s *sim) playPart(r *rand.Rand) {
 func (s *sim) owners(r *rand.Rand, namespace string, controller bool) []metav1.OwnerReference {
 	key := s.key(r, widgets)
 	key.Namespace = namespace
-	owner, err := s.api.Get(widgets.Resource, key)
+	owner, err := s.api.Get(widgets, key)
 	if err != nil {
 		return nil
 	}
@@ -310,15 +310,15 @@ func ownerOf(o *unstructured.Unstructured, controller bool) metav1.OwnerReferenc
 
 // collectGarbage deletes parts all of whose owners are gone.
 func (s *sim) collectGarbage() {
-	owners := s.api.All(widgets.Resource)
-	for key, o := range s.api.All(parts.Resource) {
+	owners := s.api.All(widgets)
+	for key, o := range s.api.All(parts) {
 		gone := func(ref metav1.OwnerReference) bool {
 			owner := owners[abi.Key{Namespace: key.Namespace, Name: ref.Name}]
 			return owner == nil || owner.GetUID() != ref.UID
 		}
 		refs := o.GetOwnerReferences()
 		if len(refs) > 0 && !slices.ContainsFunc(refs, func(ref metav1.OwnerReference) bool { return !gone(ref) }) {
-			if _, err := s.api.Delete(parts.Resource, key, ""); err == nil {
+			if _, err := s.api.Delete(parts, key, ""); err == nil {
 				s.logf("garbage: %s", key)
 			}
 		}

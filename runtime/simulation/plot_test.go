@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/wasmctl/wasmctl/internal/memapi"
 	"github.com/wasmctl/wasmctl/runtime/scheduler"
-	"github.com/wasmctl/wasmctl/runtime/simulation/apisim"
 )
 
 // plot is what a seed decides in advance: who is there, and what they do when.
@@ -44,7 +44,7 @@ const (
 // ctrlSpec is a controller.
 type ctrlSpec struct {
 	name        string
-	kind        apisim.Resource
+	kind        memapi.Kind
 	namespaces  []string
 	selector    string
 	predicates  []string
@@ -63,7 +63,7 @@ type ctrlSpec struct {
 
 // relationSpec is a watch of another kind.
 type relationSpec struct {
-	kind       apisim.Resource
+	kind       memapi.Kind
 	spec       string // "owner", "label:KEY", "annotation:KEY" or "func"
 	namespaces []string
 	selector   string
@@ -121,7 +121,7 @@ func (p *plot) newCtrl(r *rand.Rand, i int) ctrlSpec {
 		}
 		c.finalizer = chance(r, 0.3)
 	}
-	if !c.kind.ClusterScoped && chance(r, 0.3) {
+	if c.kind.Namespaced && chance(r, 0.3) {
 		c.namespaces = p.namespaces[:1+r.IntN(len(p.namespaces))]
 	}
 	if c.writes < writesChildren && chance(r, 0.3) {

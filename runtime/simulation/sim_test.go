@@ -10,27 +10,31 @@ import (
 	"testing/synctest"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/internal/memapi"
 	"github.com/wasmctl/wasmctl/runtime/runner"
-	"github.com/wasmctl/wasmctl/runtime/simulation/apisim"
 	"github.com/wasmctl/wasmctl/runtime/watcher"
 )
 
 // The kinds of the simulated cluster. Users own widgets, configs and zones;
 // controllers of widgets make parts.
 var (
-	widgets = apisim.Resource{GroupVersionResource: gvr("widgets"), Kind: "Widget", Generations: true}
-	zones   = apisim.Resource{GroupVersionResource: gvr("zones"), Kind: "Zone", Generations: true, ClusterScoped: true}
-	configs = apisim.Resource{GroupVersionResource: gvr("configs"), Kind: "Config"}
-	parts   = apisim.Resource{GroupVersionResource: gvr("parts"), Kind: "Part"}
+	widgets = memapi.Kind{GroupVersionKind: gvk("Widget"), Resource: "widgets", Namespaced: true}
+	zones   = memapi.Kind{GroupVersionKind: gvk("Zone"), Resource: "zones"}
+	configs = memapi.Kind{GroupVersionKind: gvk("Config"), Resource: "configs", Namespaced: true}
+	parts   = memapi.Kind{GroupVersionKind: gvk("Part"), Resource: "parts", Namespaced: true}
+
+	kinds = []memapi.Kind{widgets, zones, configs, parts}
 )
 
 const group = "sim.dev"
 
-func gvr(resource string) schema.GroupVersionResource {
-	return schema.GroupVersionResource{Group: group, Version: "v1", Resource: resource}
+// keyOf returns the key of an object.
+func keyOf(o *unstructured.Unstructured) abi.Key {
+	return abi.Key{Namespace: o.GetNamespace(), Name: o.GetName()}
 }
 
 // Bounds of one simulation.
@@ -53,7 +57,7 @@ type sim struct {
 	t      *testing.T
 	seed   uint64
 	plot   plot
-	api    *apisim.Server
+	api    *memapi.Server
 	set    *watcher.Set
 	pool   *runner.Pool
 	ctrls  []*ctrl
@@ -64,6 +68,7 @@ type sim struct {
 	jobs   atomic.Int64 // that were started
 	inPool atomic.Int64 // jobs that run, of all controllers
 	phases phases
+	counts counter // of requests, by scope
 	// crowded says that a controller has joined the pool, which had perhaps no
 	// slot to reserve for it; the simulation's own goroutine has it.
 	crowded bool
@@ -83,9 +88,8 @@ type entry struct {
 func newSim(t *testing.T, seed uint64) *sim {
 	s := &sim{t: t, seed: seed, begin: time.Now()}
 	s.plot = newPlot(s.rng("plot"))
-	s.api = apisim.New(s.plan, widgets, zones, configs, parts)
-	transport := &apisim.Transport{Server: s.api, NoStreams: s.plot.noStreams}
-	client, err := watcher.NewClient(&rest.Config{Host: "http://sim", Transport: transport})
+	s.api = memapi.New(memapi.Config{Kinds: kinds, Untracked: true, Intercept: s.fault})
+	client, err := watcher.NewClient(&rest.Config{Host: "http://sim", Transport: s.api})
 	if err != nil {
 		t.Fatal(err)
 	}

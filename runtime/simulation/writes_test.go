@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/internal/memapi"
 	"github.com/wasmctl/wasmctl/runtime/applier"
-	"github.com/wasmctl/wasmctl/runtime/simulation/apisim"
 )
 
 // written is a write that the API server has accepted and said so.
@@ -43,7 +43,7 @@ func childKey(c *ctrl, owner abi.Key, i int) abi.Key {
 func (c *ctrl) wants(o *unstructured.Unstructured) map[abi.Key]int64 {
 	all := map[abi.Key]int64{}
 	for i := range count(o) {
-		all[childKey(c, apisim.Key(o), i)] = value(o)
+		all[childKey(c, keyOf(o), i)] = value(o)
 	}
 	return all
 }
@@ -93,7 +93,7 @@ func (g *guest) work(ctx context.Context, run *run, res *abi.Result) error {
 }
 
 func (c *ctrl) child(owner *unstructured.Unstructured, i int) *unstructured.Unstructured {
-	key := childKey(c, apisim.Key(owner), i)
+	key := childKey(c, keyOf(owner), i)
 	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": group + "/v1", "kind": parts.Kind}}
 	o.SetNamespace(key.Namespace)
 	o.SetName(key.Name)
@@ -106,9 +106,9 @@ func (c *ctrl) child(owner *unstructured.Unstructured, i int) *unstructured.Unst
 func (c *ctrl) writeStatus(ctx context.Context, r *rand.Rand, o *unstructured.Unstructured) error {
 	strict := chance(r, 0.3)
 	return c.write(ctx, r, c.spec.kind, func() (*unstructured.Unstructured, error) {
-		return c.api.Change(c.spec.kind.Resource, apisim.Key(o), false, func(now *unstructured.Unstructured) error {
+		return c.api.Change(c.spec.kind, keyOf(o), false, func(now *unstructured.Unstructured) error {
 			if now.GetUID() != o.GetUID() || strict && now.GetResourceVersion() != o.GetResourceVersion() {
-				return apierrors.NewConflict(c.spec.kind.GroupResource(), o.GetName(), errors.New("modified"))
+				return apierrors.NewConflict(c.spec.kind.GVR().GroupResource(), o.GetName(), errors.New("modified"))
 			}
 			set(now, value(o), "status", c.spec.name)
 			return nil
@@ -119,7 +119,7 @@ func (c *ctrl) writeStatus(ctx context.Context, r *rand.Rand, o *unstructured.Un
 // writeCount counts the run in the object.
 func (c *ctrl) writeCount(ctx context.Context, r *rand.Rand, o *unstructured.Unstructured) error {
 	return c.write(ctx, r, c.spec.kind, func() (*unstructured.Unstructured, error) {
-		return c.api.Change(c.spec.kind.Resource, apisim.Key(o), false, func(now *unstructured.Unstructured) error {
+		return c.api.Change(c.spec.kind, keyOf(o), false, func(now *unstructured.Unstructured) error {
 			n, _, _ := unstructured.NestedInt64(now.Object, "status", c.spec.name+"-runs")
 			set(now, n+1, "status", c.spec.name+"-runs")
 			return nil
@@ -132,7 +132,7 @@ func (c *ctrl) writeChild(ctx context.Context, r *rand.Rand, owner *unstructured
 		return c.applyChild(ctx, r, owner, c.child(owner, i))
 	}
 	err := c.write(ctx, r, parts, func() (*unstructured.Unstructured, error) {
-		return c.api.Delete(parts.Resource, childKey(c, apisim.Key(owner), i), "")
+		return c.api.Delete(parts, childKey(c, keyOf(owner), i), "")
 	})
 	if apierrors.IsNotFound(err) {
 		return nil
@@ -144,7 +144,7 @@ func (c *ctrl) writeChild(ctx context.Context, r *rand.Rand, owner *unstructured
 // have to be, and leaves the rest.
 func (c *ctrl) applyChild(ctx context.Context, r *rand.Rand, owner, child *unstructured.Unstructured) error {
 	return c.write(ctx, r, parts, func() (*unstructured.Unstructured, error) {
-		return c.api.Change(parts.Resource, apisim.Key(child), true, func(now *unstructured.Unstructured) error {
+		return c.api.Change(parts, keyOf(child), true, func(now *unstructured.Unstructured) error {
 			set(now, value(child), "spec", "value")
 			now.SetOwnerReferences([]metav1.OwnerReference{ownerOf(owner, true)})
 			return nil
@@ -154,7 +154,7 @@ func (c *ctrl) applyChild(ctx context.Context, r *rand.Rand, owner, child *unstr
 
 // write does a write of a run. It may be late, be refused, or be accepted
 // without an answer.
-func (c *ctrl) write(ctx context.Context, r *rand.Rand, kind apisim.Resource, do func() (*unstructured.Unstructured, error)) error {
+func (c *ctrl) write(ctx context.Context, r *rand.Rand, kind memapi.Kind, do func() (*unstructured.Unstructured, error)) error {
 	bad := func(p float64) bool { return !c.calm.Load() && chance(r, p*c.plot.mood) }
 	if bad(0.2) && !nap(ctx, upTo(r, time.Second)) {
 		return ctx.Err()
@@ -166,7 +166,7 @@ func (c *ctrl) write(ctx context.Context, r *rand.Rand, kind apisim.Resource, do
 	if err != nil {
 		return err
 	}
-	c.logf("%s: writes %s %s: version %s", c.spec.name, kind.Kind, apisim.Key(o), o.GetResourceVersion())
+	c.logf("%s: writes %s %s: version %s", c.spec.name, kind.Kind, keyOf(o), o.GetResourceVersion())
 	if bad(0.2) && !nap(ctx, upTo(r, time.Second)) {
 		return ctx.Err()
 	}
@@ -178,7 +178,7 @@ func (c *ctrl) write(ctx context.Context, r *rand.Rand, kind apisim.Resource, do
 }
 
 // report tells the run of a write.
-func (c *ctrl) report(ctx context.Context, kind apisim.Resource, o *unstructured.Unstructured) {
+func (c *ctrl) report(ctx context.Context, kind memapi.Kind, o *unstructured.Unstructured) {
 	run := abi.RunFrom(ctx)
 	if run == nil || run.Wrote == nil {
 		c.violated("%s: a write without a run", c.spec.name)
@@ -189,12 +189,12 @@ func (c *ctrl) report(ctx context.Context, kind apisim.Resource, o *unstructured
 		panic(err)
 	}
 	run.Wrote(abi.Write{
-		Op: abi.OpAPIApply, Group: kind.Group, Version: kind.Version, Resource: kind.Resource, Key: apisim.Key(o),
+		Op: abi.OpAPIApply, Group: kind.Group, Version: kind.Version, Resource: kind.Resource, Key: keyOf(o),
 		UID: string(o.GetUID()), ResourceVersion: o.GetResourceVersion(), Labels: o.GetLabels(), Body: body,
 	})
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.wrote[run.Key] = append(c.wrote[run.Key], written{kind.Resource, apisim.Key(o), version(o)})
+	c.wrote[run.Key] = append(c.wrote[run.Key], written{kind.Resource, keyOf(o), version(o)})
 }
 
 func version(o *unstructured.Unstructured) int64 {
@@ -219,7 +219,7 @@ func (cl *cluster) Declare(ctx context.Context, of applier.Owner, d *abi.Declare
 	listed := map[abi.Key]bool{}
 	for _, b := range d.Apply {
 		child := decode(b)
-		listed[apisim.Key(child)] = true
+		listed[keyOf(child)] = true
 		if err := c.applyChild(ctx, r, owner, child); err != nil {
 			return err
 		}
@@ -243,14 +243,14 @@ func (c *ctrl) prune(ctx context.Context, r *rand.Rand, owner *unstructured.Unst
 		uid string
 	}
 	var all []old
-	c.cache.Children(apisim.Key(owner), string(owner.GetUID()), func(_ schema.GroupVersionResource, child abi.Key, uid, _ string) bool {
+	c.cache.Children(keyOf(owner), string(owner.GetUID()), func(_ schema.GroupVersionResource, child abi.Key, uid, _ string) bool {
 		if !listed[child] {
 			all = append(all, old{child, uid})
 		}
 		return true
 	})
 	for _, o := range all {
-		err := c.write(ctx, r, parts, func() (*unstructured.Unstructured, error) { return c.api.Delete(parts.Resource, o.key, o.uid) })
+		err := c.write(ctx, r, parts, func() (*unstructured.Unstructured, error) { return c.api.Delete(parts, o.key, o.uid) })
 		if err != nil && !apierrors.IsNotFound(err) && !isConflict(err) {
 			return err
 		}
@@ -292,7 +292,7 @@ func (cl *cluster) RemoveFinalizer(ctx context.Context, object []byte, finalizer
 	clean := c.finalized[o.GetUID()]
 	c.mu.Unlock()
 	if !clean {
-		c.violated("rule 21: %s: the finalizer of %s is removed without a successful finalize", c.spec.name, apisim.Key(o))
+		c.violated("rule 21: %s: the finalizer of %s is removed without a successful finalize", c.spec.name, keyOf(o))
 	}
 	err := c.write(ctx, cl.rand(ctx), c.spec.kind, func() (*unstructured.Unstructured, error) {
 		return c.patchFinalizers(o, func(now *unstructured.Unstructured) []string {
@@ -312,10 +312,10 @@ func (cl *cluster) RemoveFinalizer(ctx context.Context, object []byte, finalizer
 // patchFinalizers is a JSON patch with tests: f returns nil where they do not
 // hold.
 func (c *ctrl) patchFinalizers(o *unstructured.Unstructured, f func(now *unstructured.Unstructured) []string) (*unstructured.Unstructured, error) {
-	return c.api.Change(c.spec.kind.Resource, apisim.Key(o), false, func(now *unstructured.Unstructured) error {
+	return c.api.Change(c.spec.kind, keyOf(o), false, func(now *unstructured.Unstructured) error {
 		next := f(now)
 		if next == nil || now.GetUID() != o.GetUID() {
-			return apierrors.NewConflict(c.spec.kind.GroupResource(), o.GetName(), errors.New("a test of the patch does not hold"))
+			return apierrors.NewConflict(c.spec.kind.GVR().GroupResource(), o.GetName(), errors.New("a test of the patch does not hold"))
 		}
 		if len(next) == 0 {
 			next = nil
@@ -327,7 +327,8 @@ func (c *ctrl) patchFinalizers(o *unstructured.Unstructured, f func(now *unstruc
 
 // Inspect implements applier.Cluster.
 func (cl *cluster) Inspect(_ context.Context, w abi.Write) ([]byte, error) {
-	o, err := cl.api.Get(w.Resource, w.Key)
+	i := slices.IndexFunc(kinds, func(k memapi.Kind) bool { return k.Resource == w.Resource })
+	o, err := cl.api.Get(kinds[i], w.Key)
 	if err != nil {
 		return nil, err
 	}

@@ -1,9 +1,8 @@
-package apisim
+package memapi
 
 import (
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -21,26 +20,26 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-var webs = Resource{GroupVersionResource: schema.GroupVersionResource{Group: "sim.dev", Version: "v1", Resource: "webs"}, Kind: "Web", Generations: true}
+var webs = GuessKind(schema.GroupVersionKind{Group: "sim.dev", Version: "v1", Kind: "Web"}, true)
 
 // bed is a Server and the real client on it, in a bubble of virtual time.
 type bed struct {
 	*testing.T
 	s      *Server
 	client dynamic.NamespaceableResourceInterface
-	plan   Plan // of each request
+	fault  Fault // of each request
 }
 
 func bubble(t *testing.T, f func(b *bed)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		b := &bed{T: t}
-		b.s = New(func(*Request) Plan { return b.plan }, webs)
-		client, err := dynamic.NewForConfig(&rest.Config{Host: "http://sim", Transport: &Transport{Server: b.s}, QPS: -1})
+		b.s = New(Config{Kinds: []Kind{webs}, Untracked: true, Intercept: func(*Request) Fault { return b.fault }})
+		client, err := dynamic.NewForConfig(&rest.Config{Host: "http://sim", Transport: b.s, QPS: -1})
 		if err != nil {
 			t.Fatal(err)
 		}
-		b.client = client.Resource(webs.GroupVersionResource)
+		b.client = client.Resource(webs.GVR())
 		f(b)
 		synctest.Wait()
 		if n := b.s.Open(); n != 0 {
@@ -52,7 +51,7 @@ func bubble(t *testing.T, f func(b *bed)) {
 // set creates an object, "ns/name", or changes its spec and labels.
 func (b *bed) set(ref string, value int64, labels map[string]string) *unstructured.Unstructured {
 	b.Helper()
-	o, err := b.s.Change(webs.Resource, key(ref), true, func(o *unstructured.Unstructured) error {
+	o, err := b.s.Change(webs, key(ref), true, func(o *unstructured.Unstructured) error {
 		o.SetLabels(labels)
 		return unstructured.SetNestedField(o.Object, value, "spec", "value")
 	})
@@ -67,7 +66,7 @@ func key(ref string) abi.Key {
 	return abi.Key{Namespace: ns, Name: name}
 }
 
-// read returns the next events of a watch: "ADDED a 11".
+// read returns the next events of a watch: "ADDED a 101".
 func (b *bed) read(w watch.Interface) (events []string) {
 	b.Helper()
 	for {
@@ -117,7 +116,7 @@ func TestServer_PagesAreOfOneVersion(t *testing.T) {
 		b.set("b/x", 2, nil)
 		b.set("c/x", 1, nil)
 		rest, err := b.client.List(b.Context(), metav1.ListOptions{Limit: 2, Continue: page.GetContinue()})
-		if err != nil || len(rest.Items) != 1 || rest.Items[0].GetResourceVersion() != "13" || rest.GetResourceVersion() != page.GetResourceVersion() {
+		if err != nil || len(rest.Items) != 1 || rest.Items[0].GetResourceVersion() != "103" || rest.GetResourceVersion() != page.GetResourceVersion() {
 			b.Errorf("%v, %v", rest, err)
 		}
 		b.s.Compact()
@@ -129,22 +128,22 @@ func TestServer_PagesAreOfOneVersion(t *testing.T) {
 
 func TestServer_WatchGoesOnFromAVersion(t *testing.T) {
 	bubble(t, func(b *bed) {
-		b.set("a/x", 1, map[string]string{"tier": "gold"}) // 11
-		b.set("a/x", 2, map[string]string{"tier": "gold"}) // 12
-		b.set("b/x", 1, map[string]string{"tier": "gold"}) // 13, of another namespace
-		w := b.watch("a", metav1.ListOptions{ResourceVersion: "11", LabelSelector: "tier=gold", AllowWatchBookmarks: true})
-		b.want(b.read(w), "MODIFIED x 12")
+		b.set("a/x", 1, map[string]string{"tier": "gold"}) // 101
+		b.set("a/x", 2, map[string]string{"tier": "gold"}) // 102
+		b.set("b/x", 1, map[string]string{"tier": "gold"}) // 103, of another namespace
+		w := b.watch("a", metav1.ListOptions{ResourceVersion: "101", LabelSelector: "tier=gold", AllowWatchBookmarks: true})
+		b.want(b.read(w), "MODIFIED x 102")
 		b.set("a/x", 2, map[string]string{"tier": "iron"})
 		b.set("a/x", 3, map[string]string{"tier": "iron"})
 		b.set("a/x", 3, map[string]string{"tier": "gold"})
-		b.want(b.read(w), "DELETED x 14", "ADDED x 16")
+		b.want(b.read(w), "DELETED x 104", "ADDED x 106")
 		time.Sleep(bookmarkEvery) //nolint:forbidigo // virtual time
-		b.want(b.read(w), "BOOKMARK  16")
+		b.want(b.read(w), "BOOKMARK  106")
 		b.s.Compact()
 		b.set("a/x", 4, map[string]string{"tier": "gold"})
-		b.want(b.read(w), "MODIFIED x 18") // who follows is not hurt
+		b.want(b.read(w), "MODIFIED x 108") // who follows is not hurt
 		w.Stop()
-		b.want(b.read(b.watch("a", metav1.ListOptions{ResourceVersion: "16"})), "ERROR 410", "end")
+		b.want(b.read(b.watch("a", metav1.ListOptions{ResourceVersion: "106"})), "ERROR 410", "end")
 	})
 }
 
@@ -154,7 +153,7 @@ func TestServer_StreamedListEndsWithABookmark(t *testing.T) {
 		b.set("a/y", 1, nil)
 		yes := true
 		w := b.watch("", metav1.ListOptions{SendInitialEvents: &yes, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan, AllowWatchBookmarks: true})
-		b.want(b.read(w), "ADDED x 11", "ADDED y 12", "BOOKMARK  12")
+		b.want(b.read(w), "ADDED x 101", "ADDED y 102", "BOOKMARK  102")
 		if !b.s.Listed(webs.Resource, "", "") || b.s.Listed(webs.Resource, "a", "") {
 			b.Error("Listed does not know what was listed")
 		}
@@ -163,51 +162,37 @@ func TestServer_StreamedListEndsWithABookmark(t *testing.T) {
 }
 
 // Each end of a watch is what the client makes of it.
-func TestPlan_EndsOfAWatch(t *testing.T) {
+func TestFault_EndsOfAWatch(t *testing.T) {
 	for end, want := range map[End][]string{
-		InOrder: {"ADDED x 11", "end"},
-		Reset:   {"ADDED x 11", "end"},
-		Cut:     {"ADDED x 11", "end"},
-		Expired: {"ADDED x 11", "ERROR 410", "end"},
-		Failed:  {"ADDED x 11", "ERROR 500", "end"},
-		Stalled: {"ADDED x 11"},
+		InOrder: {"ADDED x 101", "end"},
+		Reset:   {"ADDED x 101", "end"},
+		Cut:     {"ADDED x 101", "end"},
+		Expired: {"ADDED x 101", "ERROR 410", "end"},
+		Failed:  {"ADDED x 101", "ERROR 500", "end"},
+		Stalled: {"ADDED x 101"},
 	} {
 		bubble(t, func(b *bed) {
-			b.plan = Plan{EndEvents: 1, End: end}
+			b.fault = Fault{EndEvents: 1, End: end}
 			b.set("a/x", 1, nil)
 			b.set("a/y", 1, nil)
-			w := b.watch("", metav1.ListOptions{ResourceVersion: "10"})
+			w := b.watch("", metav1.ListOptions{ResourceVersion: "100"})
 			b.want(b.read(w), want...)
 			w.Stop()
 		})
 	}
 }
 
-func TestPlan_EventsAreLateAndComeTwice(t *testing.T) {
+func TestFault_EventsAreLateAndComeTwice(t *testing.T) {
 	bubble(t, func(b *bed) {
-		b.plan = Plan{Latency: time.Second, Twice: 2}
-		w := b.watch("", metav1.ListOptions{ResourceVersion: "10"})
+		b.fault = Fault{Latency: time.Second, Twice: 2}
+		w := b.watch("", metav1.ListOptions{ResourceVersion: "100"})
 		b.set("a/x", 1, nil)
 		b.set("a/y", 1, nil)
 		b.want(b.read(w))
 		time.Sleep(time.Second) //nolint:forbidigo // virtual time
-		b.want(b.read(w), "ADDED x 11", "ADDED y 12", "ADDED y 12")
+		b.want(b.read(w), "ADDED x 101", "ADDED y 102", "ADDED y 102")
 		w.Stop()
 	})
-}
-
-func TestPlan_Refusals(t *testing.T) {
-	for code, is := range map[int]func(error) bool{
-		http.StatusForbidden: apierrors.IsForbidden, http.StatusNotFound: apierrors.IsNotFound, http.StatusGone: apierrors.IsResourceExpired,
-		http.StatusTooManyRequests: apierrors.IsTooManyRequests, http.StatusInternalServerError: apierrors.IsInternalError,
-	} {
-		bubble(t, func(b *bed) {
-			b.plan = Plan{Code: code}
-			if _, err := b.client.List(b.Context(), metav1.ListOptions{}); !is(err) {
-				b.Errorf("%d: %v", code, err)
-			}
-		})
-	}
 }
 
 func TestServer_WritesAsTheAPIServerDoes(t *testing.T) {
@@ -216,36 +201,28 @@ func TestServer_WritesAsTheAPIServerDoes(t *testing.T) {
 		if same := b.set("a/x", 1, nil); same.GetResourceVersion() != o.GetResourceVersion() {
 			b.Error("a write that changes nothing made a new version")
 		}
-		if _, err := b.s.Create(webs.Resource, o); !apierrors.IsAlreadyExists(err) {
-			b.Errorf("Create: %v", err)
-		}
 		next := b.set("a/x", 2, map[string]string{"a": "b"})
 		if next.GetGeneration() != 2 || next.GetUID() != o.GetUID() {
 			b.Errorf("%v", next)
 		}
-		if _, err := b.s.Update(webs.Resource, o); !apierrors.IsConflict(err) {
-			b.Errorf("Update of an old version: %v", err)
+		finalizers := func(list []string) {
+			if next, err := b.s.Change(webs, key("a/x"), false, func(o *unstructured.Unstructured) error { o.SetFinalizers(list); return nil }); err != nil || next.GetGeneration() < 2 {
+				b.Fatalf("%v, %v", next, err)
+			}
 		}
-		next.SetFinalizers([]string{"f"})
-		next, err := b.s.Update(webs.Resource, next)
-		if err != nil || next.GetGeneration() != 2 {
-			b.Fatalf("%v, %v", next, err)
-		}
-		if _, err := b.s.Delete(webs.Resource, key("a/x"), "another"); !apierrors.IsConflict(err) {
+		finalizers([]string{"x.dev/f"})
+		if _, err := b.s.Delete(webs, key("a/x"), "another"); !apierrors.IsConflict(err) {
 			b.Errorf("Delete with another uid: %v", err)
 		}
-		if next, err = b.s.Delete(webs.Resource, key("a/x"), ""); err != nil || next.GetDeletionTimestamp() == nil || next.GetGeneration() != 3 {
+		if next, err := b.s.Delete(webs, key("a/x"), ""); err != nil || next.GetDeletionTimestamp() == nil || next.GetGeneration() != 3 {
 			b.Fatalf("%v, %v", next, err)
 		}
-		next.SetFinalizers(nil)
-		if _, err := b.s.Update(webs.Resource, next); err != nil {
-			b.Fatal(err)
-		}
-		if _, err := b.s.Get(webs.Resource, key("a/x")); !apierrors.IsNotFound(err) {
+		finalizers(nil)
+		if _, err := b.s.Get(webs, key("a/x")); !apierrors.IsNotFound(err) {
 			b.Errorf("Get: %v", err)
 		}
 		labelled := func(o *unstructured.Unstructured) bool { return o.GetLabels() != nil && o.GetFinalizers() == nil }
-		if since, over := b.s.Since(webs.Resource, key("a/x"), labelled); !over || since.GetResourceVersion() != "12" {
+		if since, over := b.s.Since(webs, key("a/x"), labelled); !over || since.GetResourceVersion() != "102" {
 			b.Errorf("Since: %v, %t", since, over)
 		}
 		if recreated := b.set("a/x", 1, nil); recreated.GetUID() == o.GetUID() || recreated.GetGeneration() != 1 {
@@ -256,18 +233,18 @@ func TestServer_WritesAsTheAPIServerDoes(t *testing.T) {
 
 // A list that may be of any age is as old as planned, and no older than what
 // was forgotten.
-func TestPlan_Lag(t *testing.T) {
+func TestFault_Lag(t *testing.T) {
 	bubble(t, func(b *bed) {
-		b.plan = Plan{Lag: 2}
+		b.fault = Fault{Lag: 2}
 		for i := range int64(4) {
 			b.set("a/x", i, nil)
 		}
 		list, err := b.client.List(b.Context(), metav1.ListOptions{ResourceVersion: "0"})
-		if err != nil || list.GetResourceVersion() != "12" || list.Items[0].GetResourceVersion() != "12" {
+		if err != nil || list.GetResourceVersion() != "102" || list.Items[0].GetResourceVersion() != "102" {
 			b.Errorf("%v, %v", list, err)
 		}
 		b.s.Compact()
-		if list, err = b.client.List(b.Context(), metav1.ListOptions{ResourceVersion: "0"}); err != nil || list.GetResourceVersion() != "15" {
+		if list, err = b.client.List(b.Context(), metav1.ListOptions{ResourceVersion: "0"}); err != nil || list.GetResourceVersion() != "105" {
 			b.Errorf("%v, %v", list, err)
 		}
 		js, err := json.Marshal(list.Items[0].Object["spec"])

@@ -1,10 +1,11 @@
-package apisim
+package memapi
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"sync"
@@ -13,9 +14,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/wasmctl/wasmctl/abi"
-	"github.com/wasmctl/wasmctl/internal/memapi"
 )
 
 // bookmarkEvery is how often a quiet watch gets a bookmark.
@@ -25,9 +23,10 @@ const bookmarkEvery = time.Minute
 // channels is guarded by Server.mu.
 type stream struct {
 	s     *Server
+	r     *Request
 	t     *table
 	scope scope
-	plan  Plan
+	fault Fault
 	done  <-chan struct{} // closed when the request is canceled
 	shut  chan struct{}   // closed by Close
 	once  sync.Once
@@ -36,47 +35,47 @@ type stream struct {
 	err       error     // follows buf; nil if the stream continues
 	listing   []*state  // the unsent part of a streamed list
 	initial   bool      // the bookmark that ends the list has not been sent yet
-	next      int       // in the table's history
+	next      int       // in the table's log
 	sent      int64     // the version that the client has reached
 	events    int       // sent
 	bookmarks bool      // bookmarks are requested
 	bookmark  time.Time // when the next is due
-	endAt     time.Time // set by the plan; zero means never
+	endAt     time.Time // set by the fault; zero means never
 	timeout   time.Time // requested by the client
 	stalled   bool
 }
 
-// watch responds with a stream of events.
-func (s *Server) watch(r *http.Request, t *table, sc scope, q url.Values, plan *Plan) *http.Response {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := time.Now()
+// newStream returns the response to a watch. The caller must hold mu.
+func (s *Server) newStream(ctx context.Context, r *Request, sc scope, fault *Fault) (*stream, error) {
+	now := s.cfg.Now()
 	w := &stream{
-		s: s, t: t, scope: sc, plan: *plan, done: r.Context().Done(), shut: make(chan struct{}),
-		bookmarks: q.Get("allowWatchBookmarks") == "true", bookmark: now.Add(bookmarkEvery), timeout: now.Add(time.Hour),
+		s: s, r: r, t: s.table(&r.Kind), scope: sc, fault: *fault, done: ctx.Done(), shut: make(chan struct{}),
+		bookmarks: r.Query.Get("allowWatchBookmarks") == "true", bookmark: now.Add(bookmarkEvery), timeout: now.Add(time.Hour),
 	}
-	if seconds, err := strconv.Atoi(q.Get("timeoutSeconds")); err == nil {
+	if seconds, err := strconv.Atoi(r.Query.Get("timeoutSeconds")); err == nil && seconds > 0 {
 		w.timeout = now.Add(time.Duration(seconds) * time.Second)
 	}
-	if plan.EndAfter > 0 {
-		w.endAt = now.Add(plan.EndAfter)
+	if fault.EndAfter > 0 {
+		w.endAt = now.Add(fault.EndAfter)
 	}
-	from, _ := strconv.ParseInt(q.Get("resourceVersion"), 10, 64) // 0 if there is none
-	switch {
-	case q.Get("sendInitialEvents") == "true":
-		w.initial, w.sent = true, s.version
-		w.listing = slices.DeleteFunc(t.at(s.version), func(st *state) bool { return !sc.has(st) })
-	case from < s.compacted:
-		w.finish(Expired)
+	switch version := r.Query.Get("resourceVersion"); {
+	case r.Query.Get("sendInitialEvents") == "true", version == "", version == "0":
+		w.initial, w.sent = r.Query.Get("sendInitialEvents") == "true", s.version
+		w.listing = slices.DeleteFunc(w.t.at(s.version, s.version), func(st *state) bool { return !sc.has(st) })
 	default:
-		w.sent = from
+		from, err := strconv.ParseInt(version, 10, 64)
+		if err != nil {
+			return nil, apierrors.NewBadRequest("resourceVersion: " + err.Error())
+		}
+		if w.sent = from; from < s.compacted {
+			w.finish(Expired)
+		}
 	}
-	w.next = len(t.history)
-	for w.next > 0 && t.history[w.next-1].version > w.sent {
+	w.next = len(w.t.log)
+	for w.next > 0 && w.t.log[w.next-1].version > w.sent {
 		w.next--
 	}
-	s.streams = append(s.streams, w)
-	return memapi.Respond(r, http.StatusOK, w)
+	return w, nil
 }
 
 // Read implements io.Reader.
@@ -86,7 +85,7 @@ func (w *stream) Read(p []byte) (int, error) {
 		if n > 0 || err != nil {
 			return n, err
 		}
-		timer := time.NewTimer(time.Until(wait.until))
+		timer := time.NewTimer(wait.until.Sub(w.s.cfg.Now()))
 		select {
 		case <-wait.changed:
 		case <-timer.C:
@@ -113,7 +112,7 @@ func (w *stream) step(p []byte) (n int, wait pause, err error) {
 	w.s.mu.Lock()
 	defer w.s.mu.Unlock()
 	for len(w.buf) == 0 && w.err == nil {
-		if wait = w.fill(time.Now()); !wait.until.IsZero() {
+		if wait = w.fill(w.s.cfg.Now()); !wait.until.IsZero() {
 			return 0, wait, nil
 		}
 	}
@@ -140,13 +139,13 @@ func (w *stream) fill(now time.Time) pause {
 		return pause{}
 	}
 	if w.initial {
-		w.initial, w.s.listed[w.scope.id] = false, true
+		w.initial, w.s.listed[w.r.scopeID()] = false, true
 		w.send("BOOKMARK", w.mark(true))
 		return pause{}
 	}
-	if w.next < len(w.t.history) {
-		st := w.t.history[w.next]
-		at := st.at.Add(w.plan.Latency)
+	if w.next < len(w.t.log) {
+		st := w.t.log[w.next]
+		at := st.at.Add(w.fault.Latency)
 		if !at.After(now) {
 			w.next++
 			w.sent = st.version
@@ -170,8 +169,8 @@ func (w *stream) fill(now time.Time) pause {
 // due ends the stream if its time or its number of events has been reached.
 func (w *stream) due(now time.Time) bool {
 	switch {
-	case !w.endAt.IsZero() && !w.endAt.After(now), w.plan.EndEvents > 0 && w.events >= w.plan.EndEvents:
-		w.finish(w.plan.End)
+	case !w.endAt.IsZero() && !w.endAt.After(now), w.fault.EndEvents > 0 && w.events >= w.fault.EndEvents:
+		w.finish(w.fault.End)
 	case !w.timeout.After(now):
 		w.finish(InOrder)
 	default:
@@ -182,7 +181,7 @@ func (w *stream) due(now time.Time) bool {
 
 // finish ends the stream.
 func (w *stream) finish(how End) {
-	w.plan.EndEvents, w.endAt = 0, time.Time{}
+	w.fault.EndEvents, w.endAt = 0, time.Time{}
 	w.err = io.EOF
 	switch how {
 	case InOrder:
@@ -191,9 +190,9 @@ func (w *stream) finish(how End) {
 	case Cut:
 		w.buf = append(w.buf, `{"type":"MODIFIED","object":{"apiVersion"`...)
 	case Expired:
-		w.send("ERROR", encode(memapi.StatusOf(apierrors.NewResourceExpired("too old resource version"))))
+		w.send("ERROR", encode(StatusOf(apierrors.NewResourceExpired("too old resource version"))))
 	case Failed:
-		w.send("ERROR", encode(memapi.StatusOf(apierrors.NewInternalError(fmt.Errorf("planned")))))
+		w.send("ERROR", encode(StatusOf(apierrors.NewInternalError(fmt.Errorf("planned")))))
 	case Stalled:
 		w.err, w.stalled = nil, true
 	}
@@ -201,7 +200,7 @@ func (w *stream) finish(how End) {
 
 // change sends a state to a client that sees only a part of the objects: an object that no longer matches is deleted for it.
 func (w *stream) change(st *state) {
-	had, has := st.before != nil && w.scope.has(st.before), w.scope.has(st)
+	had, has := w.scope.has(st.before), w.scope.has(st)
 	switch {
 	case had && has:
 		w.event("MODIFIED", st)
@@ -214,11 +213,12 @@ func (w *stream) change(st *state) {
 
 func (w *stream) event(kind string, st *state) {
 	w.events++
-	w.send(kind, st.encoded())
-	if w.plan.Twice > 0 && w.events%w.plan.Twice == 0 {
-		w.send(kind, st.encoded())
+	js := encode(w.r.versioned(st.object))
+	w.send(kind, js)
+	if w.fault.Twice > 0 && w.events%w.fault.Twice == 0 {
+		w.send(kind, js)
 	}
-	w.bookmark = time.Now().Add(bookmarkEvery)
+	w.bookmark = w.s.cfg.Now().Add(bookmarkEvery)
 }
 
 func (w *stream) send(kind string, object []byte) {
@@ -226,8 +226,8 @@ func (w *stream) send(kind string, object []byte) {
 }
 
 func (w *stream) mark(endsList bool) []byte {
-	w.bookmark = time.Now().Add(bookmarkEvery)
-	o := w.t.empty(abi.Key{})
+	w.bookmark = w.s.cfg.Now().Add(bookmarkEvery)
+	o := w.r.basis(nil)
 	o.SetResourceVersion(strconv.FormatInt(w.sent, 10))
 	if endsList {
 		o.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
@@ -263,4 +263,18 @@ func (s *Server) Open() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.streams)
+}
+
+// wake makes all streams look at what there is. The caller holds mu.
+func (s *Server) wake() {
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+func encode(v any) []byte {
+	js, err := json.Marshal(v)
+	if err != nil {
+		panic("BUG: memapi: " + err.Error()) // made of JSON
+	}
+	return js
 }

@@ -1,0 +1,194 @@
+package memapi
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/wasmctl/wasmctl/abi"
+)
+
+// table has the objects of one resource, and their history. Server.mu guards it.
+type table struct {
+	schema.GroupResource
+	objects map[abi.Key]*state
+	log     []*state // every state there ever was, by version
+}
+
+// state is an object from one resourceVersion to the next. It never changes.
+type state struct {
+	version int64
+	at      time.Time
+	key     abi.Key
+	object  map[string]any
+	gone    bool   // object is the final state
+	before  *state // nil if the object did not exist
+}
+
+func (st *state) unstructured() *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: st.object}
+}
+
+// table returns the table of a kind's resource. The caller holds mu.
+func (s *Server) table(k *Kind) *table {
+	gr := k.GVR().GroupResource()
+	t := s.tables[gr]
+	if t == nil {
+		t = &table{GroupResource: gr, objects: map[abi.Key]*state{}}
+		s.tables[gr] = t
+	}
+	return t
+}
+
+// live returns the object that a request names; nil if there is none. The caller
+// holds mu.
+func (s *Server) live(r *Request) map[string]any {
+	if st := s.table(&r.Kind).objects[r.key()]; st != nil {
+		return st.object
+	}
+	return nil
+}
+
+func (r *Request) key() abi.Key { return abi.Key{Namespace: r.Namespace, Name: r.Name} }
+
+// store makes object, which has the version of the Server, the state of a key, and
+// wakes the watches. The caller holds mu.
+func (s *Server) store(k *Kind, key abi.Key, object map[string]any, gone bool) {
+	t := s.table(k)
+	next := &state{version: s.version, at: s.cfg.Now(), key: key, object: object, gone: gone, before: t.objects[key]}
+	t.log = append(t.log, next)
+	t.objects[key] = next
+	if gone {
+		delete(t.objects, key)
+	}
+	s.wake()
+}
+
+// at returns the states as of a version, by key; newest is the newest version.
+func (t *table) at(version, newest int64) []*state {
+	there := t.objects
+	if version < newest {
+		there = map[abi.Key]*state{}
+		for _, st := range t.log {
+			if st.version > version {
+				break
+			}
+			there[st.key] = st
+			if st.gone {
+				delete(there, st.key)
+			}
+		}
+	}
+	return slices.SortedFunc(maps.Values(there), func(a, b *state) int { return a.key.Compare(b.key) })
+}
+
+// Compact forgets the history: watches and lists that start before now get 410.
+func (s *Server) Compact() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.version++
+	s.compacted = s.version
+}
+
+// All returns the objects of a kind by key. They must not be changed.
+func (s *Server) All(k Kind) map[abi.Key]*unstructured.Unstructured {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := map[abi.Key]*unstructured.Unstructured{}
+	for key, st := range s.table(&k).objects {
+		all[key] = st.unstructured()
+	}
+	return all
+}
+
+// Get returns a copy of an object, or a NotFound error.
+func (s *Server) Get(k Kind, key abi.Key) (*unstructured.Unstructured, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := &Request{Verb: "get", Kind: k, Namespace: key.Namespace, Name: key.Name}
+	live := s.live(r)
+	if live == nil {
+		return nil, r.notFound()
+	}
+	return (&unstructured.Unstructured{Object: live}).DeepCopy(), nil
+}
+
+// Since returns the state in which an object of this key began to match, the last
+// time that it did, and whether that is over; nil if it never did. It must not be
+// changed.
+func (s *Server) Since(k Kind, key abi.Key, match func(*unstructured.Unstructured) bool) (o *unstructured.Unstructured, over bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.table(&k)
+	for _, st := range slices.Backward(t.log) {
+		if st.key != key || st.gone || !match(st.unstructured()) {
+			continue
+		}
+		over = t.objects[key] != st
+		for st.before != nil && match(st.before.unstructured()) {
+			st = st.before
+		}
+		return st.unstructured(), over
+	}
+	return nil, false
+}
+
+// DeletedAfter reports whether an object was deleted at a later version than the
+// given one.
+func (s *Server) DeletedAfter(k Kind, key abi.Key, version int64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.table(&k).log, func(st *state) bool { return st.gone && st.key == key && st.version > version })
+}
+
+// Listed reports whether a whole list of this scope was ever sent.
+func (s *Server) Listed(resource, namespace, selector string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.listed[resource+"/"+namespace+"/"+selector]
+}
+
+// scopeID names what a list or a watch covers.
+func (r *Request) scopeID() string {
+	return r.Kind.Resource + "/" + r.Namespace + "/" + r.Query.Get("labelSelector")
+}
+
+// Change changes an object, status included, by the rules of an update. If it does
+// not exist and create is set, change gets one with nothing but its name. An error
+// of change leaves the object as it was, and is returned.
+func (s *Server) Change(k Kind, key abi.Key, create bool, change func(*unstructured.Unstructured) error) (*unstructured.Unstructured, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := &Request{Verb: "update", Kind: k, Namespace: key.Namespace, Name: key.Name}
+	live := s.live(r)
+	if live == nil && !create {
+		return nil, r.notFound()
+	}
+	next := r.basis(live)
+	next.SetNamespace(key.Namespace)
+	next.SetName(key.Name)
+	if err := change(next); err != nil {
+		return nil, err
+	}
+	object, err := s.write(r, live, next.Object)
+	if err != nil {
+		return nil, err
+	}
+	return (&unstructured.Unstructured{Object: object}).DeepCopy(), nil
+}
+
+// Delete deletes an object as a request does, and returns its last state. With a
+// uid, another object of that name is a conflict.
+func (s *Server) Delete(k Kind, key abi.Key, uid string) (*unstructured.Unstructured, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := &Request{Verb: "delete", Kind: k, Namespace: key.Namespace, Name: key.Name}
+	object, err := s.delete(r, deletion(uid))
+	if err != nil {
+		return nil, err
+	}
+	return (&unstructured.Unstructured{Object: object}).DeepCopy(), nil
+}
