@@ -161,13 +161,19 @@ loc: ## Count the lines of production Go, by package
 		awk '$$2 != "total" {n = $$2; if (!sub("/[^/]*$$", "", n)) n = "."; lines[n] += $$1; all += $$1} \
 		END {for (n in lines) printf "%6d %s\n", lines[n], n | "sort -k2"; close("sort -k2"); printf "%6d total\n", all}'
 
+# Tests of these packages build projects: make test leaves such tests out, with -short.
+BUILDS := ./cmd/wasmctl/internal/project/... ./host/conformance ./host/conformance/validate
+# Processes first: they wait for leases and deadlines while the other tests compute.
+E2E := ./test/e2e/run ./test/e2e/serve ./test/e2e/shards ./test/e2e/chaos ./test/e2e/swap
+
 .PHONY: test
 test: build guests $(DEVCLUSTER) ## Run the tests on one real control plane; with KUBERNETES=1.33, on the oldest version
-	$(DEVCLUSTER) --unsafe-no-fsync -- go test $(TEST_FLAGS) $$(go list ./... | grep -v /test/e2e/build)
+	$(DEVCLUSTER) --unsafe-no-fsync -- go test -p 3 $(TEST_FLAGS) $(E2E) $$(go list ./... | grep -v -e /test/e2e -e /internal/project -e '/host/conformance$$' -e '/validate$$')
+	go test -short $(TEST_FLAGS) $(BUILDS)
 	cd guest-sdk/go && go test $(TEST_FLAGS) ./...
 	cd guest-sdk/controller-runtime && go test $(TEST_FLAGS) ./...
 	@$(MAKE) --no-print-directory test-32
-	cd examples && go test $(TEST_FLAGS) ./...
+	cd examples && go test -short $(TEST_FLAGS) ./...
 	@for m in $(KUBEBUILDER:/go.mod=); do echo "test $$m"; (cd $$m && go test $(TEST_FLAGS) ./...) || exit 1; done
 	cd host/oci/keyless && go test $(TEST_FLAGS) ./...
 	cd cmd/release && go test $(TEST_FLAGS) ./...
@@ -176,27 +182,26 @@ test: build guests $(DEVCLUSTER) ## Run the tests on one real control plane; wit
 	cd devcluster/server && CGO_ENABLED=0 go test -trimpath -vet=off $(TEST_FLAGS) ./...
 
 .PHONY: test-build
-test-build: build guests $(DEVCLUSTER) ## Build projects, operators of others and kubebuilder projects, and run them
-	$(DEVCLUSTER) --unsafe-no-fsync -- go test $(TEST_FLAGS) ./test/e2e/build
-
-OLDEST := 1.33
+test-build: build guests $(DEVCLUSTER) ## Build projects, published operators and kubebuilder projects, and run them
+	$(DEVCLUSTER) --unsafe-no-fsync -- go test $(TEST_FLAGS) ./test/e2e/build $(BUILDS)
+	cd examples && go test $(TEST_FLAGS) ./...
 
 .PHONY: test-all
 test-all: export WASMCTL_TESTS := all
-test-all: test test-build ## Run all tests: also the longest, all attacks, many rights, the oldest Kubernetes, and soak
-	@$(MAKE) --no-print-directory hostile
-	@$(MAKE) --no-print-directory rights
-	@$(MAKE) --no-print-directory test KUBERNETES=$(OLDEST)
-	@$(MAKE) --no-print-directory race
-	@$(MAKE) --no-print-directory soak
+test-all: test test-build ## Run all tests: also the longest, all attacks, many rights, the oldest Kubernetes, race and soak
+	@$(MAKE) --no-print-directory hostile rights race race-e2e soak
+	@$(MAKE) --no-print-directory test KUBERNETES=1.33
 
 .PHONY: race
 race: build guests $(DEVCLUSTER) ## Run the tests of everything with a lock or a goroutine under the race detector
-	$(DEVCLUSTER) --unsafe-no-fsync -- go test -race $(TEST_FLAGS) . ./abi/... ./host/... ./internal/... ./runtime/... ./devcluster/...
+	$(DEVCLUSTER) --unsafe-no-fsync -- go test -race -short $(TEST_FLAGS) . ./abi/... ./api/... ./cmd/... ./host/... ./internal/... ./runtime/... ./devcluster/...
+
+.PHONY: race-e2e
+race-e2e: build guests $(DEVCLUSTER) ## Run processes of wasmctl under the race detector
 	@echo "compiling the examples without the race detector, which makes that ten times as slow"
 	$(DEVCLUSTER) --unsafe-no-fsync -- go test $(TEST_FLAGS) -run TestExamples_DoWhatTheirReadmesSay ./test/e2e/run
 	go build -race -trimpath -ldflags="-X $(CHECKOUT)" -o $(BIN)/race/wasmctl ./cmd/wasmctl
-	WASMCTL_BINARY=$(BIN)/race/wasmctl $(DEVCLUSTER) --unsafe-no-fsync -- go test -race -short $(TEST_FLAGS) ./cmd/... $$(go list ./test/e2e/... | grep -v /build)
+	WASMCTL_BINARY=$(BIN)/race/wasmctl $(DEVCLUSTER) --unsafe-no-fsync -- go test -race -short $(TEST_FLAGS) $(E2E)
 
 .PHONY: soak
 soak: build guests $(DEVCLUSTER) ## Run all tests, or those of SOAK_PACKAGES, up to SOAK times beside busy loops

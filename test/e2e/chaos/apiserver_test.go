@@ -56,9 +56,9 @@ func newInProcess(config *rest.Config, o wasmctl.Options) (p *inProcess, err err
 // reconciled twice at once (rule 1).
 func TestRun_NothingIsLostWhenTheAPIServerDies(t *testing.T) {
 	t.Parallel()
-	n := 900
-	if testing.Short() {
-		n = 150
+	n := 300
+	if e2e.All() {
+		n = 900
 	}
 	cluster := devclustertest.Own(t)
 	devclustertest.ApplyFile(t, cluster, "../../../examples/configmapgenerator/crd.yaml")

@@ -20,9 +20,6 @@ import (
 // ConfigMap, and neither undoes the other's.
 func TestExample_TwoControllersShareAnObject(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("SKIPPED: -short: builds two examples, and starts a control plane")
-	}
 	modules := filepath.Dir(e2e.Example(t, "configmapgenerator"))
 	e2e.Example(t, "dnsrecord")
 	c := devclustertest.Own(t)

@@ -144,15 +144,17 @@ func (c *sharded) putAll() {
 	wg.Wait()
 }
 
-// churn changes all objects in rounds until stop is called.
+// churn changes all objects in rounds, about one a second, until stop is called.
 func (c *sharded) churn() (stop func()) {
 	ctx, cancel := context.WithCancel(c.t.Context())
+	pace := 2 * time.Second / time.Duration(len(c.namespaces)*c.each) // of each of two writers
 	var wg sync.WaitGroup
 	for w := range 2 {
 		wg.Go(func() {
 			for round := 0; ctx.Err() == nil; round++ {
 				for i := w; i < len(c.namespaces)*c.each && ctx.Err() == nil; i += 2 {
 					c.put(context.WithoutCancel(ctx), c.namespaces[i%len(c.namespaces)], fmt.Sprint("g", i/len(c.namespaces)), fmt.Sprint("round ", round))
+					e2e.Pause(ctx, pace)
 				}
 			}
 		})

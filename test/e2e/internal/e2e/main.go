@@ -43,6 +43,9 @@ const (
 	EnvExamples = "WASMCTL_EXAMPLES"
 )
 
+// All reports whether make test-all runs, whose tests have more objects.
+func All() bool { return os.Getenv("WASMCTL_TESTS") == "all" }
+
 // root is the directory of the repository, from that of a test.
 const root = "../../.."
 
