@@ -189,15 +189,15 @@ test-build: build guests $(DEVCLUSTER) ## Build projects, published operators an
 .PHONY: test-all
 test-all: export WASMCTL_TESTS := all
 test-all: test test-build ## Run all tests: also the longest, all attacks, many rights, the oldest Kubernetes, race and soak
-	@$(MAKE) --no-print-directory hostile rights race race-e2e soak
+	@$(MAKE) --no-print-directory hostile rights race race-processes soak
 	@$(MAKE) --no-print-directory test KUBERNETES=1.33
 
 .PHONY: race
 race: build guests $(DEVCLUSTER) ## Run the tests of everything with a lock or a goroutine under the race detector
 	$(DEVCLUSTER) --unsafe-no-fsync -- go test -race -short $(TEST_FLAGS) . ./abi/... ./api/... ./cmd/... ./host/... ./internal/... ./runtime/... ./devcluster/...
 
-.PHONY: race-e2e
-race-e2e: build guests $(DEVCLUSTER) ## Run processes of wasmctl under the race detector
+.PHONY: race-processes
+race-processes: build guests $(DEVCLUSTER) ## Run processes of wasmctl under the race detector
 	@echo "compiling the examples without the race detector, which makes that ten times as slow"
 	$(DEVCLUSTER) --unsafe-no-fsync -- go test $(TEST_FLAGS) -run TestExamples_DoWhatTheirReadmesSay ./test/e2e/run
 	go build -race -trimpath -ldflags="-X $(CHECKOUT)" -o $(BIN)/race/wasmctl ./cmd/wasmctl
