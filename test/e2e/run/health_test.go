@@ -100,31 +100,3 @@ func TestHTTP_AddressInUseIsAnError(t *testing.T) {
 		}
 	}
 }
-
-// TestHTTP_OneServerForEqualAddresses, pprof included where it is asked for; all
-// ends with the process.
-func TestHTTP_OneServerForEqualAddresses(t *testing.T) {
-	ns, kubeconfig := e2e.NewConfigMaps(t)
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	c := e2e.Run(t, e2e.Guests+"empty.wasm", "--for", "cm", "-n", ns, "--metrics-address", address, "--health-address", address, "--pprof", "--kubeconfig", kubeconfig)
-	c.WantLine("reconciling")
-	for path, part := range map[string]string{
-		"/metrics": "wasmctl_build_info{", "/livez": "ok", "/readyz": "ok", "/debug/pprof/": "goroutine", "/debug/pprof/goroutine?debug=1": "goroutine profile",
-	} {
-		if code, text := e2e.Fetch(t, "http://"+address+path); code != http.StatusOK || !strings.Contains(text, part) {
-			t.Errorf("%s: %d %s", path, code, text)
-		}
-	}
-	c.Signal(syscall.SIGTERM)
-	c.WantExit(e2e.ExitOK)
-	if _, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address); err == nil {
-		t.Error("something still listens")
-	}
-}
