@@ -21,7 +21,7 @@ var requestDescriptions = []Description{
 	{"rest_client_request_duration_seconds", "histogram", []string{"verb", "host"}, "Time until requests were answered, including retries."},
 	{"rest_client_request_size_bytes", "histogram", []string{"verb", "host"}, "Size of request bodies."},
 	{"rest_client_response_size_bytes", "histogram", []string{"verb", "host"}, "Size of response bodies, without watches and lists, which are streamed."},
-	{"rest_client_request_retries_total", "counter", []string{"code", "verb", "host"}, "Retried requests, by the status of the answer."},
+	{"rest_client_request_retries_total", "counter", []string{"code", "verb", "host"}, "Retried requests, by the status of the response."},
 }
 
 // requestMetrics are the metrics of client-go, of which a process has only one set. It implements prometheus.Collector.

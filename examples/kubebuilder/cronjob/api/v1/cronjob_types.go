@@ -6,69 +6,70 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// CronJobSpec is what a user asks for.
+// CronJobSpec is the desired state.
 type CronJobSpec struct {
 	// Schedule is the time of each Job: five fields, or a word such as "@hourly". It
 	// may begin with a time zone: "CRON_TZ=Europe/Berlin 0 6 * * *".
 	// +kubebuilder:validation:MinLength=1
 	Schedule string `json:"schedule"`
 
-	// StartingDeadlineSeconds is how late a Job may start. A Job that is later is left
-	// out. Without it, the last Job that was missed starts, however late it is.
+	// StartingDeadlineSeconds is how late a Job may start. A Job that is later is skipped. If
+	// unset, the last missed Job starts, however late it is.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	StartingDeadlineSeconds *int64 `json:"startingDeadlineSeconds,omitempty"`
 
-	// ConcurrencyPolicy says what happens if it is time for a Job, and one runs.
+	// ConcurrencyPolicy determines what happens if a Job is due while another one is active.
 	// +optional
 	// +kubebuilder:default=Allow
 	ConcurrencyPolicy ConcurrencyPolicy `json:"concurrencyPolicy,omitempty"`
 
-	// Suspend stops the start of Jobs. Those that run go on.
+	// Suspend prevents Jobs from starting. Active ones continue.
 	// +optional
 	Suspend *bool `json:"suspend,omitempty"`
 
-	// JobTemplate is the Job to start. Its schema would have 4,000 lines: the API
-	// server checks each Job instead.
+	// JobTemplate is the Job to start. Its schema would have 4,000 lines; instead, the API server
+	// validates each Job.
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
 	JobTemplate batchv1.JobTemplateSpec `json:"jobTemplate"`
 
-	// SuccessfulJobsHistoryLimit is how many Jobs that succeeded are kept. Without it, all.
+	// SuccessfulJobsHistoryLimit is the number of successful Jobs to retain. If unset, all are
+	// retained.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	SuccessfulJobsHistoryLimit *int32 `json:"successfulJobsHistoryLimit,omitempty"`
 
-	// FailedJobsHistoryLimit is how many Jobs that failed are kept. Without it, all.
+	// FailedJobsHistoryLimit is the number of failed Jobs to retain. If unset, all are retained.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	FailedJobsHistoryLimit *int32 `json:"failedJobsHistoryLimit,omitempty"`
 }
 
-// ConcurrencyPolicy says what happens to a Job that still runs.
+// ConcurrencyPolicy determines what happens to a Job that is still active.
 // +kubebuilder:validation:Enum=Allow;Forbid;Replace
 type ConcurrencyPolicy string
 
 const (
-	// AllowConcurrent lets Jobs run beside each other.
+	// AllowConcurrent allows Jobs to run concurrently.
 	AllowConcurrent ConcurrencyPolicy = "Allow"
-	// ForbidConcurrent waits until no Job runs.
+	// ForbidConcurrent waits until no Job is active.
 	ForbidConcurrent ConcurrencyPolicy = "Forbid"
-	// ReplaceConcurrent deletes the Jobs that run.
+	// ReplaceConcurrent deletes the active Jobs.
 	ReplaceConcurrent ConcurrencyPolicy = "Replace"
 )
 
-// CronJobStatus is what the controller has seen and done.
+// CronJobStatus is the state that the controller has observed.
 type CronJobStatus struct {
-	// Active are the Jobs that run.
+	// Active are the active Jobs.
 	// +optional
 	Active []corev1.ObjectReference `json:"active,omitempty"`
 
-	// LastScheduleTime is the time that the last Job was for.
+	// LastScheduleTime is the scheduled time of the last Job.
 	// +optional
 	LastScheduleTime *metav1.Time `json:"lastScheduleTime,omitempty"`
 
-	// Conditions has Scheduled: whether the schedule can be read, and is followed.
+	// Conditions contains Scheduled, which reports whether the schedule is valid and is followed.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
@@ -80,7 +81,7 @@ type CronJobStatus struct {
 // +kubebuilder:printcolumn:name="Schedule",type=string,JSONPath=`.spec.schedule`
 // +kubebuilder:printcolumn:name="Last",type=date,JSONPath=`.status.lastScheduleTime`
 
-// CronJob starts Jobs by a schedule.
+// CronJob starts Jobs on a schedule.
 type CronJob struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

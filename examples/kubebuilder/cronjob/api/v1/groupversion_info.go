@@ -1,4 +1,4 @@
-// Package v1 has the kinds of the group batch.example.dev, version v1.
+// Package v1 contains the kinds of the group batch.example.dev, version v1.
 // +kubebuilder:object:generate=true
 // +groupName=batch.example.dev
 package v1
@@ -13,7 +13,7 @@ var (
 	// GroupVersion is the group and version of the kinds of this package.
 	GroupVersion = schema.GroupVersion{Group: "batch.example.dev", Version: "v1"}
 
-	// SchemeBuilder collects what AddToScheme adds.
+	// SchemeBuilder collects the kinds for AddToScheme.
 	SchemeBuilder = runtime.NewSchemeBuilder(func(s *runtime.Scheme) error {
 		s.AddKnownTypes(GroupVersion, &CronJob{}, &CronJobList{})
 		metav1.AddToGroupVersion(s, GroupVersion)

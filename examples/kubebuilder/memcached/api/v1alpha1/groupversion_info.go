@@ -1,4 +1,4 @@
-// Package v1alpha1 has the kinds of the group cache.example.dev, version v1alpha1.
+// Package v1alpha1 contains the kinds of the group cache.example.dev, version v1alpha1.
 // +kubebuilder:object:generate=true
 // +groupName=cache.example.dev
 package v1alpha1

@@ -2,7 +2,7 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// MemcachedSpec is what a user asks for.
+// MemcachedSpec is the desired state.
 type MemcachedSpec struct {
 	// Size is the number of servers.
 	// +kubebuilder:validation:Minimum=1
@@ -11,16 +11,16 @@ type MemcachedSpec struct {
 	// +optional
 	Size *int32 `json:"size,omitempty"`
 
-	// ContainerPort is where each server listens.
+	// ContainerPort is the port on which each server listens.
 	// +kubebuilder:default=11211
 	// +optional
 	ContainerPort int32 `json:"containerPort,omitempty"`
 }
 
-// MemcachedStatus is what the controller has seen and done.
+// MemcachedStatus is the state that the controller has observed.
 type MemcachedStatus struct {
-	// Conditions has Available: whether the Deployment is as the spec asks, and
-	// Degraded: whether the servers are being removed.
+	// Conditions contains Available, which reports whether the Deployment matches the spec, and
+	// Degraded, which reports whether the servers are being removed.
 	// +listType=map
 	// +listMapKey=type
 	// +optional

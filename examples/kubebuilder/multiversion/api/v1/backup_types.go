@@ -2,9 +2,9 @@ package v1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// BackupSpec is what a user asks for.
+// BackupSpec is the desired state.
 type BackupSpec struct {
-	// Schedule has the five fields of cron: minute, hour, day, month, day of the week.
+	// Schedule consists of the five fields of cron: minute, hour, day, month, day of the week.
 	// +kubebuilder:validation:Pattern=`^\S+( \S+){4}$`
 	Schedule string `json:"schedule"`
 
@@ -17,9 +17,9 @@ type BackupSpec struct {
 	Suspend bool `json:"suspend,omitempty"`
 }
 
-// BackupStatus is what the controller has seen and done.
+// BackupStatus is the state that the controller has observed.
 type BackupStatus struct {
-	// Conditions has Ready: whether the CronJob is as the spec asks.
+	// Conditions contains Ready, which reports whether the CronJob matches the spec.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
@@ -31,7 +31,7 @@ type BackupStatus struct {
 // +kubebuilder:storageversion
 // +kubebuilder:conversion:hub
 
-// Backup makes a backup by a schedule.
+// Backup makes backups on a schedule.
 type Backup struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

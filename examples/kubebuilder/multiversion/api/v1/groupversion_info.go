@@ -1,4 +1,4 @@
-// Package v1 has the kinds of the group storage.example.dev, version v1.
+// Package v1 contains the kinds of the group storage.example.dev, version v1.
 // +kubebuilder:object:generate=true
 // +groupName=storage.example.dev
 package v1
@@ -13,7 +13,7 @@ var (
 	// GroupVersion is the group and version of the kinds of this package.
 	GroupVersion = schema.GroupVersion{Group: "storage.example.dev", Version: "v1"}
 
-	// SchemeBuilder collects what AddToScheme adds.
+	// SchemeBuilder collects the kinds for AddToScheme.
 	SchemeBuilder = runtime.NewSchemeBuilder(func(s *runtime.Scheme) error {
 		s.AddKnownTypes(GroupVersion, &Backup{}, &BackupList{})
 		metav1.AddToGroupVersion(s, GroupVersion)

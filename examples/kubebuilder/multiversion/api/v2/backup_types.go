@@ -2,7 +2,7 @@ package v2
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Schedule has a field for each of cron's; an empty one means any.
+// Schedule has one field for each field of cron; an empty one means any.
 type Schedule struct {
 	// Minute of the hour.
 	// +kubebuilder:validation:Pattern=`^\S*$`
@@ -26,9 +26,9 @@ type Schedule struct {
 	DayOfWeek string `json:"dayOfWeek,omitempty"`
 }
 
-// BackupSpec is what a user asks for.
+// BackupSpec is the desired state.
 type BackupSpec struct {
-	// Schedule is when backups are made.
+	// Schedule determines when backups are made.
 	Schedule Schedule `json:"schedule"`
 
 	// Image is the program that makes the backup.
@@ -40,9 +40,9 @@ type BackupSpec struct {
 	Paused bool `json:"paused,omitempty"`
 }
 
-// BackupStatus is what the controller has seen and done.
+// BackupStatus is the state that the controller has observed.
 type BackupStatus struct {
-	// Conditions has Ready: whether the CronJob is as the spec asks.
+	// Conditions contains Ready, which reports whether the CronJob matches the spec.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
@@ -53,7 +53,7 @@ type BackupStatus struct {
 // +kubebuilder:subresource:status
 // +kubebuilder:conversion:spoke
 
-// Backup makes a backup by a schedule.
+// Backup makes backups on a schedule.
 type Backup struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

@@ -1,4 +1,4 @@
-// Package v2 has the kinds of the group storage.example.dev, version v2.
+// Package v2 contains the kinds of the group storage.example.dev, version v2.
 // +kubebuilder:object:generate=true
 // +groupName=storage.example.dev
 package v2
@@ -13,7 +13,7 @@ var (
 	// GroupVersion is the group and version of the kinds of this package.
 	GroupVersion = schema.GroupVersion{Group: "storage.example.dev", Version: "v2"}
 
-	// SchemeBuilder collects what AddToScheme adds.
+	// SchemeBuilder collects the kinds for AddToScheme.
 	SchemeBuilder = runtime.NewSchemeBuilder(func(s *runtime.Scheme) error {
 		s.AddKnownTypes(GroupVersion, &Backup{}, &BackupList{})
 		metav1.AddToGroupVersion(s, GroupVersion)
