@@ -95,7 +95,7 @@ func (m *Manifest) Hook(name string, exported bool) bool {
 func (m *Manifest) Validate() error {
 	var errs []error
 	if m.ABI != 0 && m.ABI != Version {
-		errs = append(errs, fmt.Errorf("abi: version %d is not %d, the one this host has", m.ABI, Version))
+		errs = append(errs, fmt.Errorf("abi: version %d is not supported by this host, which has version %d", m.ABI, Version))
 	}
 	if m.For != nil {
 		errs = append(errs, m.For.validate("for"))
@@ -111,7 +111,7 @@ func (m *Manifest) Validate() error {
 	for i := range m.Capabilities {
 		c := &m.Capabilities[i]
 		if c.Resource == "" || len(c.Verbs) == 0 {
-			errs = append(errs, fmt.Errorf("capabilities[%d]: resource and verbs are needed", i))
+			errs = append(errs, fmt.Errorf("capabilities[%d]: resource and verbs are required", i))
 		}
 	}
 	errs = append(errs, m.Limits.validate())
@@ -129,9 +129,9 @@ func (m *Manifest) checkFinalizer() error {
 	case !isQualifiedName(f):
 		return fmt.Errorf("finalizer: %q is not a finalizer's name: use domain/name, for example example.com/cleanup", f)
 	case isReserved(f):
-		return fmt.Errorf("finalizer: %q is one of Kubernetes itself: it protects something else; use domain/name with a domain of your own", f)
+		return fmt.Errorf("finalizer: %q belongs to Kubernetes itself; use domain/name with your own domain", f)
 	case m.finalizerLacksDomain() && m.For != nil && isBuiltInGroup(m.For.Group):
-		return fmt.Errorf("finalizer: %q has no domain: the API server accepts that for custom resources only, and %s is none; "+
+		return fmt.Errorf("finalizer: %q has no domain: the API server accepts that only for custom resources, and %s is not one; "+
 			"use domain/name, for example example.com/%[1]s", f, m.For.Kind)
 	}
 	return nil
@@ -147,7 +147,7 @@ func (m *Manifest) Warnings() []string {
 	if !m.finalizerLacksDomain() {
 		return nil
 	}
-	return []string{fmt.Sprintf("finalizer: %q has no domain: the API server accepts it for custom resources only, and another controller may use it too; "+
+	return []string{fmt.Sprintf("finalizer: %q has no domain: the API server accepts it only for custom resources, and another controller may use it too; "+
 		"keep it only to take over objects that have it", m.Finalizer)}
 }
 
@@ -168,7 +168,7 @@ func (w *Watch) validateMap(where string) error {
 	case w.Map == MapOwner, w.Map == MapFunc:
 		return nil
 	case w.Map == "":
-		return fmt.Errorf("%s: map is needed: %s", where, mapValues)
+		return fmt.Errorf("%s: map is required: %s", where, mapValues)
 	case key == w.Map:
 		return fmt.Errorf("%s: map %q is none of %s", where, w.Map, mapValues)
 	case !isQualifiedName(key):
@@ -181,7 +181,7 @@ const mapValues = `"owner", "label:KEY", "annotation:KEY" and "func"`
 
 func (w *Watch) validate(where string) error {
 	if w.Kind == "" {
-		return fmt.Errorf("%s: kind is needed", where)
+		return fmt.Errorf("%s: kind is required", where)
 	}
 	return nil
 }

@@ -60,7 +60,7 @@ func TestManifest_ValidatesMapsAndFinalizer(t *testing.T) {
 		}
 	}
 	for value, want := range map[string]string{
-		"":                   `watches[0]: map is needed`,
+		"":                   `watches[0]: map is required`,
 		"owners":             `watches[0]: map "owners" is none of "owner"`,
 		"label":              `map "label" is none of`,
 		"label:":             `"" is not the key of a label or annotation`,
@@ -98,7 +98,7 @@ func TestManifest_FinalizerWithoutADomainIsWarnedOf(t *testing.T) {
 		"none":                {Manifest{For: &Watch{Kind: "ConfigMap"}}, false, false},
 	} {
 		err, warnings := c.manifest.Validate(), c.manifest.Warnings()
-		if (err != nil) != c.refused || err != nil && !strings.Contains(err.Error(), "for custom resources only") || (len(warnings) > 0) != c.warns {
+		if (err != nil) != c.refused || err != nil && !strings.Contains(err.Error(), "only for custom resources") || (len(warnings) > 0) != c.warns {
 			t.Errorf("%s: %v, warnings %q", name, err, warnings)
 		}
 	}
@@ -113,7 +113,7 @@ func TestManifest_CannotNameAFinalizerOfKubernetes(t *testing.T) {
 		"foregroundDeletion", "orphan", "kubernetes", "kubernetes.io", "protection.storage.k8s.io",
 	} {
 		m := Manifest{Finalizer: name}
-		if err := m.Validate(); err == nil || !strings.Contains(err.Error(), "one of Kubernetes itself") {
+		if err := m.Validate(); err == nil || !strings.Contains(err.Error(), "belongs to Kubernetes itself") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -47,7 +47,7 @@ func Attach(ctx context.Context, kubeconfig string) (*Cluster, error) {
 // one shares only DataDir with cfg; it ends when the process that started it ends it.
 func StartOrReuse(ctx context.Context, cfg Config) (*Cluster, error) {
 	if cfg.DataDir == "" {
-		return nil, errors.New("devcluster: start or reuse: a DataDir is needed")
+		return nil, errors.New("devcluster: start or reuse: DataDir is required")
 	}
 	ctx, cancel := context.WithTimeout(ctx, reuseLimit)
 	defer cancel()

@@ -97,7 +97,7 @@ func CheckRules(rules []abi.Capability) error {
 	var errs []error
 	for i := range rules {
 		if rules[i].Resource == "" || len(rules[i].Verbs) == 0 {
-			errs = append(errs, fmt.Errorf("capabilities[%d]: resource and verbs are needed", i))
+			errs = append(errs, fmt.Errorf("capabilities[%d]: resource and verbs are required", i))
 		}
 		if _, err := fieldpath.ParseSet(rules[i].Fields); err != nil {
 			errs = append(errs, fmt.Errorf("capabilities[%d]: %w", i, err))

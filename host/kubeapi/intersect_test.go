@@ -113,7 +113,7 @@ func TestDenied_SaysWhereARuleIsMissing(t *testing.T) {
 
 func TestCheckRules_NamesTheRule(t *testing.T) {
 	err := CheckRules([]abi.Capability{{Resource: "pods", Verbs: []string{"get"}}, {Verbs: []string{"get"}}, {Resource: "pods", Verbs: []string{"get"}, Fields: []string{"a..b"}}})
-	if err == nil || cmp.Diff(strings.Split(err.Error(), "\n")[0], "capabilities[1]: resource and verbs are needed") != "" || !strings.Contains(err.Error(), `capabilities[2]: field "a..b"`) {
+	if err == nil || cmp.Diff(strings.Split(err.Error(), "\n")[0], "capabilities[1]: resource and verbs are required") != "" || !strings.Contains(err.Error(), `capabilities[2]: field "a..b"`) {
 		t.Error(err)
 	}
 }

@@ -59,7 +59,7 @@ func TestReconciled_AKindWithoutNamespacesIsWatchedEverywhere(t *testing.T) {
 // the policy would take it for one that allows nothing.
 func TestGrantTo_RefusesRulesThatCannotBeRead(t *testing.T) {
 	for want, rule := range map[string]abi.Capability{
-		"resource and verbs are needed": {Resource: "pods"},
+		"resource and verbs are required": {Resource: "pods"},
 		"a..b":                          {Resource: "pods", Verbs: []string{"patch"}, Fields: []string{"a..b"}},
 	} {
 		p := Planner{Options: Options{Grant: Grant{Manifest: true}}}

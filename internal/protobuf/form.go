@@ -80,7 +80,7 @@ func (b *builder) value(t reflect.Type) (*value, error) {
 		return &value{form: f}, nil
 	}
 	if implements[json.Marshaler](t) || implements[encoding.TextMarshaler](t) {
-		return nil, fmt.Errorf("type %s has a JSON of its own", t)
+		return nil, fmt.Errorf("type %s has a custom JSON encoding", t)
 	}
 	if f, ok := kinds[t.Kind()]; ok {
 		return &value{form: f}, nil

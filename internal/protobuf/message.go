@@ -96,7 +96,7 @@ func (b *builder) message(t reflect.Type, root bool) (*Message, error) {
 	for place, i := range order {
 		sorted[place], places[i] = m.entries[i], place
 		if place > 0 && sorted[place-1].name == sorted[place].name {
-			return nil, fmt.Errorf("field[%s]: there are two", sorted[place].name)
+			return nil, fmt.Errorf("field[%s]: occurs twice", sorted[place].name)
 		}
 		if sorted[place].name == "managedFields" && t == reflect.TypeFor[metav1.ObjectMeta]() {
 			m.managed = place
@@ -131,7 +131,7 @@ func move(numbers []number, places []int) {
 // fields appends the fields of t to the entries of m, and returns their numbers.
 func (b *builder) fields(m *Message, t reflect.Type, root bool) ([]number, error) {
 	if t.Kind() != reflect.Struct {
-		return nil, errors.New("it is no struct")
+		return nil, errors.New("it is not a struct")
 	}
 	var numbers []number
 	for sf := range fieldsOf(t) {
@@ -144,7 +144,7 @@ func (b *builder) fields(m *Message, t reflect.Type, root bool) ([]number, error
 		}
 		at, err := strconv.Atoi(part(sf.Tag.Get("protobuf"), 1))
 		if err != nil || at < 1 || at > maxNumber {
-			return nil, fmt.Errorf("field[%s]: it has no number", sf.Name)
+			return nil, fmt.Errorf("field[%s]: has no number", sf.Name)
 		}
 		for len(numbers) <= at {
 			numbers = append(numbers, number{})
@@ -185,7 +185,7 @@ func (b *builder) field(m *Message, sf *reflect.StructField) (number, error) {
 		return number{known: true, isInline: true, inline: inline}, err
 	}
 	if name == "" || strings.Contains(options, "string") || strings.Contains(options, "inline") {
-		return number{}, errors.New("its JSON has no name of its own")
+		return number{}, errors.New("its JSON has no separate name")
 	}
 	e := entry{name: name, key: keyOf(name)}
 	at, _ := strconv.ParseInt(part(sf.Tag.Get("protobuf"), 1), 10, 32)
@@ -208,7 +208,7 @@ func (b *builder) field(m *Message, sf *reflect.StructField) (number, error) {
 		return number{}, err
 	}
 	if f := e.form; e.omitZero && !e.pointer && (f == asMap || f == asQuantity || f == asIntOrString || f == asDuration || f == asJSON) {
-		return number{}, errors.New("it is left out by a method")
+		return number{}, errors.New("it is omitted by a method")
 	}
 	m.entries = append(m.entries, e)
 	return number{known: true, entry: len(m.entries) - 1}, nil

@@ -13,7 +13,7 @@ import (
 // Errors of ParseRef; match them with errors.Is.
 var (
 	// ErrNoNamespace means that the object's kind has namespaces and the text contains none.
-	ErrNoNamespace = errors.New("a namespace is needed: write namespace/name")
+	ErrNoNamespace = errors.New("a namespace is required: write namespace/name")
 	// ErrNamespace means that the object's kind has no namespaces and the text contains one.
 	ErrNamespace = errors.New("the kind is cluster-scoped: write only the name")
 )

@@ -140,7 +140,7 @@ func gapText(state SlotState) (one, more string) {
 	case Double:
 		return "is run by two replicas", "are run by two replicas each"
 	case Moving:
-		return "is on its way", "are on their way"
+		return "is moving", "are moving"
 	case Here, Elsewhere: // no gap
 	}
 	return "", ""

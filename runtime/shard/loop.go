@@ -78,7 +78,7 @@ func (l *loop) run(ctx context.Context) error {
 // leave deletes the replica's own lease, which has no slots left.
 func (l *loop) leave() error {
 	if err := l.leases.leave(l.ctx, l.cfg.Timing.Renew); err != nil {
-		l.cfg.Logger.Warn("cannot delete the lease; others do it when it is over", "lease", l.cfg.ID, "error", err.Error())
+		l.cfg.Logger.Warn("cannot delete the lease; other replicas will delete it after it has expired", "lease", l.cfg.ID, "error", err.Error())
 	}
 	return nil
 }
@@ -132,7 +132,7 @@ func (l *loop) warn(now time.Time, v *View) {
 		l.cfg.Alarm(v.Wrong)
 	}
 	if v.Wrong == "" {
-		l.cfg.Logger.Info("shards: each slot is run by one replica again, or is on its way to one")
+		l.cfg.Logger.Info("shards: each slot is run by one replica again, or is moving to one")
 		return
 	}
 	l.cfg.Logger.Warn("shards: "+v.Wrong, "next", "wasmctl status --all-replicas shows which replica runs each slot")

@@ -45,7 +45,7 @@ func TestTriggers_LinesSettingsAndASignal(t *testing.T) {
 
 	_, _ = fmt.Fprintf(lines, "b\n%s/a\n", f.Ns) // an error shows below
 	enginetest.Until(t, "a is reconciled", func() bool { return triggered("a") == 1 })
-	c.WantLine("skipping a line of stdin", "line 1", "namespace is needed")
+	c.WantLine("skipping a line of stdin", "line 1", "namespace is required")
 	if n := triggered("b"); n != 0 {
 		t.Errorf("b was triggered %d times, and never named", n)
 	}
