@@ -61,8 +61,8 @@ func decodeMap(t *testing.T, m map[string]any) error {
 	return err
 }
 
-// TestBounds_EachListAtItsEdge: as many entries as a list may have are taken, and
-// one more is refused with the name of the list and its limit.
+// TestBounds_EachListAtItsEdge: a list of the maximum length is accepted, and a longer one is rejected with its name
+// and limit.
 func TestBounds_EachListAtItsEdge(t *testing.T) {
 	for _, bound := range ManifestBounds {
 		if err := decodeMap(t, listOf(bound.Name, bound.Max)); err != nil {
@@ -75,8 +75,7 @@ func TestBounds_EachListAtItsEdge(t *testing.T) {
 	}
 }
 
-// TestBounds_EachListOfAManifestHasOne: no list or map can be added to the
-// messages without a bound.
+// TestBounds_EachListOfAManifestHasOne: no list or map can be added to the messages without a bound.
 func TestBounds_EachListOfAManifestHasOne(t *testing.T) {
 	want := map[string]bool{}
 	for _, key := range []string{"for", "owns", "watches"} {
@@ -100,7 +99,7 @@ func TestBounds_EachListOfAManifestHasOne(t *testing.T) {
 	}
 }
 
-// TestBounds_TotalsAtTheirEdges: what holds for several lists together.
+// TestBounds_TotalsAtTheirEdges checks the bounds for several lists together.
 func TestBounds_TotalsAtTheirEdges(t *testing.T) {
 	watches := func(owns, watches int) *Manifest {
 		return &Manifest{Owns: make([]Watch, owns), Watches: make([]Watch, watches)}
@@ -143,7 +142,7 @@ func TestBounds_TotalsAtTheirEdges(t *testing.T) {
 	}
 }
 
-// TestBounds_TextsAndKeys: texts are bounded too, and the keys of a map.
+// TestBounds_TextsAndKeys: texts and the keys of a map are bounded too.
 func TestBounds_TextsAndKeys(t *testing.T) {
 	x := func(n int) string { return strings.Repeat("x", n) }
 	many := map[string]any{}
@@ -165,8 +164,8 @@ func TestBounds_TextsAndKeys(t *testing.T) {
 	}
 }
 
-// TestBounds_RefuseBeforeTheyBuild: a manifest of 4 MiB of empty watches, or of
-// lists in lists, costs nothing but its bytes.
+// TestBounds_RefuseBeforeTheyBuild: a manifest of 4 MiB of empty watches, or of nested lists, allocates nothing beyond
+// its bytes.
 func TestBounds_RefuseBeforeTheyBuild(t *testing.T) {
 	head := []byte{0x81, 0xa7, 'w', 'a', 't', 'c', 'h', 'e', 's'}
 	n := MaxBytes - 64
@@ -189,8 +188,7 @@ func TestBounds_RefuseBeforeTheyBuild(t *testing.T) {
 	}
 }
 
-// listFields counts the lists and maps of a Manifest, those of its watches for
-// each of the three keys.
+// listFields counts the lists and maps of a Manifest, counting those of its watches for each of the three keys.
 func listFields() (n int) {
 	var count func(reflect.Type) int
 	count = func(t reflect.Type) (n int) {

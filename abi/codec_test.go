@@ -139,8 +139,7 @@ func TestCheck_NamesWhatIsWrong(t *testing.T) {
 	}
 }
 
-// TestAppendValue_WritesOnlyWhatCheckAccepts covers the edge where writer and
-// reader could disagree.
+// TestAppendValue_WritesOnlyWhatCheckAccepts covers the cases in which writer and reader could disagree.
 func TestAppendValue_WritesOnlyWhatCheckAccepts(t *testing.T) {
 	nested := func(n int) any {
 		v := any(nil)
@@ -163,7 +162,7 @@ func TestAppendValue_WritesOnlyWhatCheckAccepts(t *testing.T) {
 	}
 }
 
-// What most runs return takes nothing, and means what it says.
+// The most frequent result allocates nothing, and is decoded correctly.
 func TestDecodeResult_AwaitingAllocatesNothing(t *testing.T) {
 	msg := []byte(awaiting)
 	v, err := DecodeValue(msg)
@@ -216,7 +215,7 @@ func TestDecodeResult(t *testing.T) {
 	}
 }
 
-// TestResult_RoundTrips holds for every result a host can express.
+// TestResult_RoundTrips tests every result that a host can express.
 func TestResult_RoundTrips(t *testing.T) {
 	for _, r := range []Result{
 		{},

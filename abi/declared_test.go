@@ -59,7 +59,7 @@ func TestDecodeResult_RefusesWhatCannotBeDeclared(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	head := []byte("\x81\xa5apply\x91\x81\xa1a") // three maps and lists around what follows
+	head := []byte("\x81\xa5apply\x91\x81\xa1a") // three maps and lists around the following bytes
 	for n, want := range map[int]error{MaxDepth - 3: nil, MaxDepth - 2: ErrTooDeep} {
 		msg := append(append(bytes.Clone(head), bytes.Repeat([]byte{0x91}, n)...), 0xc0)
 		if _, err := DecodeResult(msg); !errors.Is(err, want) {
@@ -68,7 +68,7 @@ func TestDecodeResult_RefusesWhatCannotBeDeclared(t *testing.T) {
 	}
 }
 
-// The guest's memory is used again, so what is declared must be copies.
+// The guest's memory is reused, so the declared objects must be copies.
 func TestDecodeResult_DeclaredOutlivesTheMessage(t *testing.T) {
 	want := Result{Declared: &Declared{Apply: [][]byte{mustValue(testObject)}, Status: mustValue(map[string]any{"ready": true})}}
 	msg := AppendResult(nil, &want)
@@ -84,8 +84,7 @@ func TestDecodeResult_DeclaredOutlivesTheMessage(t *testing.T) {
 	}
 }
 
-// What AppendResult writes, DecodeResult reads, for every result that keeps to
-// the rules.
+// DecodeResult decodes every valid result that AppendResult writes.
 func TestResult_RoundTripsWithDeclared(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 4))
 	for range 500 {

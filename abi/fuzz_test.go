@@ -16,9 +16,8 @@ func seed(f *testing.F) {
 	}
 }
 
-// FuzzDecodeValue: what is accepted is safe for DeepCopyJSON and for JSON, is
-// accepted by Check and by the library, and encodes to something that decodes
-// to the same bytes.
+// FuzzDecodeValue: an accepted value is safe for DeepCopyJSON and for JSON, is accepted by Check and by the library,
+// and can be encoded to bytes that decode to the same value.
 func FuzzDecodeValue(f *testing.F) {
 	seed(f)
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -52,8 +51,7 @@ func FuzzDecodeValue(f *testing.F) {
 	})
 }
 
-// FuzzDecodeMessages: no message of a guest makes a decoder panic, and what is
-// accepted can be written again.
+// FuzzDecodeMessages: no message of a guest makes a decoder panic, and an accepted message can be written again.
 func FuzzDecodeMessages(f *testing.F) {
 	seed(f)
 	f.Fuzz(func(t *testing.T, b []byte) {

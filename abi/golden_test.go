@@ -21,7 +21,7 @@ var update = flag.Bool("update", false, "write the golden messages of testdata a
 type golden struct {
 	name string
 	msg  []byte
-	// why says for a bad-* message why it is refused.
+	// why is the reason for rejecting a bad-* message.
 	why string
 }
 
@@ -100,8 +100,7 @@ func goldenMessages() []golden {
 	return append(append(list, goldenOps()...), goldenBad()...)
 }
 
-// goldenEdges are requests that a reader must take as it does others: numbers at
-// their edges, and what a younger host may send.
+// goldenEdges are requests that a reader must accept like others: extreme numbers, and messages of a newer host.
 func goldenEdges(key Key) []golden {
 	edges := mustValue(map[string]any{"spec": map[string]any{
 		"ints":    []any{int64(math.MaxInt64), int64(math.MinInt64), int64(1<<53 + 1), int64(math.MaxUint32), int64(-33), int64(0)},
@@ -109,8 +108,7 @@ func goldenEdges(key Key) []golden {
 		"strings": []any{"", "größe 😀", "a\x00b", strings.Repeat("s", 256)}, "nil": nil, "": "empty key", "a.b/c": map[string]any{},
 	}})
 	numbers := AppendRequest(nil, &Request{ID: "r2", Controller: "c", Reason: Reason{Type: ReasonListed}, Attempt: 1 << 31, Key: key, Object: edges, ConfigGen: math.MaxInt64, Deadline: testTime})
-	// By hand: unknown keys, another order, and heads that are wider than they need
-	// to be.
+	// Written by hand: unknown keys, another order, and heads that are wider than necessary.
 	str := func(s string) []byte { return appendString(nil, s) }
 	future := [][]byte{
 		str("weather"), mustValue(map[string]any{"object": "not this one", "deep": []any{[]any{map[string]any{}}}}),
@@ -224,8 +222,7 @@ func goldenOps() []golden {
 	}
 }
 
-// goldenBad lists messages that must be refused where a Result, an operation's
-// request or an object is read.
+// goldenBad lists messages that must be rejected as a Result, an operation's request or an object.
 func goldenBad() []golden {
 	nest := func(n int) []byte {
 		return append(bytes.Repeat([]byte{0x81, 0xa1, 'a'}, n), 0xc0)
@@ -246,8 +243,7 @@ func goldenBad() []golden {
 	}
 }
 
-// TestGolden_FilesAreCurrent compares testdata with what this package writes;
-// `go test ./abi -update` writes it again.
+// TestGolden_FilesAreCurrent compares testdata with the output of this package; `go test ./abi -update` rewrites it.
 func TestGolden_FilesAreCurrent(t *testing.T) {
 	for _, g := range goldenMessages() {
 		t.Run(g.name, func(t *testing.T) {
@@ -286,8 +282,7 @@ func writeGolden(t *testing.T, file string, g *golden) {
 	}
 }
 
-// TestGolden_JSONShowsTheSameValue reads every file of testdata, so that a file
-// nobody writes any longer is noticed too.
+// TestGolden_JSONShowsTheSameValue reads every file of testdata, so that an orphaned file is noticed too.
 func TestGolden_JSONShowsTheSameValue(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.msgpack")
 	if err != nil || len(files) < len(goldenMessages()) {

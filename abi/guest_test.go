@@ -1,6 +1,6 @@
 package abi
 
-// What a guest writes and reads: the host does not need it.
+// The guest's side of the encoding, which the host does not need.
 
 func AppendFailure(dst []byte, f *Failure) []byte {
 	return append(AppendFailureHead(dst, f), f.Object...)

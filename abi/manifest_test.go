@@ -9,8 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// isQualifiedName agrees with apimachinery, on names at its edges and on random
-// ones.
+// isQualifiedName agrees with apimachinery, on edge cases and on random names.
 func TestQualifiedName_AgreesWithApimachinery(t *testing.T) {
 	x63, x253 := strings.Repeat("x", 63), strings.Repeat("x", 62)+strings.Repeat("."+strings.Repeat("x", 60), 3)+strings.Repeat("y", 8)
 	names := []string{"", "/", "a/", "/a", "a/b/c", "a.b/c", "A/b", "a/B", "a..b/c", "-a", "a-", "a/-b", "a_b.c-d", "a_b/c", ".a/b", "é", x63, x63 + "x", x63 + ".x/" + x63, x253 + "/n", x253 + "y/n"}
@@ -30,8 +29,8 @@ func TestQualifiedName_AgreesWithApimachinery(t *testing.T) {
 	}
 }
 
-// An empty list of hooks says that no export is real, and must not be lost when
-// a manifest is written into its section.
+// An empty list of hooks means that no export is implemented, and must be preserved when a manifest is written to its
+// section.
 func TestManifest_EmptyHooksAreNotAbsent(t *testing.T) {
 	for _, hooks := range []HookNames{nil, {}, {"map"}} {
 		b, err := EncodeManifest(&Manifest{Name: "n", Hooks: hooks})
@@ -81,8 +80,8 @@ func TestManifest_ValidatesMapsAndFinalizer(t *testing.T) {
 	}
 }
 
-// TestManifest_FinalizerWithoutADomainIsWarnedOf: custom resources of old
-// controllers have one; no kind of Kubernetes can.
+// TestManifest_FinalizerWithoutADomainIsWarnedOf: custom resources of old controllers have one; no kind of Kubernetes
+// can.
 func TestManifest_FinalizerWithoutADomainIsWarnedOf(t *testing.T) {
 	for name, c := range map[string]struct {
 		manifest       Manifest
@@ -104,8 +103,8 @@ func TestManifest_FinalizerWithoutADomainIsWarnedOf(t *testing.T) {
 	}
 }
 
-// TestManifest_CannotNameAFinalizerOfKubernetes, which the host would take off an
-// object while it still protects something.
+// TestManifest_CannotNameAFinalizerOfKubernetes, which the host would remove from an object while it still protects
+// something.
 func TestManifest_CannotNameAFinalizerOfKubernetes(t *testing.T) {
 	for _, name := range []string{
 		"kubernetes.io/pvc-protection", "kubernetes.io/pv-protection", "k8s.io/x", "snapshot.storage.kubernetes.io/volumesnapshot-bound-protection",

@@ -12,13 +12,13 @@ import (
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
 )
 
-// undisturbed is for how long a process has nothing to do, so that it has compressed
-// what it compresses, and the Go runtime has collected.
+// undisturbed is how long a process is idle, so that it has compressed its objects, and the Go runtime has collected
+// garbage.
 const undisturbed = 150 * time.Second
 
-// BenchmarkCompression reports what --cache-compression saves and costs: with 10,000
-// pods of 13 KB of JSON, half of which is managedFields, and with 60,000 ConfigMaps of
-// 2.5 KB. Heap is what the Go runtime's collections have left.
+// BenchmarkCompression reports the savings and the cost of --cache-compression: with 10,000 pods of 13 KB of JSON, half
+// of which is managedFields, and with 60,000 ConfigMaps of 2.5 KB. Heap is the heap that remains after garbage
+// collection.
 func BenchmarkCompression(b *testing.B) {
 	onlyNamed(b, "Compression")
 	cluster := devclustertest.Shared(b)
@@ -48,7 +48,7 @@ func BenchmarkCompression(b *testing.B) {
 	}
 }
 
-// compression measures one process from its start to its end.
+// compression measures one process from start to end.
 func compression(b *testing.B, o *observed, n int) {
 	b.Helper()
 	s := o.awaitReconciles(b, n)

@@ -10,13 +10,13 @@ import (
 	"testing"
 )
 
-// job is what a contender is given to do.
+// job is the task of a contender.
 type job struct {
 	kubeconfig, namespace, resource string
 
-	controllers int    // that do the same in its process; 0 is one
+	controllers int    // number of identical controllers in its process; 0 means one
 	logRuns     bool   // log each reconcile, as JSON
-	seldom      bool   // ask for its metrics seldom, as that takes its time
+	seldom      bool   // read its metrics rarely, because that takes the contender's time
 	memo        string // folder for --memo; only for wasmctl
 }
 
@@ -26,8 +26,7 @@ type contender struct {
 	command func(j job, metrics string) *exec.Cmd
 }
 
-// programs builds controller-runtime's peer, and returns it in these of the ways that it
-// caches objects.
+// programs builds controller-runtime's peer, and returns one contender for each of the given ways of caching objects.
 func programs(b *testing.B, ways ...string) (all []contender) {
 	b.Helper()
 	binary := filepath.Join(b.TempDir(), "peer")
@@ -54,8 +53,8 @@ var emptyModule = contender{"wasmctl", func(j job, metrics string) *exec.Cmd {
 	return wasmctlCommand(j, metrics, "../testdata/wasm/empty.wasm", "--for", j.resource)
 }}
 
-// module returns wasmctl with a module in a language: the one that reads three fields or,
-// for generators, the example. File is how the names of the modules' files end.
+// module returns wasmctl with a module in a language: the one that reads three fields or, for generators, the example.
+// file is the suffix of the modules' file names.
 func module(b *testing.B, language, file string) contender {
 	b.Helper()
 	copies := filepath.Join(b.TempDir(), language)
@@ -85,8 +84,8 @@ func wasmctlCommand(j job, metrics string, args ...string) *exec.Cmd {
 	return exec.Command("../bin/wasmctl", args...)
 }
 
-// distinct writes modules that do the same as one into a folder, and returns the file of
-// controllers that names them. A section of its own makes each a different module.
+// distinct writes equivalent modules into a folder, and returns the file of controllers that names them. An additional
+// section makes each a different module.
 func distinct(b *testing.B, module string, j job, dir string) string {
 	b.Helper()
 	wasm, err := os.ReadFile(module)
@@ -112,8 +111,7 @@ func distinct(b *testing.B, module string, j job, dir string) string {
 	return write("controllers.yaml", []byte(file))
 }
 
-// allContenders returns all that are there, wasmctl with Rust first, and says which are
-// not.
+// allContenders returns all available contenders, wasmctl with Rust first, and the reasons for the missing ones.
 func allContenders(b *testing.B) (all []contender, skipped []string) {
 	b.Helper()
 	for _, guest := range []struct{ language, file, missing string }{

@@ -9,7 +9,7 @@ import (
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
 )
 
-// manyControllers are how many controllers are in one process.
+// manyControllers is the number of controllers in one process.
 var manyControllers = []int{1, 10, 50}
 
 // controllers measures processes with several controllers. Those of wasmctl are different
@@ -40,9 +40,8 @@ func (p *peers) controllers() {
 	})
 }
 
-// BenchmarkControllers_Start: fifty different modules in one process, until each has
-// reconciled one pod: first with an empty cache, and then with their code in it. Then
-// they come to rest.
+// BenchmarkControllers_Start: fifty different modules in one process, until each has reconciled one pod: first with an
+// empty compilation cache, and then with a filled one. Then they become idle.
 func BenchmarkControllers_Start(b *testing.B) {
 	onlyNamed(b, "Controllers_Start")
 	const modules, rest = 50, 20 * time.Second
@@ -52,7 +51,7 @@ func BenchmarkControllers_Start(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			b.Setenv("XDG_CACHE_HOME", b.TempDir())
 			seldom := j
-			seldom.seldom = true // it compiles for half a minute: to answer often would be a tenth of that
+			seldom.seldom = true // it compiles for half a minute, and frequent responses would take a tenth of that
 			empty := c.observe(b, seldom)
 			compiled := empty.awaitReconciles(b, modules)
 			empty.stop(b)
@@ -62,15 +61,15 @@ func BenchmarkControllers_Start(b *testing.B) {
 				b.ReportMetric(s.last.Sub(o.started).Seconds(), "s")
 				b.ReportMetric(o.cpu(b).Seconds(), "cpu-s")
 				b.ReportMetric(resident(b, o.cmd.Process.Pid), "MiB")
-				close(o.enough) // to answer a hundred times a second is no rest
+				close(o.enough) // responding a hundred times per second would not be idle
 				<-time.After(rest)
 				b.ReportMetric(resident(b, o.cmd.Process.Pid), "MiB-at-rest")
 				o.stop(b)
 			}
 			b.ReportMetric(compiled.last.Sub(empty.started).Seconds(), "s-empty")
 			state := empty.cmd.ProcessState
-			b.ReportMetric((state.UserTime() + state.SystemTime()).Seconds(), "cpu-s-empty") // with the compilers
-			b.ReportMetric(0, "ns/op")                                                       // of no use: it is for the rest, too
+			b.ReportMetric((state.UserTime() + state.SystemTime()).Seconds(), "cpu-s-empty") // including the compilers
+			b.ReportMetric(0, "ns/op")                                                       // meaningless: it includes the idle time
 		})
 	}
 }

@@ -19,15 +19,14 @@ import (
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
 )
 
-// distant returns a kubeconfig for the cluster through a connection that takes
-// delay in each direction, as a network does. It has a token, as a pod has: the API
-// server verifies a client certificate with each request, which costs CPU.
+// distant returns a kubeconfig for the cluster through a connection with a delay in each direction, like a network. It
+// contains a token, like a pod's: the API server verifies a client certificate with each request, which costs CPU.
 func distant(b *testing.B, cluster *devcluster.Cluster, delay time.Duration) string {
 	b.Helper()
 	return counted(b, cluster, delay, new(atomic.Int64))
 }
 
-// counted is as distant, and counts the bytes that the cluster sends.
+// counted is like distant, and counts the bytes that the cluster sends.
 func counted(b *testing.B, cluster *devcluster.Cluster, delay time.Duration, sent *atomic.Int64) string {
 	b.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -69,14 +68,13 @@ func counted(b *testing.B, cluster *devcluster.Cluster, delay time.Duration, sen
 	return path
 }
 
-// packet is what was read at once, and when it may go on.
+// packet is the data of one read, and when to forward it.
 type packet struct {
 	data []byte
 	due  time.Time
 }
 
-// carry copies src to dst, each byte delay later than it came, counts them, and
-// closes both at the end.
+// carry copies src to dst, delays each byte, counts the bytes, and closes both at the end.
 func carry(src, dst net.Conn, delay time.Duration, bytes *atomic.Int64) {
 	packets := make(chan packet, 1024)
 	var wg sync.WaitGroup
@@ -84,7 +82,7 @@ func carry(src, dst net.Conn, delay time.Duration, bytes *atomic.Int64) {
 		for p := range packets {
 			<-time.After(time.Until(p.due))
 			if _, err := dst.Write(p.data); err != nil {
-				_ = src.Close() // ends the reader; the rest is drained
+				_ = src.Close() // ends the reader; the remainder is drained
 			}
 		}
 		_ = dst.Close()

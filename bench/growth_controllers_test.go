@@ -22,8 +22,8 @@ const (
 	settled      = 5 * time.Second // after the first runs
 )
 
-// uninterested are the ways of controllers that do not want to know of a change of data of
-// ConfigMaps in a namespace, and what the file of controllers says of the i-th of them.
+// uninterested are the ways in which controllers ignore data changes of ConfigMaps in a namespace, with the entry of
+// the i-th of them in the file of controllers.
 var uninterested = []struct {
 	name  string
 	entry func(i int, ns string) string
@@ -39,9 +39,8 @@ var uninterested = []struct {
 
 var otherKinds = []string{"secrets", "services", "endpoints", "pods", "deployments.apps", "daemonsets.apps", "statefulsets.apps", "jobs.batch", "cronjobs.batch"}
 
-// BenchmarkGrowth_Controllers reports the CPU time of a change that one controller wants,
-// beside others of the same module that do not: they have another namespace, other kinds,
-// or the same objects and a predicate that hides it.
+// BenchmarkGrowth_Controllers reports the CPU time of a change for one controller next to others of the same module
+// that ignore it: they have another namespace, other kinds, or the same objects and a predicate that hides it.
 func BenchmarkGrowth_Controllers(b *testing.B) {
 	onlyNamed(b, "Growth")
 	cluster := devclustertest.Own(b)
@@ -57,12 +56,12 @@ func BenchmarkGrowth_Controllers(b *testing.B) {
 				b.Logf("%3d controllers, the others %s: %v of CPU for an event", n, others.name, least)
 			}
 		}
-		b.ReportMetric(0, "ns/op") // of no use: it is for all of them
+		b.ReportMetric(0, "ns/op") // meaningless: it is for all of them
 	}
 }
 
-// eventCost is the CPU time of a change in a process with so many controllers, of which
-// the first wants it.
+// eventCost is the CPU time of a change in a process with the given number of controllers, the first of which handles
+// it.
 func eventCost(b *testing.B, cluster *devcluster.Cluster, ns string, controllers int, entry func(i int, ns string) string) time.Duration {
 	b.Helper()
 	wasm, err := filepath.Abs("../testdata/wasm/empty.wasm")
@@ -85,13 +84,12 @@ func eventCost(b *testing.B, cluster *devcluster.Cluster, ns string, controllers
 		observe(b, job{kubeconfig: cluster.Kubeconfig(), controllers: 2, seldom: true})
 	o.awaitReconciles(b, latencyObjects)
 	defer o.stop(b)
-	close(o.enough) // to answer for a hundred controllers takes more time than what is measured
+	close(o.enough) // serving the metrics of a hundred controllers takes more time than the measured work
 	<-time.After(settled)
 	return o.costOf(b, cluster, ns)
 }
 
-// costOf changes each object some times, and returns the CPU time of a change until after
-// its run.
+// costOf changes each object several times, and returns the CPU time per change, including its run.
 func (p *observed) costOf(b *testing.B, cluster *devcluster.Cluster, ns string) time.Duration {
 	b.Helper()
 	client, err := dynamic.NewForConfig(cluster.RESTConfig())

@@ -17,25 +17,24 @@ import (
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
 )
 
-// growing are the numbers of small ConfigMaps that one controller has. GROWTH_MOST leaves
-// out those above it.
+// growing are the numbers of small ConfigMaps of one controller. GROWTH_MOST skips those above it.
 var growing = []int{1_000, 10_000, 100_000, 200_000, 300_000}
 
 const (
-	growthRounds = 3       // of which the least counts: other load only ever adds
-	growthRuns   = 100_000 // that are made at each size, at least one of each object
+	growthRounds = 3       // the lowest one counts: other load only ever adds time
+	growthRuns   = 100_000 // number of changes at each size, at least one per object
 )
 
-// growth is what a process took at one size.
+// growth is the cost of a process at one size.
 type growth struct {
 	sync time.Duration // CPU time from the start until all objects have had a run
 	run  time.Duration // CPU time of a later run
 	heap float64       // bytes, after a collection
 }
 
-// BenchmarkGrowth_Objects reports what one more object takes: CPU time until it has had
-// its first run, and heap; and CPU time of a later run that changes nothing. The first two
-// are the difference to the least size, divided by the objects more.
+// BenchmarkGrowth_Objects reports the cost of one more object: CPU time until its first run has ended, and heap; and
+// the CPU time of a later run that changes nothing. The first two are the difference to the smallest size, divided by
+// the number of additional objects.
 func BenchmarkGrowth_Objects(b *testing.B) {
 	onlyNamed(b, "Growth")
 	cluster := devclustertest.Own(b)
@@ -60,11 +59,11 @@ func BenchmarkGrowth_Objects(b *testing.B) {
 			b.Logf("%7d objects: start %.2f s of CPU, %.1f µs for a run, heap %.1f MB", n, now.sync.Seconds(), float64(now.run.Nanoseconds())/1000, now.heap/1e6)
 			before = n
 		}
-		b.ReportMetric(0, "ns/op") // of no use: it is for all sizes
+		b.ReportMetric(0, "ns/op") // meaningless: it is for all sizes
 	}
 }
 
-// grown measures a controller of n objects.
+// grown measures a controller with n objects.
 func (c contender) grown(b *testing.B, j job, n int) growth {
 	b.Helper()
 	least := growth{math.MaxInt64, math.MaxInt64, math.MaxFloat64}
@@ -89,10 +88,10 @@ func (c contender) grown(b *testing.B, j job, n int) growth {
 	return least
 }
 
-// onCPU is the CPU time of a process, more exact than cpuTime.
+// onCPU returns the CPU time of a process, more precisely than cpuTime.
 func onCPU(b *testing.B, pid int) (sum time.Duration) {
 	b.Helper()
-	paths, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid)) // the pattern is fine
+	paths, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid)) // the pattern is valid
 	for _, path := range paths {
 		var ns int64
 		text, err := os.ReadFile(path)
@@ -107,7 +106,7 @@ func onCPU(b *testing.B, pid int) (sum time.Duration) {
 	return sum
 }
 
-// liveHeap is the heap of a process of wasmctl with --pprof after a collection, in bytes.
+// liveHeap returns the heap of a wasmctl process with --pprof after a garbage collection, in bytes.
 func (p *observed) liveHeap(b *testing.B) (bytes float64) {
 	b.Helper()
 	resp, err := http.Get(strings.TrimSuffix(p.metrics, "metrics") + "debug/pprof/heap?gc=1&debug=1") //nolint:noctx // it is ours, and answers at once

@@ -7,10 +7,10 @@ import (
 	"github.com/wasmctl/wasmctl/bench/report"
 )
 
-// idleWindow is a round.
+// idleWindow is the duration of a round.
 const idleWindow = 10 * time.Second
 
-// idle measures, side by side, what contenders take that have nothing to do.
+// idle measures the cost of idle contenders, side by side.
 func (p *peers) idle(ns, resource string, n int) {
 	w := report.Workload{
 		Name: "idle", Title: "Nothing to do",

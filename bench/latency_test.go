@@ -20,29 +20,27 @@ import (
 )
 
 const (
-	latencyObjects = 200             // that are changed in turn
-	latencyRounds  = 5               // of each contender, by turns
-	latencyTime    = 6 * time.Second // for which objects are changed in one round
+	latencyObjects = 200             // number of objects that are changed in turn
+	latencyRounds  = 5               // rounds of each contender, in turns
+	latencyTime    = 6 * time.Second // duration of the changes in one round
 )
 
-// BenchmarkLatency_Idle measures how long it takes from the request that changes
-// an object to the begin of its reconcile, 50 changes a second. The way through
-// the API server is in it; "watch" is a bare watch that does nothing but read:
-// what no controller can be faster than.
+// BenchmarkLatency_Idle measures the time from the request that changes an object to the beginning of its reconcile, at
+// 50 changes per second. It includes the API server; "watch" is a bare watch that only reads, which is a lower bound
+// for every controller.
 func BenchmarkLatency_Idle(b *testing.B) { latency(b, 50) }
 
 // BenchmarkLatency_Load is the same at 400 changes a second.
 func BenchmarkLatency_Load(b *testing.B) { latency(b, 400) }
 
-// changed has, for each object, when it was asked to change.
+// changed records, for each object, when its change was requested.
 type changed struct {
 	mu      sync.Mutex
-	pending map[string]time.Time // guarded by mu; changes that no reconcile has begun after
+	pending map[string]time.Time // guarded by mu; changes for which no reconcile has begun
 	took    []time.Duration      // guarded by mu
 }
 
-// change notes a change that is going to be asked for. Of two that are pending
-// the first counts.
+// change records a change that is about to be requested. If two are pending, the first counts.
 func (c *changed) change(object string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -51,7 +49,7 @@ func (c *changed) change(object string) {
 	}
 }
 
-// reconciled notes a reconcile.
+// reconciled records a reconcile.
 func (c *changed) reconciled(r reconcile) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -67,10 +65,10 @@ func (c *changed) waiting() int {
 	return len(c.pending)
 }
 
-// lag is the median and the 99th percentile of some latencies, in ms.
+// lag is the median and the 99th percentile of latencies, in ms.
 type lag struct{ p50, p99 float64 }
 
-// latency reports what lag each contender has: the least of the rounds.
+// latency reports the lag of each contender: the lowest of its rounds.
 func latency(b *testing.B, perSecond int) {
 	onlyNamed(b, "Latency")
 	cluster := devclustertest.Shared(b)
@@ -89,7 +87,7 @@ func latency(b *testing.B, perSecond int) {
 				found[i+1] = append(found[i+1], lagOf(load.controller(b, cluster, c)))
 			}
 		}
-		b.ReportMetric(0, "ns/op") // of no use: it is for all rounds of all
+		b.ReportMetric(0, "ns/op") // meaningless: it is for all rounds of all contenders
 		reportLag(b, "watch", found[0])
 		for i, c := range all {
 			reportLag(b, c.name, found[i+1])
@@ -114,14 +112,14 @@ func reportLag(b *testing.B, name string, rounds []lag) {
 	b.Logf("%-15s p50 %6.2f ms, p99 %6.2f ms; rounds: %.2f", name, least.p50, least.p99, rounds)
 }
 
-// load is changes of objects in a namespace, so many a second.
+// load changes objects in a namespace at a rate per second.
 type load struct {
 	api       dynamic.ResourceInterface
 	namespace string
 	perSecond int
 }
 
-// controller is one round of a contender, in a process of its own.
+// controller is one round of a contender, in its own process.
 func (l *load) controller(b *testing.B, cluster *devcluster.Cluster, c contender) []time.Duration {
 	b.Helper()
 	p := c.observe(b, job{kubeconfig: cluster.Kubeconfig(), namespace: l.namespace, resource: configMaps.Resource, logRuns: true})
@@ -155,9 +153,8 @@ func (l *load) watch(b *testing.B) []time.Duration {
 	})
 }
 
-// run changes objects and returns how long each change took until it was
-// reconciled, as told to what begin is given. The first tenth warms up and is not
-// counted.
+// run changes objects and returns how long each change took until it was reconciled, as reported to the callback of
+// begin. The first tenth is a warm-up and not counted.
 func (l *load) run(b *testing.B, begin func(notify func(reconcile))) []time.Duration {
 	b.Helper()
 	c := &changed{pending: map[string]time.Time{}}

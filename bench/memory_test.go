@@ -10,9 +10,8 @@ import (
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
 )
 
-// BenchmarkMemory_Example reports the resident memory of `wasmctl run` with the
-// example at the default concurrency, when it has reconciled one object and
-// when it has reconciled 1,000.
+// BenchmarkMemory_Example reports the resident memory of `wasmctl run` with the example at the default concurrency,
+// after reconciling one object and after reconciling 1,000.
 func BenchmarkMemory_Example(b *testing.B) {
 	const n = 1000
 	cluster := devclustertest.Shared(b)
@@ -35,7 +34,7 @@ func resident(b *testing.B, pid int) float64 {
 	return memory(b, pid, "VmRSS")
 }
 
-// memory is the MiB that a line of a process's status names.
+// memory returns the MiB in a line of a process's status.
 func memory(b *testing.B, pid int, name string) float64 {
 	b.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

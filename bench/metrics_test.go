@@ -23,13 +23,12 @@ import (
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
 )
 
-// controllerRuntimeMetrics is what the metrics of wasmctl are held against.
+// controllerRuntimeMetrics is the reference for the metrics of wasmctl.
 const controllerRuntimeMetrics = "../runtime/metrics/testdata/controller-runtime.txt"
 
-// TestMetrics_TheListIsWhatControllerRuntimeHas runs a controller of
-// controller-runtime that succeeds, requeues, fails and panics, and lists what
-// its registry has then: names, types, labels and buckets. WASMCTL_UPDATE=1
-// writes the list.
+// TestMetrics_TheListIsWhatControllerRuntimeHas runs a controller of controller-runtime that succeeds, requeues, fails
+// and panics, and lists the contents of its registry: names, types, labels and buckets. WASMCTL_UPDATE=1 writes the
+// list.
 func TestMetrics_TheListIsWhatControllerRuntimeHas(t *testing.T) {
 	cluster := devclustertest.Shared(t)
 	ns := devclustertest.Namespace(t, cluster)
@@ -105,8 +104,8 @@ func TestMetrics_TheListIsWhatControllerRuntimeHas(t *testing.T) {
 	}
 }
 
-// listMetrics lists the metrics of controller-runtime's registry, without those
-// of the Go runtime, which are the Go version's.
+// listMetrics lists the metrics of controller-runtime's registry, except those of the Go runtime, which depend on the
+// Go version.
 func listMetrics(t *testing.T) string {
 	t.Helper()
 	families, err := metrics.Registry.Gather()

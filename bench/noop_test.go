@@ -8,7 +8,7 @@ import (
 	"github.com/wasmctl/wasmctl/bench/report"
 )
 
-// How often all objects are asked for in a round: for a while, but some times.
+// The number of requests for all objects in a round: enough for a while, but at least a few.
 const (
 	leastResyncs = 3
 	mostResyncs  = 10
@@ -47,7 +47,7 @@ func (p *peers) noopConfigMaps() {
 const noopAbout = "A run reads three fields; with metadata only, they are others. Four objects are reconciled at a " +
 	"time. After the first runs, all objects are asked for three to ten times: that gives runs a second, and their CPU."
 
-// noop measures a contender from its start to its end.
+// noop measures a contender from start to end.
 func (p *peers) noop(c contender, ns, resource string, n int) figures {
 	o := c.observe(p.b, job{kubeconfig: p.cluster.Kubeconfig(), namespace: ns, resource: resource})
 	s := o.awaitReconciles(p.b, n)

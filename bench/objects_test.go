@@ -17,10 +17,10 @@ import (
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
 )
 
-// calm is how long contenders are left alone before what they take is measured.
+// calm is how long contenders are idle before a measurement.
 const calm = 45 * time.Second
 
-// onlyNamed skips a benchmark that takes long, unless -bench names it.
+// onlyNamed skips a slow benchmark unless -bench names it.
 func onlyNamed(b *testing.B, name string) {
 	b.Helper()
 	if pattern := flag.Lookup("test.bench").Value.String(); !strings.Contains(pattern, name) {
@@ -33,7 +33,7 @@ var (
 	configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 )
 
-// largePod is a pod of four containers: 6.3 KB of JSON, and as much for managedFields.
+// largePod returns a pod with four containers: 6.3 KB of JSON, plus the same amount of managedFields.
 func largePod(i int) map[string]any {
 	var containers []any
 	for c := range 4 {
@@ -61,7 +61,7 @@ func smallConfigMap(i int) map[string]any {
 	}
 }
 
-// nameOf is the name of the i-th object.
+// nameOf returns the name of the i-th object.
 func nameOf(i int) string { return fmt.Sprintf("object-%06d", i) }
 
 func metaOf(i int) map[string]any {
@@ -72,7 +72,7 @@ func metaOf(i int) map[string]any {
 	}
 }
 
-// settings is what the i-th object has for content, some 300 bytes.
+// settings returns the content of the i-th object, some 300 bytes.
 func settings(i int) string {
 	var s strings.Builder
 	for line := range 8 {
@@ -81,7 +81,7 @@ func settings(i int) string {
 	return s.String()
 }
 
-// populate creates objects in a new namespace, whose name it returns.
+// populate creates objects in a new namespace, and returns its name.
 func populate(b *testing.B, cluster *devcluster.Cluster, gvr schema.GroupVersionResource, n int, object func(i int) map[string]any) string {
 	b.Helper()
 	ns := devclustertest.Namespace(b, cluster)
@@ -89,7 +89,7 @@ func populate(b *testing.B, cluster *devcluster.Cluster, gvr schema.GroupVersion
 	return ns
 }
 
-// create creates the objects from one number up to another in a namespace.
+// create creates the objects of a range of numbers in a namespace.
 func create(b *testing.B, cluster *devcluster.Cluster, gvr schema.GroupVersionResource, ns string, from, to int, object func(i int) map[string]any) {
 	b.Helper()
 	client, err := dynamic.NewForConfig(cluster.RESTConfig())
@@ -108,7 +108,7 @@ func create(b *testing.B, cluster *devcluster.Cluster, gvr schema.GroupVersionRe
 	}
 }
 
-// inParallel calls do with each number below n, some at a time.
+// inParallel calls do for each number below n, several at a time.
 func inParallel(n int, do func(i int)) {
 	var wg sync.WaitGroup
 	numbers := make(chan int)

@@ -17,34 +17,34 @@ import (
 	"time"
 )
 
-// reconcile is one that was seen.
+// reconcile is an observed reconcile.
 type reconcile struct {
 	object string // namespace/name
 	begun  time.Time
 }
 
-// observed is a running contender, and what its log says of it.
+// observed is a running contender, observed through its log.
 type observed struct {
 	name    string
-	metrics string // where it serves them
+	metrics string // where it serves metrics
 	cmd     *exec.Cmd
 	started time.Time
-	ended   chan struct{} // closed when the log has ended
+	ended   chan struct{} // closed at the end of the log
 	enough  chan struct{} // closed when reconciles need no longer be counted
 
 	mu     sync.Mutex
 	seen   sight           // guarded by mu
-	notify func(reconcile) // guarded by mu; is given what is logged
-	tail   []string        // guarded by mu; the last lines that are no reconciles
+	notify func(reconcile) // guarded by mu; called with each logged reconcile
+	tail   []string        // guarded by mu; the last other lines
 }
 
-// sight is what its log and its metrics have said until now.
+// sight is the information from the log and the metrics so far.
 type sight struct {
 	synced     time.Time // when the cache had all objects
-	reconciled int       // how many reconciles there were
-	last       time.Time // when the last of them was
-	heap       float64   // MiB that the last collection of a program in Go left
-	heapPeak   float64   // the greatest of these
+	reconciled int       // number of reconciles
+	last       time.Time // time of the last reconcile
+	heap       float64   // MiB after the last garbage collection of a Go program
+	heapPeak   float64   // the highest of these values
 }
 
 // observe starts a contender. It is stopped when the benchmark ends, unless stop
@@ -75,7 +75,7 @@ func (c contender) observe(b *testing.B, j job) *observed {
 	return p
 }
 
-// freeAddress returns an address that nobody listens on.
+// freeAddress returns an unused address.
 func freeAddress(b *testing.B) string {
 	b.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -86,9 +86,8 @@ func freeAddress(b *testing.B) string {
 	return l.Addr().String()
 }
 
-// count takes the number of reconciles from the metrics until the log has ended. It asks
-// after the least pause, or up to the most where the answer takes long: it takes the
-// contender's time.
+// count reads the number of reconciles from the metrics until the log has ended. It waits for the minimum pause, or up
+// to the maximum if the response is slow, because it takes the contender's time.
 func (p *observed) count(pauses [2]time.Duration) {
 	for pause := pauses[0]; ; {
 		select {
@@ -109,11 +108,11 @@ func (p *observed) count(pauses [2]time.Duration) {
 	}
 }
 
-// scraper asks for metrics as they are: to compress them a hundred times a second would
-// be more than all else that they take, and nobody asks that often.
+// scraper reads uncompressed metrics: compressing them a hundred times per second would cost more than everything else,
+// and is not realistic.
 var scraper = http.Client{Transport: &http.Transport{DisableCompression: true}}
 
-// reconcilesAt sums up the reconciles that metrics have counted.
+// reconcilesAt sums up the reconciles in the metrics.
 func reconcilesAt(url string) (sum int) {
 	resp, err := scraper.Get(url) //nolint:noctx // it is ours, and answers at once
 	if err != nil {
@@ -133,8 +132,8 @@ func reconcilesAt(url string) (sum int) {
 	return sum
 }
 
-// read reads the log to its end. The Go runtime writes to it too, in pieces, so
-// that a line may stand behind the beginning of another.
+// read reads the log to its end. The Go runtime also writes to it, in pieces, so a line may follow the beginning of
+// another one.
 func (p *observed) read(log io.Reader) {
 	defer close(p.ended)
 	lines := bufio.NewScanner(bufio.NewReaderSize(log, 1<<20))
@@ -163,7 +162,7 @@ func (p *observed) see(line []byte) {
 	p.tail = append(p.tail[max(0, len(p.tail)-20):], string(line))
 }
 
-// parseReconcile reads the line of a reconcile.
+// parseReconcile parses the log line of a reconcile.
 func parseReconcile(line []byte) reconcile {
 	var l struct {
 		Time     time.Time
@@ -176,8 +175,8 @@ func parseReconcile(line []byte) reconcile {
 	return reconcile{l.Object, l.Time.Add(-l.Duration)}
 }
 
-// parseHeap reads what heap a collection left, in MiB, from the Go runtime's
-// line about it: "..., 27->29->14 MB, ...".
+// parseHeap parses the heap size after a garbage collection, in MiB, from the Go runtime's line: "..., 27->29->14 MB,
+// ...".
 func parseHeap(line string) (mib float64, ok bool) {
 	head, _, ok := strings.Cut(line, " MB, ")
 	if !ok {
@@ -187,14 +186,14 @@ func parseHeap(line string) (mib float64, ok bool) {
 	return mib, err == nil
 }
 
-// get returns what the log has said until now.
+// get returns the information so far.
 func (p *observed) get() sight {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.seen
 }
 
-// await waits until done says so of the log, and returns what it said then.
+// await waits until done accepts the information, and returns it.
 func (p *observed) await(b *testing.B, what string, done func(s sight) bool) sight {
 	b.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)
@@ -216,14 +215,13 @@ func (p *observed) await(b *testing.B, what string, done func(s sight) bool) sig
 	}
 }
 
-// awaitReconciles waits until there were n reconciles in all.
+// awaitReconciles waits until there were n reconciles in total.
 func (p *observed) awaitReconciles(b *testing.B, n int) sight {
 	b.Helper()
 	return p.await(b, fmt.Sprint(n, " reconciles"), func(s sight) bool { return s.reconciled >= n })
 }
 
-// stop stops the contender and returns how much memory it had resident at its
-// peak, in MiB.
+// stop stops the contender and returns its peak resident memory, in MiB.
 func (p *observed) stop(b *testing.B) (peak float64) {
 	b.Helper()
 	signal(b, p.cmd, syscall.SIGTERM)
@@ -236,13 +234,13 @@ func (p *observed) stop(b *testing.B) (peak float64) {
 	return float64(p.cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss) / 1024
 }
 
-// cpu returns the CPU time that the contender has taken.
+// cpu returns the CPU time of the contender.
 func (p *observed) cpu(b *testing.B) time.Duration {
 	b.Helper()
 	return cpuTime(b, p.cmd.Process.Pid)
 }
 
-// cpuTime returns the CPU time that a process has taken, in steps of 10 ms.
+// cpuTime returns the CPU time of a process, in steps of 10 ms.
 func cpuTime(b *testing.B, pid int) time.Duration {
 	b.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -254,6 +252,6 @@ func cpuTime(b *testing.B, pid int) time.Duration {
 	if _, err := fmt.Sscan(fields[11]+" "+fields[12], &user, &system); err != nil {
 		b.Fatal(err)
 	}
-	const tick = 10 * time.Millisecond // USER_HZ is 100 on every platform that Go has
+	const tick = 10 * time.Millisecond // USER_HZ is 100 on every platform that Go supports
 	return time.Duration(user+system) * tick
 }

@@ -17,26 +17,24 @@ import (
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
 )
 
-// operator is an ordinary operator with controller-runtime, built from the same
-// files as a program and as a module.
+// operator is an ordinary operator with controller-runtime, built from the same files as a program and as a module.
 type operator struct {
 	work
 
 	crd, binary, wasm string
 }
 
-// BenchmarkOperator_APIBound compares an operator as a module with its own binary,
-// both as they are by default: each reconciles one Site at a time, with a
-// Deployment, an Event and a status. The API server is 5 ms away. See compare.
+// BenchmarkOperator_APIBound compares an operator as a module with its own binary, both with their defaults: each
+// reconciles one Site at a time, with a Deployment, an Event and a status. The API server is 5 ms away. See compare.
 func BenchmarkOperator_APIBound(b *testing.B) {
 	o := buildOperator(b, "")
 	devclustertest.ApplyFile(b, devclustertest.Shared(b), o.crd)
 	compare(b, comparison{work: o.work, objects: 200, rounds: 10, delay: 5 * time.Millisecond, native: o.native, wasm: o.module})
 }
 
-// BenchmarkOperator_Memory reports the resident memory of ten different operators:
-// of their ten processes together, and of the one that runs the ten modules. Each
-// has reconciled ten objects. The peak is that of the one process, and includes loading.
+// BenchmarkOperator_Memory reports the resident memory of ten different operators: of their ten processes together, and
+// of the one that runs the ten modules. Each has reconciled ten objects. The peak is that of the one process, and
+// includes loading.
 func BenchmarkOperator_Memory(b *testing.B) {
 	const n = 10
 	cluster := devclustertest.Shared(b)
@@ -73,8 +71,7 @@ func BenchmarkOperator_Memory(b *testing.B) {
 	}
 }
 
-// residentAfterWork lets each reconcile ten objects, and returns what their
-// processes have in memory then, in MiB.
+// residentAfterWork makes each reconcile ten objects, and returns the resident memory of their processes, in MiB.
 func residentAfterWork(b *testing.B, all []*running) (sum float64) {
 	b.Helper()
 	for _, r := range all {
@@ -89,7 +86,7 @@ func residentAfterWork(b *testing.B, all []*running) (sum float64) {
 	return sum
 }
 
-// buildOperator builds the operator; name tells its group from those of others.
+// buildOperator builds the operator; name distinguishes its group from those of others.
 func buildOperator(b *testing.B, name string) *operator {
 	b.Helper()
 	dir, group := b.TempDir(), "apps"+name+".wasmctl.test"
@@ -127,7 +124,7 @@ func run(b *testing.B, dir, name string, args ...string) {
 	}
 }
 
-// sites is the work of the operator.
+// sites is the workload of the operator.
 func sites(group string) work {
 	return work{
 		resource: schema.GroupVersionResource{Group: group, Version: "v1", Resource: "sites"}, kind: "Site",

@@ -15,12 +15,12 @@ import (
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
 )
 
-// sizes are how much there is to do.
+// sizes determine the amount of work.
 type sizes struct {
 	rounds                               int
 	pods, configMaps, restarted, written int
-	// undisturbed is how long contenders have had nothing to do when idle measures them.
-	// After two minutes the Go runtime collects without a cause.
+	// undisturbed is how long contenders have been idle when idle measures them. After two minutes, the Go runtime
+	// collects garbage without another reason.
 	undisturbed time.Duration
 }
 
@@ -35,13 +35,12 @@ type peers struct {
 	cluster *devcluster.Cluster
 	sizes
 
-	all []contender // wasmctl with Rust is first, where it is there
+	all []contender // wasmctl with Rust is first, if available
 	run *report.Run
 }
 
-// BenchmarkPeers compares wasmctl with controller-runtime and kube-rs, which do the same,
-// and writes what it has measured into the file WASMCTL_PEERS. -short makes it short, and
-// BENCH_ROUNDS changes the number of rounds. make bench-peers runs it.
+// BenchmarkPeers compares wasmctl with controller-runtime and kube-rs for the same tasks, and writes the results to the
+// file WASMCTL_PEERS. -short makes it short, and BENCH_ROUNDS changes the number of rounds. make bench-peers runs it.
 func BenchmarkPeers(b *testing.B) {
 	onlyNamed(b, "Peers")
 	p := newPeers(b)
@@ -60,13 +59,13 @@ func BenchmarkPeers(b *testing.B) {
 			p.b = b
 			w.run()
 			p.run.Load = append(p.run.Load, loadAverage(b))
-			b.ReportMetric(0, "ns/op") // of no use: it is for all rounds of all
-			p.save()                   // what follows may fail
+			b.ReportMetric(0, "ns/op") // meaningless: it is for all rounds of all contenders
+			p.save()                   // the following steps may fail
 		})
 	}
 }
 
-// save writes what was measured until now.
+// save writes the results so far.
 func (p *peers) save() {
 	p.b.Helper()
 	path := os.Getenv("WASMCTL_PEERS")
@@ -102,7 +101,7 @@ func newPeers(b *testing.B) *peers {
 	return p
 }
 
-// output returns what a command prints.
+// output returns the output of a command.
 func output(b *testing.B, dir, name string, args ...string) string {
 	b.Helper()
 	cmd := exec.Command(name, args...)
@@ -114,7 +113,7 @@ func output(b *testing.B, dir, name string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// loadAverage is that of the machine in the last minute.
+// loadAverage returns that of the machine in the last minute.
 func loadAverage(b *testing.B) string {
 	b.Helper()
 	text, err := os.ReadFile("/proc/loadavg")
@@ -125,11 +124,11 @@ func loadAverage(b *testing.B) string {
 	return average
 }
 
-// figures are what was measured in one round, by name of the metric.
+// figures are the results of one round, by name of the metric.
 type figures = map[string]float64
 
-// compare measures each contender in each round, in an order that rotates, after one round
-// that is not counted: it compiles modules, and fills the caches of the API server.
+// compare measures each contender in each round, in rotating order, after one warm-up round, which compiles modules and
+// fills the caches of the API server.
 func (p *peers) compare(w report.Workload, all []contender, measure func(c contender) figures) {
 	p.b.Helper()
 	for _, c := range all {

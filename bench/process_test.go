@@ -21,20 +21,20 @@ import (
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
 )
 
-// roundLimit bounds one round: its watch ends then, and the round has failed.
+// roundLimit limits one round: its watch then ends, and the round has failed.
 const roundLimit = 5 * time.Minute
 
-// running is a controller at work in a namespace of its own.
+// running is a controller working in its own namespace.
 type running struct {
 	cmd   *exec.Cmd
-	log   bytes.Buffer // what it wrote; read it after stop
+	log   bytes.Buffer // its output; may be read after stop
 	api   dynamic.ResourceInterface
 	home  func(ctx context.Context) error // deletes the namespace, and returns an error once it is gone
-	watch watch.Interface                 // of the objects
+	watch watch.Interface                 // resource of the objects
 	work
 }
 
-// attach prepares a namespace for what w describes, and watches it.
+// attach prepares a namespace for w, and watches it.
 func attach(b *testing.B, cluster *devcluster.Cluster, w work) (r *running, namespace string) {
 	b.Helper()
 	client, err := dynamic.NewForConfig(cluster.RESTConfig())
@@ -54,8 +54,8 @@ func attach(b *testing.B, cluster *devcluster.Cluster, w work) (r *running, name
 	return r, namespace
 }
 
-// start starts a controller and waits until it has reconciled a first object,
-// which shows that it is up and is not counted.
+// start starts a controller and waits until it has reconciled a first object, which shows that it is ready and is not
+// counted.
 func start(b *testing.B, cluster *devcluster.Cluster, w work, command func(namespace string) *exec.Cmd) *running {
 	b.Helper()
 	r, ns := attach(b, cluster, w)
@@ -64,7 +64,7 @@ func start(b *testing.B, cluster *devcluster.Cluster, w work, command func(names
 	if err := r.cmd.Start(); err != nil {
 		b.Fatal(err)
 	}
-	b.Cleanup(func() { _ = r.cmd.Process.Kill() }) // where the benchmark has failed
+	b.Cleanup(func() { _ = r.cmd.Process.Kill() }) // the benchmark has failed
 	r.create(b, "first", 1)
 	r.measure(b, "first", 1)
 	return r
@@ -80,8 +80,8 @@ func (r *running) stop(b *testing.B) {
 	}
 }
 
-// clean deletes the namespace with all that is in it, and waits until it is gone: else
-// the next controller would reconcile that when it starts, in an API server that is as busy.
+// clean deletes the namespace with its contents, and waits until it is gone: otherwise, the next controller would
+// reconcile the contents when it starts, and the API server would be busy.
 func (r *running) clean(b *testing.B) {
 	b.Helper()
 	for err := error(nil); !apierrors.IsNotFound(err); <-time.After(100 * time.Millisecond) {
@@ -91,8 +91,7 @@ func (r *running) clean(b *testing.B) {
 	}
 }
 
-// measure waits until n objects with names of this prefix have a status and
-// returns how many got one per second.
+// measure waits until n objects with names of this prefix have a status and returns how many got one per second.
 func (r *running) measure(b *testing.B, prefix string, n int) float64 {
 	b.Helper()
 	var first time.Time

@@ -10,8 +10,8 @@ import (
 	"github.com/wasmctl/wasmctl/bench/report"
 )
 
-// restart measures a new process that finds all as the last one has left it: generators
-// whose ConfigMaps are what they ask for. wasmctl is there with and without --memo.
+// restart measures a new process that finds everything as the last one has left it: generators whose ConfigMaps match.
+// wasmctl runs with and without --memo.
 func (p *peers) restart() {
 	var all []contender
 	dir := p.b.TempDir()
@@ -62,7 +62,7 @@ func withMemo(c contender, dir string) contender {
 	}}
 }
 
-// withoutMetadata leaves out the contender that does not see what a generator asks for.
+// withoutMetadata omits the contender that does not see the specs of generators.
 func withoutMetadata(all []contender) (rest []contender) {
 	for _, c := range all {
 		if !strings.HasSuffix(c.name, "metadata") {
@@ -72,7 +72,7 @@ func withoutMetadata(all []contender) (rest []contender) {
 	return rest
 }
 
-// largeGenerator asks for a ConfigMap of some 300 bytes.
+// largeGenerator requests a ConfigMap of some 300 bytes.
 func largeGenerator(i int) map[string]any {
 	return map[string]any{
 		"apiVersion": generators.GroupVersion().String(), "kind": generator.kind, "metadata": metaOf(i),

@@ -10,16 +10,15 @@ import (
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
 )
 
-// capacityTime is for how long replicas with work for longer are watched.
+// capacityTime is how long replicas that are fully loaded are observed.
 const capacityTime = 20 * time.Second
 
-// BenchmarkShards_Capacity reports how many runs a second one replica does and how many
-// five do together, while each has objects to run and the API server is what they wait
-// for: 5 or 25 ms away, with one worker each. A run of reads looks whether an object is as
-// it should be: one request. A run of writes makes more than two, most of them writes: 5 ms
-// away, five replicas and the API server need most of a machine of two cores.
+// BenchmarkShards_Capacity reports how many runs per second one replica does, and five do together, while each has
+// objects to run and waits for the API server: 5 or 25 ms away, with one worker each. A run of reads checks whether an
+// object is as it should be: one request. A run of writes makes more than two, most of them writes: 5 ms away, five
+// replicas and the API server need most of a machine with two cores.
 func BenchmarkShards_Capacity(b *testing.B) {
-	cluster := devclustertest.Own(b, "--feature-gates=ShardedListAndWatch=true") // the server selects
+	cluster := devclustertest.Own(b, "--feature-gates=ShardedListAndWatch=true") // the API server selects
 	applyZones(b, cluster)
 	for _, delay := range []time.Duration{5 * time.Millisecond, 25 * time.Millisecond} {
 		kubeconfig := distant(b, cluster, delay)
@@ -37,12 +36,10 @@ func BenchmarkShards_Capacity(b *testing.B) {
 	}
 }
 
-// readObjects is how many objects replicas look at, each of them once a second: more than
-// they can.
+// readObjects is the number of objects that replicas check, each once per second: more than they can.
 const readObjects = 500
 
-// writing starts replicas, and gives them objects that are new. They are stopped while
-// these are created, as in compare.
+// writing starts replicas, and gives them new objects. The replicas are stopped while these are created, as in compare.
 func writing(b *testing.B, cluster *devcluster.Cluster, kubeconfig string, n, objects int) *replicas {
 	b.Helper()
 	s := newReplicas(b, cluster, kubeconfig)
@@ -56,8 +53,8 @@ func writing(b *testing.B, cluster *devcluster.Cluster, kubeconfig string, n, ob
 	return s
 }
 
-// reading starts replicas for objects that others have brought to what they should be, and
-// waits until each object has run once: a replica writes the first status that it is given.
+// reading starts replicas for objects that others have reconciled already, and waits until each object has run once: a
+// replica writes the first status of an object that it receives.
 func reading(b *testing.B, others *replicas, kubeconfig string, n int) *replicas {
 	b.Helper()
 	s := &replicas{b: b, r: others.r, ns: others.ns}
@@ -71,8 +68,8 @@ func reading(b *testing.B, others *replicas, kubeconfig string, n int) *replicas
 	return s
 }
 
-// capacity reports the median of three rounds with one replica and with five, which have
-// work for longer than capacityTime.
+// capacity reports the median of three rounds with one replica and with five, which are fully loaded for longer than
+// capacityTime.
 func capacity(b *testing.B, working func(n int) *replicas) {
 	b.Helper()
 	for b.Loop() {
@@ -97,7 +94,7 @@ func capacity(b *testing.B, working func(n int) *replicas) {
 	}
 }
 
-// runs sums up the runs of all replicas. Logs leave out what comes too often.
+// runs sums up the runs of all replicas. Logs omit lines that come too often.
 func (s *replicas) runs() (n int) {
 	for _, url := range s.metrics {
 		n += reconcilesAt(url)

@@ -11,8 +11,8 @@ import (
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
 )
 
-// BenchmarkShards_Handover reports for how long slots are not run while their replica
-// stops: from when it lets no more runs begin to when the next one does.
+// BenchmarkShards_Handover reports how long slots are not run while their replica stops: from when it prevents new runs
+// to when the next one starts runs.
 func BenchmarkShards_Handover(b *testing.B) {
 	cluster := devclustertest.Shared(b)
 	applyZones(b, cluster)
@@ -24,7 +24,7 @@ func BenchmarkShards_Handover(b *testing.B) {
 		s.await(3)
 		s.r.create(b, "g", 600)
 		s.r.measure(b, "g", 600)
-		for i := range 5 { // a rolling restart, and two more
+		for i := range 5 { // a rolling restart, and two more replicas
 			signal(b, s.list[i], syscall.SIGTERM)
 			if err := s.list[i].Wait(); err != nil {
 				b.Fatalf("%v\n%s", err, s.logs[i])
@@ -41,8 +41,7 @@ func BenchmarkShards_Handover(b *testing.B) {
 	}
 }
 
-// gapsOf returns for how long slots were closed, from the logs of all replicas, the
-// shortest first.
+// gapsOf returns how long slots were closed, from the logs of all replicas, the shortest first.
 func gapsOf(b *testing.B, logs []*replicaLog) (gaps []time.Duration) {
 	b.Helper()
 	type line struct {

@@ -10,10 +10,9 @@ import (
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
 )
 
-// BenchmarkShards_Memory reports what one replica receives and keeps of 60,000
-// ConfigMaps of 2.5 KB, and what one does that joins four others, where the API server
-// selects. A ratio of 0.2 is a fifth. Memory is what is private to the process, without
-// the binary.
+// BenchmarkShards_Memory reports what one replica receives and stores of 60,000 ConfigMaps of 2.5 KB, and what a
+// replica that joins four others does, if the API server selects. A ratio of 0.2 is a fifth. Memory is the private
+// memory of the process, without the binary.
 func BenchmarkShards_Memory(b *testing.B) {
 	onlyNamed(b, "Shards_Memory")
 	const n = 60_000

@@ -18,8 +18,7 @@ import (
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
 )
 
-// dnsRecords is the work of the example dnsrecord, of which nothing is watched but the
-// records: about five requests for each.
+// dnsRecords is the workload of the example dnsrecord, which watches only the records: about five requests for each.
 var dnsRecords = work{
 	resource: schema.GroupVersionResource{Group: "examples.wasmctl.dev", Version: "v1", Resource: "dnsrecords"}, kind: "DNSRecord",
 	spec: func(i int) map[string]any {
@@ -34,10 +33,10 @@ var dnsRecords = work{
 // hostnames counts them: each belongs to one record.
 var hostnames atomic.Int64
 
-// zonesOfBench is how many zones they are in: so many that replicas hardly meet.
+// zonesOfBench is the number of zones: enough for replicas to rarely conflict.
 const zonesOfBench = 300
 
-// applyZones makes the zones, and the CRD.
+// applyZones creates the zones and the CRD.
 func applyZones(b *testing.B, cluster *devcluster.Cluster) {
 	b.Helper()
 	devclustertest.ApplyFile(b, cluster, "../examples/dnsrecord/crd.yaml")
@@ -48,23 +47,23 @@ func applyZones(b *testing.B, cluster *devcluster.Cluster) {
 	devclustertest.Apply(b, cluster, []byte(objects))
 }
 
-// dnsRecord is the module that does it.
+// dnsRecord is the module for this workload.
 const dnsRecord = "../bin/examples/dnsrecord.wasm"
 
-// slotsOfBench is how many slots the objects are split into.
+// slotsOfBench is the number of slots.
 const slotsOfBench = 64
 
 // replicas are processes that share the objects of a namespace.
 type replicas struct {
 	b          *testing.B
-	r          *running // the objects
+	r          *running // resource of the objects
 	ns, config string
 	list       []*exec.Cmd
 	logs       []*replicaLog
-	metrics    []string // where they serve them
+	metrics    []string // where they serve metrics
 }
 
-// replicaLog is what a replica has printed.
+// replicaLog is the output of a replica.
 type replicaLog struct {
 	mu   sync.Mutex
 	text bytes.Buffer // guarded by mu
@@ -89,8 +88,7 @@ func newReplicas(b *testing.B, cluster *devcluster.Cluster, kubeconfig string) *
 	return s
 }
 
-// add starts a replica with one worker, so that it is bound by the API server's
-// distance.
+// add starts a replica with one worker, so that it is limited by the latency of the API server.
 func (s *replicas) add() {
 	s.b.Helper()
 	s.start(s.config, dnsRecord, "--concurrency", "1")
@@ -110,12 +108,12 @@ func (s *replicas) start(kubeconfig string, args ...string) {
 	if err := cmd.Start(); err != nil {
 		s.b.Fatal(err)
 	}
-	s.b.Cleanup(func() { _ = cmd.Process.Kill() }) // where the benchmark has failed
+	s.b.Cleanup(func() { _ = cmd.Process.Kill() }) // the benchmark has failed
 	s.list, s.logs, s.metrics = append(s.list, cmd), append(s.logs, log), append(s.metrics, "http://"+metrics+"/metrics")
 }
 
-// await waits until so many replicas run all slots, by what they say: one that has
-// written it to its Lease has yet to look at the objects.
+// await waits until the given number of replicas run all slots, according to their logs: one that has written this to
+// its Lease must still list the objects.
 func (s *replicas) await(n int) {
 	s.b.Helper()
 	for limit := time.Now().Add(3 * time.Minute); ; <-time.After(20 * time.Millisecond) {

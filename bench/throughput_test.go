@@ -19,7 +19,7 @@ import (
 
 var generators = schema.GroupVersionResource{Group: "examples.wasmctl.dev", Version: "v1", Resource: "configmapgenerators"}
 
-// work is what the controllers of a comparison reconcile.
+// work is the workload of a comparison.
 type work struct {
 	resource schema.GroupVersionResource
 	kind     string
@@ -28,15 +28,14 @@ type work struct {
 	done func(o *unstructured.Unstructured) bool
 }
 
-// generator is the work of the example module.
+// generator is the workload of the example module.
 var generator = work{
 	resource: generators, kind: "ConfigMapGenerator",
 	spec: func(i int) map[string]any { return map[string]any{"content": fmt.Sprintf("content %d", i)} },
 	done: observed1,
 }
 
-// observed1 and observed2 report whether the first or the second generation of a generator
-// was reconciled.
+// observed1 and observed2 report whether the first or the second generation of a generator was reconciled.
 func observed1(o *unstructured.Unstructured) bool { return observedGeneration(o) == 1 }
 func observed2(o *unstructured.Unstructured) bool { return observedGeneration(o) == 2 }
 
@@ -47,18 +46,17 @@ func observedGeneration(o *unstructured.Unstructured) int64 {
 
 func TestMain(m *testing.M) { devclustertest.Main(m) }
 
-// comparison is how the two controllers are compared.
+// comparison configures a comparison of two controllers.
 type comparison struct {
 	work         work
 	native, wasm func(kubeconfig, namespace string) *exec.Cmd
 	objects      int           // generators of one round
-	rounds       int           // of each controller; even
+	rounds       int           // rounds of each controller; even
 	delay        time.Duration // between controller and API server, each way
 }
 
-// BenchmarkThroughput_APIBound compares the example module in wasmctl with the
-// same logic as a native client-go controller where the API server is what they
-// wait for: 5 ms away, at wasmctl's default concurrency. See compare.
+// BenchmarkThroughput_APIBound compares the example module in wasmctl with the same logic as a native client-go
+// controller, limited by the API server: 5 ms away, at wasmctl's default concurrency. See compare.
 func BenchmarkThroughput_APIBound(b *testing.B) {
 	const workers = 4
 	devclustertest.ApplyFile(b, devclustertest.Shared(b), "../examples/configmapgenerator/crd.yaml")
@@ -77,13 +75,11 @@ func BenchmarkThroughput_APIBound(b *testing.B) {
 	compare(b, c)
 }
 
-// compare lets both controllers reconcile the same objects, two API writes
-// each, by turns, and reports objects per second from the first to the last
-// that was reconciled, and the median of the rounds' ratios.
+// compare makes both controllers reconcile the same objects in turns, with two API writes each, and reports objects per
+// second from the first to the last reconcile, and the median of the rounds' ratios.
 //
-// The controller is started on an empty namespace and then stopped while the
-// objects are created: so creating them takes nothing of its time, and they are
-// changes, and not a first listing, which wasmctl gives low priority.
+// The controller is started in an empty namespace and then stopped while the objects are created. This way, creating
+// them takes none of its time, and they are changes, and not a first listing, to which wasmctl gives low priority.
 func compare(b *testing.B, c comparison) {
 	cluster := devclustertest.Shared(b)
 	kubeconfig := cluster.Kubeconfig()
@@ -97,7 +93,7 @@ func compare(b *testing.B, c comparison) {
 		var native, wasm float64
 		for i := range c.rounds {
 			var n, w float64
-			// The API server slows down as it fills: take turns at going first.
+			// The API server slows down as it fills: alternate the first one.
 			if i%2 == 0 {
 				n = round(b, cluster, c.work, c.objects, runNative)
 				w = round(b, cluster, c.work, c.objects, runWasm)
@@ -115,8 +111,7 @@ func compare(b *testing.B, c comparison) {
 	}
 }
 
-// round starts a controller, creates the objects, and returns how many it
-// reconciled per second.
+// round starts a controller, creates the objects, and returns how many it reconciled per second.
 func round(b *testing.B, cluster *devcluster.Cluster, w work, objects int, command func(namespace string) *exec.Cmd) float64 {
 	b.Helper()
 	r := start(b, cluster, w, command)

@@ -13,8 +13,8 @@ import (
 	"github.com/wasmctl/wasmctl/bench/report"
 )
 
-// generate measures the example configmapgenerator, which makes two writes for each
-// object. Nothing is measured of a deletion: the garbage collector does it all.
+// generate measures the example configmapgenerator, which makes two writes for each object. Deletions are not measured:
+// the garbage collector does all the work.
 func (p *peers) generate() {
 	p.compare(report.Workload{
 		Name: "configmapgenerator", Title: "ConfigMapGenerator",
@@ -43,8 +43,8 @@ func (p *peers) createAndUpdate(c contender) figures {
 	return f
 }
 
-// labeled is pods that get the name of their node as a label: the guests and the peers know
-// such pods by it.
+// labeled is the workload of pods that get the name of their node as a label: the guests and the peers recognize such
+// pods by it.
 var labeled = work{
 	resource: pods, kind: "Pod",
 	spec: func(i int) map[string]any {
@@ -85,8 +85,8 @@ func (p *peers) start(c contender, w work) *running {
 	})
 }
 
-// whileStopped does something to n objects g while the controller is stopped, and returns
-// how many a second it reconciles then.
+// whileStopped calls something for n objects while the controller is stopped, and returns how many it then reconciles
+// per second.
 func (r *running) whileStopped(b *testing.B, do func(), n int) float64 {
 	b.Helper()
 	signal(b, r.cmd, syscall.SIGSTOP)

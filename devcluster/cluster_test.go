@@ -23,8 +23,8 @@ import (
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
 )
 
-// asParent makes the test binary a process that starts a control plane on the
-// data dir that the variable names, says so, and waits to be killed.
+// asParent makes the test binary a process that starts a control plane on the data dir in the variable, reports that,
+// and waits to be killed.
 const asParent = "DEVCLUSTER_TEST_AS_PARENT"
 
 func TestMain(m *testing.M) {
@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// limited returns a context in which a control plane starts, or something is wrong.
+// limited returns a context with enough time for a control plane to start.
 func limited(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
@@ -111,7 +111,7 @@ func TestCluster_RestartIsTheSameToItsClients(t *testing.T) {
 	}{
 		{"kill", c.Kill},
 		{"stop", c.Stop},
-		{"none", func() error { return nil }}, // Restart stops what still runs
+		{"none", func() error { return nil }}, // Restart stops a running control plane
 	} {
 		done := c.Done()
 		if err := end.do(); err != nil {
@@ -187,8 +187,7 @@ func TestStart_InUseIsRefusedAndReused(t *testing.T) {
 	}
 }
 
-// Two users start at once: one starts the control plane, the other waits until
-// it is ready and uses it.
+// Two processes start at the same time: one starts the control plane, the other waits until it is ready and uses it.
 func TestStartOrReuse_AtOnceStartsOne(t *testing.T) {
 	cfg, ctx := config(t, t.TempDir()), limited(t)
 	var clusters [2]*devcluster.Cluster
@@ -225,12 +224,12 @@ func TestStart_CancelledLeavesNothing(t *testing.T) {
 		_, err := devcluster.Start(ctx, config(t, dir))
 		starting <- err
 	}()
-	awaitFile(t, filepath.Join(dir, "pki", "done")) // in the middle of the start
+	awaitFile(t, filepath.Join(dir, "pki", "done")) // during the start
 	cancel(cause)
 	if err := <-starting; !errors.Is(err, cause) {
 		t.Errorf("cancelled start: %v, want the cause", err)
 	}
-	start(t, config(t, dir)) // refused if the child still lived
+	start(t, config(t, dir)) // refused if the child were still alive
 }
 
 // awaitFile returns when the file exists.

@@ -10,7 +10,7 @@ import (
 	"github.com/wasmctl/wasmctl/devcluster"
 )
 
-// script writes a program that stands for devcluster.
+// script writes a program that replaces devcluster.
 func script(t *testing.T, dir, text string) string {
 	t.Helper()
 	path := filepath.Join(dir, "devcluster")
@@ -43,7 +43,7 @@ func TestFind_VariableThenPathThenHowToGetOne(t *testing.T) {
 	}
 }
 
-// The first place is beside the running executable, here the test binary.
+// The first place is next to the running executable, here the test binary.
 func TestFind_BesideTheExecutableComesBeforePath(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -58,7 +58,7 @@ func TestFind_BesideTheExecutableComesBeforePath(t *testing.T) {
 	}
 }
 
-// A wrong path is an error, not a reason to run another program.
+// A wrong path is an error, and not a reason to run another program.
 func TestFind_WrongVariableIsAnError(t *testing.T) {
 	t.Setenv("PATH", filepath.Dir(script(t, t.TempDir(), "")))
 	plain := filepath.Join(t.TempDir(), "plain")
@@ -74,7 +74,7 @@ func TestFind_WrongVariableIsAnError(t *testing.T) {
 	}
 }
 
-// Whatever the program does, Start returns, says what it said, and leaves no process.
+// Whatever the program does, Start returns, includes the program's output, and leaves no process.
 func TestStart_WrongProgramIsExplained(t *testing.T) {
 	for name, tc := range map[string]struct{ text, want string }{
 		"fails":             {"echo 'devcluster: no luck today' >&2; exit 1", "start: no luck today"},

@@ -22,8 +22,8 @@ func modules(t *testing.T) []string {
 	return dirs
 }
 
-// TestExamples_BuildForWasm builds each with the standard toolchain, and looks
-// for what makes it a module: the marker of the ABI and the host functions.
+// TestExamples_BuildForWasm builds each with the standard toolchain, and checks that it is a module: the marker of the
+// ABI and the host functions.
 func TestExamples_BuildForWasm(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: -short: builds all examples")
@@ -54,7 +54,7 @@ func TestExamples_BuildForWasm(t *testing.T) {
 	}
 }
 
-// TestExamples_AreWhole: each has what its README needs.
+// TestExamples_AreWhole: each has the files that its README needs.
 func TestExamples_AreWhole(t *testing.T) {
 	for _, dir := range modules(t) {
 		for _, name := range []string{"README.md", "crd.yaml", "sample.yaml", "reconcile_test.go"} {

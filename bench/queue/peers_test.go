@@ -10,7 +10,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/scheduler"
 )
 
-// key is what is queued, of the size of a namespaced name.
+// key is a queued key, with the size of a namespaced name.
 type key struct{ namespace, name string }
 
 func newKeys(n int) []key {
@@ -21,7 +21,7 @@ func newKeys(n int) []key {
 	return keys
 }
 
-// queue is what all peers can do, as client-go names it.
+// queue is the common subset of all peers, with client-go's names.
 type queue interface {
 	Add(k key)
 	AddAfter(k key, d time.Duration)
@@ -30,15 +30,14 @@ type queue interface {
 	ShutDown()
 }
 
-// peer is a queue that is compared. None of them keeps metrics.
+// peer is a queue to compare. None of them records metrics.
 type peer struct {
 	name string
 	new  func() queue
 }
 
-// schedulerQueue is the scheduler as its loop uses it, the clock included. It
-// is for one goroutine; the others are for several. Its Get does not wait, but
-// returns when something is due.
+// schedulerQueue is the scheduler as used by its loop, including the clock. It is for one goroutine; the others are
+// safe for concurrent use. Its Get does not wait, but returns when something is due.
 type schedulerQueue struct {
 	*scheduler.Scheduler[key, string]
 }
@@ -74,8 +73,7 @@ var theirs = []peer{
 	{"priorityqueue", func() queue { return priorityqueue.New[key]("") }},
 }
 
-// rateLimited is a queue as a controller uses it that limits retries: each
-// success is told to the limiter.
+// rateLimited is a queue used by a controller that limits retries: each success is reported to the limiter.
 type rateLimited struct {
 	workqueue.TypedRateLimitingInterface[key]
 }

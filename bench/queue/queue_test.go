@@ -13,19 +13,17 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/scheduler"
 )
 
-// rounds is how often each peer does the same work, by turns with the others.
+// rounds is how often each peer does the same work, in turns with the others.
 const rounds = 7
 
-// contender is a peer that does some work once and says how long that took for
-// one key.
+// contender is a peer that does some work once and returns the time for one key.
 type contender struct {
 	name string
 	run  func() time.Duration
 }
 
-// compare lets contenders do the same work by turns, and reports the median
-// time for one key of each, and how many times that of the first it is: the
-// median of the rounds' ratios.
+// compare makes contenders do the same work in turns, and reports the median time per key of each, with its ratio to
+// the first: the median of the rounds' ratios.
 func compare(b *testing.B, contenders []contender) {
 	times := make([][]float64, len(contenders))
 	ratios := make([][]float64, len(contenders))
@@ -38,7 +36,7 @@ func compare(b *testing.B, contenders []contender) {
 			ratios[i] = append(ratios[i], times[i][len(times[i])-1]/times[0][len(times[0])-1])
 		}
 	}
-	b.ReportMetric(0, "ns/op") // of no use: it is for all rounds of all
+	b.ReportMetric(0, "ns/op") // meaningless: it is for all rounds of all contenders
 	for i, c := range contenders {
 		b.ReportMetric(median(times[i]), c.name+"-ns/key")
 		if i > 0 {
@@ -52,8 +50,7 @@ func median(xs []float64) float64 {
 	return xs[len(xs)/2]
 }
 
-// alone returns contenders that let one goroutine use a queue: prepare is not
-// timed, work is.
+// alone returns contenders that use a queue from one goroutine: prepare is not timed, work is.
 func alone(keys []key, prepare, work func(q queue, keys []key)) []contender {
 	var all []contender
 	for _, p := range append([]peer{ours}, theirs...) {
@@ -77,15 +74,15 @@ func addAll(q queue, keys []key) {
 	}
 }
 
-// settle waits until the queue has taken in all that was added: two of the
-// peers do that in a goroutine of their own.
+// settle waits until the queue has processed everything that was added: two of the peers do that in a separate
+// goroutine.
 func settle(q queue) {
 	q.AddAfter(key{name: "last"}, 1)
 	k, _ := q.Get()
 	q.Done(k)
 }
 
-// BenchmarkQueue_AddGetDone is the way of one key after the other.
+// BenchmarkQueue_AddGetDone processes one key after the other.
 func BenchmarkQueue_AddGetDone(b *testing.B) {
 	compare(b, alone(newKeys(20_000), nothing, func(q queue, keys []key) {
 		for _, k := range keys {
@@ -96,8 +93,7 @@ func BenchmarkQueue_AddGetDone(b *testing.B) {
 	}))
 }
 
-// BenchmarkQueue_Burst100k adds 100,000 keys, as a first listing does, and works
-// them off.
+// BenchmarkQueue_Burst100k adds 100,000 keys, like a first listing, and processes them.
 func BenchmarkQueue_Burst100k(b *testing.B) {
 	compare(b, alone(newKeys(100_000), nothing, func(q queue, keys []key) {
 		addAll(q, keys)
@@ -117,8 +113,7 @@ func BenchmarkQueue_AddDuplicate(b *testing.B) {
 	}))
 }
 
-// BenchmarkQueue_AddAfter adds 100,000 keys that are due later, as the requeues
-// of 100,000 objects are.
+// BenchmarkQueue_AddAfter adds 100,000 keys that are due later, like the requeues of 100,000 objects.
 func BenchmarkQueue_AddAfter(b *testing.B) {
 	compare(b, alone(newKeys(100_000), nothing, func(q queue, keys []key) {
 		for i, k := range keys {
@@ -128,9 +123,8 @@ func BenchmarkQueue_AddAfter(b *testing.B) {
 	}))
 }
 
-// BenchmarkQueue_Absorb triggers 100,000 keys that have a timer, works them off
-// and sets the timer again: a round of changes over objects that requeue. With
-// client-go the old timers stay beside the new requests.
+// BenchmarkQueue_Absorb triggers 100,000 keys that have a timer, processes them and sets the timer again: a round of
+// changes of objects that requeue. With client-go, the old timers remain in addition to the new requests.
 func BenchmarkQueue_Absorb(b *testing.B) {
 	later := func(q queue, keys []key) {
 		for i, k := range keys {
@@ -149,11 +143,11 @@ func BenchmarkQueue_Absorb(b *testing.B) {
 	}))
 }
 
-// workers is how many jobs run at once in the benchmarks end to end.
+// workers is the number of concurrent jobs in the benchmarks end to end.
 const workers = 4
 
-// endToEnd returns contenders that run an empty job for each key, on workers,
-// from the first key that a producer adds to the end of the last job.
+// endToEnd returns contenders that run an empty job for each key on workers, from the first key that a producer adds to
+// the end of the last job.
 func endToEnd(keys []key, producers int) []contender {
 	all := []contender{{"runner", func() time.Duration { return runnerEndToEnd(keys, producers) / time.Duration(len(keys)) }}}
 	for _, p := range theirs {
@@ -162,7 +156,7 @@ func endToEnd(keys []key, producers int) []contender {
 	return all
 }
 
-// produce calls add for each key, on a number of goroutines.
+// produce calls add for each key, from a number of goroutines.
 func produce(keys []key, producers int, add func(i int)) {
 	var wg sync.WaitGroup
 	for p := range producers {
@@ -175,7 +169,7 @@ func produce(keys []key, producers int, add func(i int)) {
 	wg.Wait()
 }
 
-// runnerEndToEnd sends one request a message, as a watch does.
+// runnerEndToEnd sends one request per message, like a watch.
 func runnerEndToEnd(keys []key, producers int) time.Duration {
 	reqs := make([]scheduler.Request[key, string], len(keys))
 	for i, k := range keys {
@@ -225,13 +219,13 @@ func queueEndToEnd(q queue, keys []key, producers int) time.Duration {
 	return time.Since(begin)
 }
 
-// BenchmarkQueue_EndToEnd is one producer, as one watch is, and four workers.
+// BenchmarkQueue_EndToEnd is one producer, like one watch, and four workers.
 func BenchmarkQueue_EndToEnd(b *testing.B) { compare(b, endToEnd(newKeys(50_000), 1)) }
 
 // BenchmarkQueue_Contended is four producers and four workers.
 func BenchmarkQueue_Contended(b *testing.B) { compare(b, endToEnd(newKeys(50_000), 4)) }
 
-// BenchmarkQueue_Memory reports what a key costs that waits for its time.
+// BenchmarkQueue_Memory reports the memory of a key that waits for its time.
 func BenchmarkQueue_Memory(b *testing.B) {
 	keys := newKeys(100_000)
 	for range b.N {
@@ -243,7 +237,7 @@ func BenchmarkQueue_Memory(b *testing.B) {
 			}
 			settle(q)
 			b.ReportMetric(float64(heapInUse()-before)/float64(len(keys)), p.name+"-B/key")
-			defer q.ShutDown() // not before: what it gives back must not count for the next
+			defer q.ShutDown() // not earlier: memory that it frees must not count for the next one
 		}
 	}
 	b.ReportMetric(0, "ns/op")

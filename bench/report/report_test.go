@@ -20,8 +20,8 @@ const (
 	charts = "../../docs/charts"
 )
 
-// TestReport_ThePageIsWhatTheRunGives compares docs/performance.md and its charts with the
-// committed run. WASMCTL_UPDATE=1 writes them.
+// TestReport_ThePageIsWhatTheRunGives compares docs/performance.md and its charts with the committed run.
+// WASMCTL_UPDATE=1 writes them.
 func TestReport_ThePageIsWhatTheRunGives(t *testing.T) {
 	run, err := Load(result)
 	if err != nil {
@@ -70,7 +70,7 @@ func read(t *testing.T, path string) string {
 	return string(text)
 }
 
-// same compares a file with what it should be, or makes it so.
+// same compares a file with the expected content, or updates it.
 func same(t *testing.T, path, want string) {
 	t.Helper()
 	if os.Getenv("WASMCTL_UPDATE") != "" {
@@ -83,8 +83,7 @@ func same(t *testing.T, path, want string) {
 	}
 }
 
-// TestTable_HasMediansAndRatiosOfRounds: a ratio is that of a round, and not one of
-// medians.
+// TestTable_HasMediansAndRatiosOfRounds: a ratio is that of a round, and not one of medians.
 func TestTable_HasMediansAndRatiosOfRounds(t *testing.T) {
 	w := Workload{
 		Metrics: []Metric{{Name: "time", Unit: "s"}, {Name: "heap"}},
@@ -158,8 +157,7 @@ func random(n int) []float64 {
 	return values
 }
 
-// TestChart_IsXMLWhoseBarsFit checks charts of random runs, of some of which figures are
-// missing.
+// TestChart_IsXMLWhoseBarsFit checks charts of random runs, some of which lack figures.
 func TestChart_IsXMLWhoseBarsFit(t *testing.T) {
 	for range 200 {
 		w := Workload{Title: "<&>"}

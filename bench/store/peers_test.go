@@ -23,25 +23,23 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/reflector"
 )
 
-// reader is a filled store that is read as a reconcile reads it: what it is
-// given is its own.
+// reader is a filled store that is read like a reconcile reads it: the caller owns the result.
 type reader interface {
 	// get reads one object.
 	get(namespace, name string)
-	// list reads the objects with these labels, and returns how many there are.
+	// list reads the objects with these labels, and returns their number.
 	list(with map[string]string) int
 }
 
-// peer is a store that is compared.
+// peer is a store to compare.
 type peer struct {
 	name string
-	// fill returns a store with the objects that next returns, as JSON, until it
-	// returns nil.
+	// fill returns a store with the objects that next returns, as JSON, until it returns nil.
 	fill func(tb testing.TB, next func() []byte) reader
 }
 
-// peers are wasmctl's store, and controller-runtime's cache in the ways that it
-// is used. Stripped ones drop managedFields, as wasmctl does.
+// peers are wasmctl's store, and controller-runtime's cache in its usual configurations. Stripped ones drop
+// managedFields, like wasmctl.
 func peers() []peer {
 	fill := func(unstructured, strip bool) func(testing.TB, func() []byte) reader {
 		return func(tb testing.TB, next func() []byte) reader { return fillCache(tb, next, unstructured, strip) }
@@ -55,8 +53,7 @@ func peers() []peer {
 	}
 }
 
-// packed is wasmctl's store. What it reads is copied into buf, as it is into a
-// guest's memory.
+// packed is wasmctl's store. Objects are copied into buf, as into a guest's memory.
 type packed struct {
 	store *reflector.Store
 	buf   []byte
@@ -132,8 +129,8 @@ func (c *cached) list(with map[string]string) int {
 
 var podKind = corev1.SchemeGroupVersion.WithKind("Pod")
 
-// fillCache makes controller-runtime's cache, and starts it on an informer that
-// lists the objects without an API server.
+// fillCache creates controller-runtime's cache, and starts it with an informer that lists the objects without an API
+// server.
 func fillCache(tb testing.TB, next func() []byte, asUnstructured, strip bool) reader {
 	tb.Helper()
 	scheme := runtime.NewScheme()
@@ -189,14 +186,13 @@ func informerOf(next func() []byte, asUnstructured bool) func(toolscache.ListerW
 	}
 }
 
-// lister says that it cannot stream lists.
+// lister does not support streamed lists.
 type lister struct{ *toolscache.ListWatch }
 
-// IsWatchListSemanticsUnSupported is what client-go asks.
+// IsWatchListSemanticsUnSupported is called by client-go.
 func (lister) IsWatchListSemanticsUnSupported() bool { return true }
 
-// decode decodes an object as a client does: typed ones of built-in kinds come
-// as protobuf.
+// decode decodes an object like a client: typed ones of built-in kinds come as protobuf.
 func decode(text []byte, asUnstructured bool) (runtime.Object, error) {
 	if asUnstructured {
 		u := &unstructured.Unstructured{}

@@ -15,22 +15,21 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	log.SetLogger(logr.Discard()) // or controller-runtime says that it has none
+	log.SetLogger(logr.Discard()) // otherwise, controller-runtime complains that it has none
 	os.Exit(m.Run())
 }
 
 const (
-	// objects is how many pods there are.
+	// objects is the number of pods.
 	objects = 10_000
-	// shards is how many values their label "shard" has.
+	// shards is the number of values of their label "shard".
 	shards = 100
-	// rounds is how often each peer does the same work, by turns with the others.
+	// rounds is how often each peer does the same work, in turns with the others.
 	rounds = 7
 )
 
-// pods returns a function that returns the JSON of one pod after the other, nil
-// after the last: those of the store's own benchmarks, 4.4 KB each, a quarter
-// of it managedFields.
+// pods returns a function that returns the JSON of one pod after the other, and finally nil: those of the store's own
+// benchmarks, 4.4 KB each, a quarter of it managedFields.
 func pods(tb testing.TB) func() []byte {
 	tb.Helper()
 	indented, err := os.ReadFile("../../runtime/reflector/testdata/pod.json")
@@ -53,14 +52,14 @@ func pods(tb testing.TB) func() []byte {
 	}
 }
 
-// podName is the name of the i-th pod.
+// podName returns the name of the i-th pod.
 func podName(i int) string { return fmt.Sprintf("storefront-6d4cf56db6-%05d", i) }
 
 // filled is a store of one peer.
 type filled struct {
 	peer
 	reader
-	heap float64 // bytes that it takes for an object, all that is around it counted
+	heap float64 // bytes per object, everything included
 }
 
 func fillAll(b *testing.B) []filled {
@@ -75,7 +74,7 @@ func fillAll(b *testing.B) []filled {
 
 func heapInUse() int64 {
 	runtime.GC()
-	runtime.GC() // the first leaves what finalizers and pools hold
+	runtime.GC() // the first one leaves objects with finalizers and in pools
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
@@ -83,15 +82,14 @@ func heapInUse() int64 {
 
 // BenchmarkStore compares stores of 10,000 pods.
 //
-// Get reads one pod after the other, as a reconcile does first. controller-runtime
-// copies the object, wasmctl its bytes; decoding them is the guest's work and not
-// in it. ListSelected reads the one pod in a hundred that a label selects,
-// ListAll reads all. Memory is the heap that a pod takes.
+// Get reads one pod after the other, as a reconcile does first. controller-runtime copies the object, wasmctl its
+// bytes; decoding them is the guest's work and not included. ListSelected reads the one pod in a hundred that a label
+// selects, ListAll reads all. Memory is the heap per pod.
 func BenchmarkStore(b *testing.B) {
 	all := fillAll(b)
 	names := make([]string, objects)
 	for i := range names {
-		names[i] = podName((i * 7919) % objects) // not in the order in which they are stored
+		names[i] = podName((i * 7919) % objects) // in an order other than that of the store
 	}
 	b.Run("Get", func(b *testing.B) {
 		compare(b, all, objects, func(r reader) {
@@ -126,12 +124,11 @@ func list(b *testing.B, r reader, with map[string]string, want int) {
 	}
 }
 
-// compare lets the stores do the same work by turns, and reports the least time
-// of each for one operation.
+// compare makes the stores do the same work in turns, and reports the lowest time of each per operation.
 func compare(b *testing.B, all []filled, operations int, work func(r reader)) {
 	least := make([]float64, len(all))
 	for i := range all {
-		work(all[i].reader) // what only the first time costs
+		work(all[i].reader) // the first run has one-time costs
 	}
 	for n := range b.N * rounds {
 		for i := range all {
@@ -146,10 +143,9 @@ func compare(b *testing.B, all []filled, operations int, work func(r reader)) {
 	report(b, all, least, "ns")
 }
 
-// report reports a figure of each store, and how many times that of the first it
-// is.
+// report reports a figure of each store, with its ratio to the first.
 func report(b *testing.B, all []filled, figures []float64, unit string) {
-	b.ReportMetric(0, "ns/op") // of no use: it is for all rounds of all
+	b.ReportMetric(0, "ns/op") // meaningless: it is for all rounds of all stores
 	for i := range all {
 		b.ReportMetric(figures[i], all[i].name+"-"+unit)
 		if i > 0 {

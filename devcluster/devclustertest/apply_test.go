@@ -41,8 +41,7 @@ metadata: {name: one}
 spec: {size: %d}
 `
 
-// The second object's kind comes into being with the first: no wait of the
-// caller's, no retry.
+// The second object's kind is defined by the first: the caller need not wait or retry.
 func TestApply_KindsAndTheirObjectsInOneStream(t *testing.T) {
 	c := Shared(t)
 	ns := Namespace(t, c)
@@ -111,7 +110,7 @@ func TestDecode_RefusesWhatIsNoObject(t *testing.T) {
 	}
 }
 
-// Every object of what decode takes has a kind, and nothing makes it panic.
+// Every object that decode accepts has a kind, and no input makes it panic.
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(widgets))
 	f.Add([]byte("---\n---\n"))

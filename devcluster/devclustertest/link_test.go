@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// arrival bounds what must arrive, and quiet what must not.
+// arrival limits the wait for data that must arrive, and quiet for data that must not.
 const (
 	arrival = 20 * time.Second
 	quiet   = 300 * time.Millisecond
@@ -74,7 +74,7 @@ func TestLink_StallHoldsAWatchAndResumeLosesNothing(t *testing.T) {
 	wantEvent(t, w, "before")
 
 	link.Stall()
-	link.Stall() // a second one changes nothing
+	link.Stall() // a second call changes nothing
 	createConfigMap(t.Context(), t, c.RESTConfig(), ns, "meanwhile")
 	select {
 	case ev, ok := <-w.ResultChan():
@@ -106,7 +106,7 @@ func TestLink_RefusedIsConnectionRefused(t *testing.T) {
 		t.Errorf("on a connection from before Refuse: %v", err)
 	}
 	link.Cut()
-	// The client may meet the end of its old connection first.
+	// The client may notice the end of its old connection first.
 	deadline := time.Now().Add(arrival)
 	err := get()
 	for !errors.Is(err, syscall.ECONNREFUSED) && time.Now().Before(deadline) {
@@ -121,8 +121,7 @@ func TestLink_RefusedIsConnectionRefused(t *testing.T) {
 	}
 }
 
-// Calls from several goroutines, with connections coming and going: no data race,
-// no deadlock, and it works in the end.
+// Calls from several goroutines while connections come and go: no data race, no deadlock, and it works in the end.
 func TestLink_HammeredWorksInTheEnd(t *testing.T) {
 	c := Shared(t)
 	link := Proxy(t, c)
@@ -138,9 +137,9 @@ func TestLink_HammeredWorksInTheEnd(t *testing.T) {
 		for _, f := range []func(){link.Stall, link.Cut, link.Refuse, link.Resume, link.Resume} {
 			calls.Go(f)
 		}
-		_ = get(20 * time.Millisecond) // may fail, must return
+		_ = get(20 * time.Millisecond) // may fail, but must return
 	}
-	calls.Wait() // a Stall after the last Resume would hold up the check
+	calls.Wait() // a Stall after the last Resume would block the check
 	link.Resume()
 	if err := get(arrival); err != nil {
 		t.Error(err)

@@ -77,7 +77,7 @@ func TestNamespace_IsNewAndGoesWithTheTest(t *testing.T) {
 
 var readConfigMaps = rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list"}}
 
-// wantAccess checks what the client may do: nil for allowed, or 403.
+// wantAccess checks the client's permission: nil for allowed, or 403.
 func wantAccess(t *testing.T, what string, err error, allowed bool) {
 	t.Helper()
 	if allowed && err != nil {
@@ -109,8 +109,7 @@ func TestLimited_MayDoItsRulesInItsNamespaceOnly(t *testing.T) {
 	wantAccess(t, "list configmaps without rules", listConfigMaps(t, none, ns), false)
 }
 
-// Every shape of a rule must be asked for in a way that RBAC can grant, or
-// Limited would wait forever.
+// Every form of a rule must be checked in a way that RBAC can grant; otherwise, Limited would wait forever.
 func TestLimited_TakesEveryShapeOfRule(t *testing.T) {
 	c := Shared(t)
 	for name, rule := range map[string]rbacv1.PolicyRule{

@@ -35,10 +35,10 @@ func TestCommand_MissingOneIs127(t *testing.T) {
 	if code := p.cmd.ProcessState.ExitCode(); code != exitCommandNotFound {
 		t.Errorf("exit code %d (%v), want %d", code, err, exitCommandNotFound)
 	}
-	wantOwnLinesOnly(t, p.stderr.String()) // stopped while it starts: the noisiest moment
+	wantOwnLinesOnly(t, p.stderr.String()) // stopped during the start, which logs the most
 }
 
-// shell starts a script that has printed a line once its traps are set.
+// shell starts a script that prints a line once its traps are set.
 func shell(t *testing.T, script string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", script)
@@ -86,8 +86,8 @@ func TestAttend_PassesSignalsOn(t *testing.T) {
 	}
 }
 
-// A terminal sends SIGINT to the command by itself: passed on as well, it would
-// be the second one, by which many programs stop at once.
+// A terminal sends SIGINT to the command by itself. If it were forwarded as well, it would be the second one, which
+// stops many programs at once.
 func TestAttend_DoesNotPassSIGINTOn(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", `trap "exit 9" INT; read line; exit 5`)
 	stdin, err := cmd.StdinPipe()
@@ -99,7 +99,7 @@ func TestAttend_DoesNotPassSIGINTOn(t *testing.T) {
 	}
 	sigs, code := make(chan os.Signal), make(chan int, 1)
 	go func() { code <- attend(cmd, sigs, nil) }()
-	sigs <- syscall.SIGINT // taken when this returns
+	sigs <- syscall.SIGINT // has been handled when this returns
 	if _, err := stdin.Write([]byte("go on\n")); err != nil {
 		t.Fatal(err)
 	}

@@ -23,8 +23,8 @@ import (
 	"github.com/wasmctl/wasmctl/devcluster/server/cluster"
 )
 
-// asDevcluster makes the test binary be devcluster: the tests run the very
-// program in a process of its own, and nobody has to build it first.
+// asDevcluster makes the test binary act as devcluster: the tests run the real program in its own process, without
+// building it first.
 const asDevcluster = "DEVCLUSTER_TEST_AS_MAIN"
 
 func TestMain(m *testing.M) {
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// process is devcluster in a process of its own.
+// process is devcluster in its own process.
 type process struct {
 	cmd    *exec.Cmd
 	info   cluster.Info
@@ -43,7 +43,7 @@ type process struct {
 	stderr *lines
 }
 
-// lines collects what a process prints and tells when it has printed a text.
+// lines collects the output of a process and reports when it contains a text.
 type lines struct {
 	mu   sync.Mutex
 	text bytes.Buffer  // guarded by mu
@@ -122,7 +122,7 @@ func (p *process) signal(t *testing.T, sig os.Signal) {
 // wait returns the exit code as a shell would give it.
 func (p *process) wait(t *testing.T) int {
 	t.Helper()
-	_ = p.cmd.Wait() // the state says all
+	_ = p.cmd.Wait() // ProcessState contains everything
 	return stateCode(p.cmd.ProcessState)
 }
 
@@ -139,8 +139,8 @@ func (p *process) client(t *testing.T) kubernetes.Interface {
 	return c
 }
 
-// shortTemp returns a temporary directory whose path leaves room for a socket,
-// which t.TempDir's, with the test's name in it, may not.
+// shortTemp returns a temporary directory with a path that is short enough for a socket, unlike that of t.TempDir,
+// which contains the test's name.
 func shortTemp(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "dc-")
@@ -211,7 +211,7 @@ func TestServe_KilledAndStartedAgainKeepsDataPortAndNoLitter(t *testing.T) {
 	wantOwnLinesOnly(t, second.stderr.String())
 }
 
-// wantOwnLinesOnly fails if anything but devcluster itself wrote to stderr.
+// wantOwnLinesOnly fails if stderr contains lines that are not from devcluster itself.
 func wantOwnLinesOnly(t *testing.T, stderr string) {
 	t.Helper()
 	for line := range strings.Lines(stderr) {
@@ -224,15 +224,14 @@ func wantOwnLinesOnly(t *testing.T, stderr string) {
 func TestServe_SecondSignalEndsAtOnce(t *testing.T) {
 	p := startServer(t, shortTemp(t), "--data-dir", t.TempDir())
 	p.signal(t, syscall.SIGTERM)
-	p.stderr.await(t, "stopping") // an ordered stop takes another second
+	p.stderr.await(t, "stopping") // a graceful stop takes another second
 	p.signal(t, syscall.SIGTERM)
 	if code := p.wait(t); code != 128+int(syscall.SIGTERM) {
 		t.Errorf("exit code %d, want that of a killed process; stderr:\n%s", code, p.stderr)
 	}
 }
 
-// A watch is open while stdin closes, as when a test binary dies: the server
-// must end it, not wait for it.
+// A watch is open while stdin is closed, as when a test binary dies: the server must end it, and not wait for it.
 func TestServe_StopsWhenStdinEnds(t *testing.T) {
 	tmp := shortTemp(t)
 	p := startServer(t, tmp, "--exit-on-stdin-close")

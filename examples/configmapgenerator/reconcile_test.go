@@ -21,7 +21,7 @@ func generator(content string) wasmctl.Map {
 	}
 }
 
-// edit changes the spec as a user would: the generation goes up.
+// edit changes the spec like a user: the generation increases.
 func edit(host *guesttest.Host, content string) {
 	gen := host.Get(genRef)
 	changed := generator(content)
@@ -32,7 +32,7 @@ func edit(host *guesttest.Host, content string) {
 	host.Add(changed)
 }
 
-// ready returns the Ready condition as status and reason, and when it changed.
+// ready returns the status and the reason of the Ready condition, and when it changed.
 func ready(host *guesttest.Host) (condition string, since time.Time) {
 	c := readyCondition(host.Get(genRef))
 	return c.String("status") + " " + c.String("reason"), c.Time("lastTransitionTime")
@@ -57,8 +57,8 @@ func TestReconcile_MakesTheConfigMapAndOwnsIt(t *testing.T) {
 	}
 }
 
-// TestReconcile_ARunWithoutAChangeWritesNothing: a run that wrote would change
-// the object, which would be reconciled again, forever.
+// TestReconcile_ARunWithoutAChangeWritesNothing: a run that writes would change the object, which would be reconciled
+// again, forever.
 func TestReconcile_ARunWithoutAChangeWritesNothing(t *testing.T) {
 	host := guesttest.New(t, generator("a"))
 	host.Reconcile(reconciler, genRef)
@@ -166,8 +166,8 @@ func TestReconcile_AFailedStatusWriteFailsTheRun(t *testing.T) {
 	}
 }
 
-// TestReconcile_DoesNotWorkAgainstADeletion: a ConfigMap made again would hold
-// up a foreground deletion of its owner.
+// TestReconcile_DoesNotWorkAgainstADeletion: creating the ConfigMap again would block a foreground deletion of its
+// owner.
 func TestReconcile_DoesNotWorkAgainstADeletion(t *testing.T) {
 	gen := generator("a")
 	gen["metadata"] = wasmctl.Map{

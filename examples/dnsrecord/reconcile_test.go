@@ -29,7 +29,7 @@ func start(t *testing.T) *guesttest.Host {
 	return host
 }
 
-// entries are those of a zone: hostnames and addresses.
+// entries returns the hostnames and addresses of a zone.
 func entries(host *guesttest.Host, zone string) string {
 	var list []string
 	for hostname, v := range host.Get(zoneRef(zone)).Entries("data") {
@@ -73,8 +73,7 @@ func TestRecord_IsPublishedAndFollowsTheSpec(t *testing.T) {
 	}
 }
 
-// TestRecord_IsCleanedUpBeforeItGoes: while the zone cannot be changed, the
-// record stays.
+// TestRecord_IsCleanedUpBeforeItGoes: while the zone cannot be changed, the record remains.
 func TestRecord_IsCleanedUpBeforeItGoes(t *testing.T) {
 	host := start(t)
 	if got := host.Get(web).Strings("metadata", "finalizers"); len(got) != 1 {
@@ -104,8 +103,8 @@ func TestRecord_WhoseZoneIsGoneCanGo(t *testing.T) {
 	}
 }
 
-// TestRecord_InterruptedAtAnyCallLosesNoEntry stops the module at each of its
-// calls in turn, edits the hostname, and looks for entries that nobody knows.
+// TestRecord_InterruptedAtAnyCallLosesNoEntry stops the module at each of its calls in turn, edits the hostname, and
+// looks for orphaned entries.
 func TestRecord_InterruptedAtAnyCallLosesNoEntry(t *testing.T) {
 	for _, op := range []string{"api_get", "api_patch", "api_apply"} {
 		for nth := range 3 {
@@ -137,8 +136,7 @@ func TestRecord_DoesNotTakeANameThatIsTaken(t *testing.T) {
 	}
 }
 
-// TestRecord_TwoThatWantOneNameDoNotBothGetIt: somebody changes the zone between
-// the look and the write.
+// TestRecord_TwoThatWantOneNameDoNotBothGetIt: the zone is changed between the read and the write.
 func TestRecord_TwoThatWantOneNameDoNotBothGetIt(t *testing.T) {
 	host := start(t)
 	host.FailNext("api_patch", wasmctl.Error{Status: 409, Reason: "Conflict"})

@@ -52,7 +52,7 @@ func TestMemcached_RunsInTheOtherNamespaceAndIsFollowed(t *testing.T) {
 	if got := ready(host); got != "False Progressing" {
 		t.Errorf("at first: %s", got)
 	}
-	set(t, host, depRef, 2, "status", "readyReplicas") // a change over there reconciles the object here
+	set(t, host, depRef, 2, "status", "readyReplicas") // a change in the other namespace reconciles the object in this one
 	if got := ready(host); got != "True Available" || host.Get(mcRef).Int("status", "ready") != 2 {
 		t.Errorf("with two ready: %s", got)
 	}
@@ -106,8 +106,7 @@ func TestMemcached_LeavesDeploymentsOfOthersAlone(t *testing.T) {
 	}
 }
 
-// TestMapper_NamesBothWhenAnAnnotationChanges: rule 24, on a change both old and
-// new are triggered.
+// TestMapper_NamesBothWhenAnAnnotationChanges: rule 24: a change triggers both the old and the new owner.
 func TestMapper_NamesBothWhenAnAnnotationChanges(t *testing.T) {
 	host := start(t)
 	named := func(typ, name string) wasmctl.Object {

@@ -25,7 +25,7 @@ func periodicJob() wasmctl.Map {
 	}
 }
 
-// starts are the seconds after begin of the Jobs that the module made.
+// starts returns the start times of the Jobs that the module created, in seconds after begin.
 func starts(host *guesttest.Host) (list []int64) {
 	for _, c := range host.Changes() {
 		if c.Op == "api_create" {
@@ -71,8 +71,7 @@ func TestPeriodicJob_AsksForTheNextPeriodToTheMillisecond(t *testing.T) {
 	}
 }
 
-// TestPeriodicJob_MissedPeriodsAreOneJob: a host that was down starts what is
-// due now.
+// TestPeriodicJob_MissedPeriodsAreOneJob: a host that was down starts only the Job that is due now.
 func TestPeriodicJob_MissedPeriodsAreOneJob(t *testing.T) {
 	host := guesttest.New(t, periodicJob())
 	host.Run(reconciler)
@@ -81,8 +80,7 @@ func TestPeriodicJob_MissedPeriodsAreOneJob(t *testing.T) {
 	equal(t, starts(host), 0, 3600)
 }
 
-// TestPeriodicJob_InterruptedBeforeTheStatusStartsNoSecondJob: the Job's name is
-// the time it is for.
+// TestPeriodicJob_InterruptedBeforeTheStatusStartsNoSecondJob: the Job's name contains its time.
 func TestPeriodicJob_InterruptedBeforeTheStatusStartsNoSecondJob(t *testing.T) {
 	host := guesttest.New(t, periodicJob())
 	host.FailNext("api_apply", wasmctl.Error{Status: 500, Reason: "InternalError"}) // the status
@@ -116,7 +114,7 @@ func TestPeriodicJob_KeepsTheNewestJobsAndThoseThatRun(t *testing.T) {
 			deleted++
 		}
 	}
-	if !host.Get(first).Exists() || deleted != 3 { // of five more, two are kept
+	if !host.Get(first).Exists() || deleted != 3 { // of five more, two are retained
 		t.Errorf("%d were deleted; the one that runs is there: %v", deleted, host.Get(first).Exists())
 	}
 }

@@ -21,7 +21,7 @@ func secret(namespace, token string) wasmctl.Map {
 	}
 }
 
-// cluster has a mirror of default/token into the namespaces with pull=yes: a.
+// cluster has a mirror of default/token for the namespaces with pull=yes: a.
 func cluster(t *testing.T) *guesttest.Host {
 	t.Helper()
 	host := guesttest.New(t)

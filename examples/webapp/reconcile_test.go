@@ -28,7 +28,7 @@ func start(t *testing.T, spec wasmctl.Map) *guesttest.Host {
 	return host
 }
 
-// rollOut does what the Deployment's own controller does.
+// rollOut acts like the Deployment's own controller.
 func rollOut(t *testing.T, host *guesttest.Host, available int64) {
 	t.Helper()
 	dep := host.Get(depRef)

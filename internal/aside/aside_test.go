@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// What was put is what one gets, however often, and no file can be seen.
+// Get returns the bytes passed to Put, however often it is called, and no file is visible.
 func TestPut_IsWhatOneGets(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)
@@ -34,7 +34,7 @@ func TestPut_IsWhatOneGets(t *testing.T) {
 	}
 }
 
-// Bytes are kept once as long as somebody has them, and again for who comes later.
+// Bytes are stored once as long as they are referenced, and stored again for later callers.
 func TestShared_KeepsTheSameBytesOnce(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	var s Shared
@@ -53,7 +53,7 @@ func TestShared_KeepsTheSameBytesOnce(t *testing.T) {
 	}
 	wg.Wait()
 	runtime.KeepAlive(first)
-	for range 3 { // what nobody has any longer is forgotten
+	for range 3 { // unreferenced bytes are forgotten
 		runtime.GC()
 	}
 	if got, err := s.Put("a", b).Get(); err != nil || !bytes.Equal(got, b) {
@@ -64,7 +64,7 @@ func TestShared_KeepsTheSameBytesOnce(t *testing.T) {
 	}
 }
 
-// Where there is no room for a file, memory has the bytes.
+// If no file can be created, the bytes stay in memory.
 func TestPut_NeedsNoFile(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir()+"/none")
 	kept := Put(make([]byte, minSize))

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// What comes evenly is its rate; and a Rate is the sum of what came, each part by its
-// age.
+// A steady input gives its rate; and a Rate is the sum of its inputs, each weighted by its age.
 func TestRate_IsTheSumByAge(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	now := time.Now()

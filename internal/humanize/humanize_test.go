@@ -16,4 +16,4 @@ func TestByteSize_TextForPeopleNumberForMachines(t *testing.T) {
 	}
 }
 
-// TestQuietLibraries_NoBodies: what client-go sends and receives holds Secrets
+// TestQuietLibraries_NoBodies: requests and responses of client-go contain Secrets

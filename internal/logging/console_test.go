@@ -15,7 +15,7 @@ import (
 	"github.com/wasmctl/wasmctl/internal/humanize"
 )
 
-// consoleLine is what a console writes for one call, without the time.
+// consoleLine returns the output of a console for one call, without the time.
 func consoleLine(t *testing.T, write func(*slog.Logger)) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -50,8 +50,7 @@ func TestConsole_MessageIsBareAndAttributesFollow(t *testing.T) {
 	}
 }
 
-// TestConsole_MessagesForgeNothing: a guest's message cannot look like lines,
-// attributes or terminal codes of the host.
+// TestConsole_MessagesForgeNothing: a guest's message cannot look like lines, attributes or terminal codes of the host.
 func TestConsole_MessagesForgeNothing(t *testing.T) {
 	for _, msg := range []string{
 		"a\n10:00:00.000 INFO  stopped", "reconciled object=default/x", "\x1b[2J", `"quoted" and more`, "", "\u202egnp", "bad \xff utf8",
@@ -63,7 +62,7 @@ func TestConsole_MessagesForgeNothing(t *testing.T) {
 	}
 }
 
-// TestConsole_LinesStayWhole: loggers made from one share its lock.
+// TestConsole_LinesStayWhole: loggers derived from one share its lock.
 func TestConsole_LinesStayWhole(t *testing.T) {
 	var b bytes.Buffer
 	log := slog.New(NewConsole(&b, slog.LevelInfo))

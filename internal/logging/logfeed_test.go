@@ -16,8 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// newFeedLogger returns a logger of a controller, and what the process's log
-// gets of it.
+// newFeedLogger returns a logger of a controller, and the output of the process's log.
 func newFeedLogger() (*slog.Logger, *bytes.Buffer) {
 	var out bytes.Buffer
 	return ForController(slog.New(leveled{slog.NewJSONHandler(&out, &slog.HandlerOptions{Level: AllLevels}), slog.LevelInfo}), nil), &out
@@ -41,8 +40,8 @@ func TestFeed_LevelIsTheControllersOwn(t *testing.T) {
 	}
 }
 
-// Of a message that comes too often the rest is dropped, and counted in the next
-// line that passes; other messages are not touched.
+// If a message comes too often, further lines are dropped, and counted in the next line that passes; other messages are
+// not affected.
 func TestFeed_RepeatedLinesAreDroppedAndCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, out := newFeedLogger()
@@ -74,8 +73,7 @@ func TestFeed_RepeatedLinesAreDroppedAndCounted(t *testing.T) {
 	})
 }
 
-// However a guest chooses its messages, the limiter's memory is bounded, and so
-// is what passes.
+// Whatever messages a guest chooses, the limiter's memory is bounded, and so is the number of lines that pass.
 func TestLimiter_IsBoundedForAnyMessages(t *testing.T) {
 	var l limiter
 	now := time.Unix(0, 0)
@@ -93,7 +91,7 @@ func TestLimiter_IsBoundedForAnyMessages(t *testing.T) {
 	}
 }
 
-// With a question before each line, the same lines pass, and all others are counted.
+// With a call of limited before each line, the same lines pass, and all others are counted.
 func TestLimiter_DropsIsWhatAllowWouldSay(t *testing.T) {
 	var asked, plain limiter
 	now := time.Unix(0, 0)

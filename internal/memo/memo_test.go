@@ -48,7 +48,7 @@ func seen(name string, version int) *applier.Seen {
 	return &applier.Seen{Key: abi.Key{Namespace: "shop", Name: name}, UID: "uid-" + name, ResourceVersion: v, Object: []byte("object " + v)}
 }
 
-// run runs the object with reads, as one that succeeds.
+// run simulates a successful run of the object with reads.
 func (f *fixture) run(s *applier.Seen, w *abi.Write, action abi.Action, reads ...abi.Read) {
 	r := f.Begin(s)
 	if w != nil {
@@ -73,7 +73,7 @@ var applied = &abi.Write{Op: abi.OpAPIApply, Resource: "configmaps", Key: abi.Ke
 
 var get = abi.Read{Op: abi.OpCacheGet, Request: []byte("web")}
 
-// TestMemo_SkipsUntilAnythingItReadChanges, and nothing that was not remembered.
+// TestMemo_SkipsUntilAnythingItReadChanges, but nothing that was not remembered.
 func TestMemo_SkipsUntilAnythingItReadChanges(t *testing.T) {
 	for name, change := range map[string]func(f *fixture, s *applier.Seen){
 		"the object":             func(_ *fixture, s *applier.Seen) { *s = *seen("a", 2) },
@@ -165,11 +165,11 @@ func TestMemo_RemembersOnlyWhatCanBeCompared(t *testing.T) {
 	}
 }
 
-// TestMemo_ComparesContent where the object lies elsewhere in memory: after a list.
+// TestMemo_ComparesContent if the object is elsewhere in memory, as after a list.
 func TestMemo_ComparesContent(t *testing.T) {
 	f, s := newFixture(""), seen("a", 1)
 	f.run(s, nil, abi.Action{})
-	for range 2 { // it is compared by its content, and then by its place
+	for range 2 { // it is compared by content first, and then by place
 		s.Object = bytes.Clone(s.Object)
 		if !f.skips(s) || f.entries[s.Key].place != placeOf(&f.subject, digest{}, s.Object) {
 			t.Error("runs, or does not know the place")
@@ -181,7 +181,7 @@ func TestMemo_ComparesContent(t *testing.T) {
 	}
 }
 
-// TestMemo_KeepsTheTimeOfARequeue, also where the clock of the system is set back.
+// TestMemo_KeepsTheTimeOfARequeue, even if the system clock is set back.
 func TestMemo_KeepsTheTimeOfARequeue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, s := newFixture(""), seen("a", 1)
@@ -203,7 +203,7 @@ func TestMemo_KeepsTheTimeOfARequeue(t *testing.T) {
 	})
 }
 
-// TestMemo_IsBounded: beyond the bound each new object takes the place of others.
+// TestMemo_IsBounded: beyond the bound, each new object displaces others.
 func TestMemo_IsBounded(t *testing.T) {
 	f := newFixture("")
 	big := abi.Read{Op: abi.OpCacheGet, Request: make([]byte, maxReads-2*maxHead)}
@@ -222,7 +222,7 @@ func TestMemo_IsBounded(t *testing.T) {
 	}
 }
 
-// TestMemo_OutlastsTheProcess, and what cannot be used is as good as nothing.
+// TestMemo_OutlastsTheProcess: and an unusable file is ignored.
 func TestMemo_OutlastsTheProcess(t *testing.T) {
 	path := File(filepath.Join(t.TempDir(), "new"), "team/web")
 	f, a, b := newFixture(path), seen("a", 1), seen("b", 1)
@@ -266,8 +266,7 @@ func TestMemo_OutlastsTheProcess(t *testing.T) {
 	}
 }
 
-// FuzzOpen: what is authentic and cannot be read is an error, and what can be read is
-// written again as it was understood.
+// FuzzOpen: authentic but malformed content is an error, and readable content is written again unchanged.
 func FuzzOpen(f *testing.F) {
 	entries := map[abi.Key]entry{{Name: "a"}: {version: 1, reads: string(appendRead(nil, lists, []byte("req"), digest{1})), due: 5, after: 6}}
 	sealed := seal(nil, entries)
@@ -293,11 +292,11 @@ func FuzzOpen(f *testing.F) {
 	})
 }
 
-// BenchmarkRecall is what it costs to skip a run of an object of 4.7 KB.
+// BenchmarkRecall is the cost of skipping a run of an object of 4.7 KB.
 func BenchmarkRecall(b *testing.B) {
 	for name, c := range map[string]struct {
 		reads []abi.Read
-		moved bool // its bytes lie elsewhere, as after a restart
+		moved bool // its bytes are elsewhere, as after a restart
 	}{"object": {}, "object that was moved": {nil, true}, "object and one read of 4.7 KB": {[]abi.Read{get}, false}} {
 		b.Run(name, func(b *testing.B) {
 			f, s := newFixture(""), seen("a", 1)
@@ -317,7 +316,7 @@ func BenchmarkRecall(b *testing.B) {
 	}
 }
 
-// BenchmarkRemember is what it costs to remember a run of such an object.
+// BenchmarkRemember is the cost of remembering a run of such an object.
 func BenchmarkRemember(b *testing.B) {
 	f, s := newFixture(""), seen("a", 1)
 	s.Object = make([]byte, 4700)

@@ -28,8 +28,8 @@ func TestHint_NamesTheNearestWordOrNothing(t *testing.T) {
 	}
 }
 
-// FuzzDistance holds that a distance is one: the same both ways, none between
-// equal words only, and never more than writing the longer word again.
+// FuzzDistance checks the properties of a distance: symmetric, zero only for equal words, and at most the length of the
+// longer word.
 func FuzzDistance(f *testing.F) {
 	f.Add("kitten", "sitting")
 	f.Add("", "a")

@@ -7,8 +7,7 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 )
 
-// FuzzCursor: whatever the bytes, reading ends, and a value that another library
-// reads is passed over whole.
+// FuzzCursor: for any bytes, reading ends, and a value that another library can read is skipped completely.
 func FuzzCursor(f *testing.F) {
 	for _, v := range []any{
 		nil, true, -1, 1 << 40, 1.5, "text",

@@ -14,8 +14,8 @@ import (
 	"github.com/wasmctl/wasmctl/internal/packed"
 )
 
-// TestMeasure_IsAboutWhatDecodingTakes for what takes the most memory for its
-// bytes, and for what is usual.
+// TestMeasure_IsAboutWhatDecodingTakes for values that take the most memory relative to their size, and for typical
+// ones.
 func TestMeasure_IsAboutWhatDecodingTakes(t *testing.T) {
 	list := func(n int, item func(i int) any) any {
 		out := make([]any, n)
@@ -75,7 +75,7 @@ func TestMeasure_IsAboutWhatDecodingTakes(t *testing.T) {
 	}
 }
 
-// TestMeasureJSON_SkipsTexts: what looks like JSON within a text is none.
+// TestMeasureJSON_SkipsTexts: JSON within a string is not measured as JSON.
 func TestMeasureJSON_SkipsTexts(t *testing.T) {
 	for _, inner := range []string{`[{},{},{}]`, `\"{[,`, `{`, `"`} {
 		text, err := json.Marshal(strings.Repeat(inner, 100))

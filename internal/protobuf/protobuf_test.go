@@ -20,7 +20,7 @@ import (
 	"github.com/wasmctl/wasmctl/internal/transcode"
 )
 
-// kindsWithTables returns the built-in kinds that have one.
+// kindsWithTables returns the built-in kinds that have a table.
 func kindsWithTables(t testing.TB) map[schema.GroupVersionKind]*Message {
 	t.Helper()
 	found := map[schema.GroupVersionKind]*Message{}
@@ -53,8 +53,7 @@ func TestTableOf_ReadsNearlyAllKinds(t *testing.T) {
 	}
 }
 
-// byJSON is the oracle: what the JSON of the object becomes that client-go's types
-// make of the protobuf.
+// byJSON is the oracle: the msgpack of the JSON that client-go's types produce from the protobuf.
 func byJSON(t testing.TB, gvk schema.GroupVersionKind, pb []byte, drop bool) ([]byte, bool) {
 	t.Helper()
 	obj, err := scheme.Scheme.New(gvk)
@@ -82,8 +81,8 @@ func check(t testing.TB, gvk schema.GroupVersionKind, m *Message, pb []byte, dro
 	}
 }
 
-// TestTranscoder_DoesWhatJSONDoes: the objects of k8s.io/api's own tests, which
-// have each field, become what their JSON becomes.
+// TestTranscoder_DoesWhatJSONDoes: the objects of k8s.io/api's own tests, which have every field, are transcoded like
+// their JSON.
 func TestTranscoder_DoesWhatJSONDoes(t *testing.T) {
 	dir, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/api").Output()
 	if err != nil {
@@ -98,7 +97,7 @@ func TestTranscoder_DoesWhatJSONDoes(t *testing.T) {
 		name := strings.Join([]string{group, gvk.Version, gvk.Kind, "pb"}, ".")
 		data, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), "testdata/HEAD", name))
 		if err != nil {
-			continue // the test data leaves it out
+			continue // missing in the test data
 		}
 		n++
 		var unknown runtime.Unknown
@@ -113,8 +112,7 @@ func TestTranscoder_DoesWhatJSONDoes(t *testing.T) {
 	}
 }
 
-// TestTranscoder_DoesWhatJSONDoesAtRandom: objects with random fields, of which
-// each kind has some, become what their JSON becomes.
+// TestTranscoder_DoesWhatJSONDoesAtRandom: objects with random fields of every kind are transcoded like their JSON.
 func TestTranscoder_DoesWhatJSONDoesAtRandom(t *testing.T) {
 	for gvk, m := range kindsWithTables(t) {
 		fill := randfill.NewWithSeed(1).NilChance(0.4).NumElements(0, 3).MaxDepth(12).Funcs(fillers()...)
@@ -133,7 +131,7 @@ func TestTranscoder_DoesWhatJSONDoesAtRandom(t *testing.T) {
 	}
 }
 
-// fillers fill types whose content is not free.
+// fillers fill types whose content is restricted.
 func fillers() []any {
 	return []any{
 		func(r *runtime.RawExtension, c randfill.Continue) {
@@ -147,7 +145,7 @@ func fillers() []any {
 	}
 }
 
-// FuzzTranscoder: no bytes make it panic, and what it takes is what client-go takes.
+// FuzzTranscoder: no bytes make it panic, and accepted input gives the same result as client-go.
 func FuzzTranscoder(f *testing.F) {
 	with := kindsWithTables(f)
 	gvks := slices.SortedFunc(maps.Keys(with), func(a, b schema.GroupVersionKind) int { return strings.Compare(a.String(), b.String()) })

@@ -2,8 +2,7 @@ package replay
 
 import "testing"
 
-// TestShadow_DropsWhatItHasNoTimeFor, and counts it; what comes after its end is
-// not taken.
+// TestShadow_DropsWhatItHasNoTimeFor: excess runs are dropped and counted; runs after its end are not accepted.
 func TestShadow_DropsWhatItHasNoTimeFor(t *testing.T) {
 	x := &shadowing{runs: make(chan *recording, maxShadowed)}
 	for range maxShadowed + 3 {

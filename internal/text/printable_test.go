@@ -13,11 +13,11 @@ func TestPrintable_EscapesWhatCommandsATerminal(t *testing.T) {
 		"plain é 日本\n\tx":            "plain é 日本\n\tx",
 		"\x1b[2J\a\b\r\x00\x7f":      `\u001b[2J\u0007\u0008\u000d\u0000\u007f`,
 		"\u009b31m":                  `\u009b31m`,                 // C1
-		"\x9b31m":                    "\ufffd31m",                 // C1 of a terminal with 8 bits
+		"\x9b31m":                    "\ufffd31m",                 // C1 for an 8-bit terminal
 		"\u202egnp.exe\u2066\u200f":  `\u202egnp.exe\u2066\u200f`, // bidi
 		"a\u200b\u200d\ufeff\u00adb": `a\u200b\u200d\ufeff\u00adb`,
 		"\u2028\u2029\u00a0":         `\u2028\u2029\u00a0`,
-		"\U000e0041":                 `\udb40\udc41`, // a tag that nobody sees
+		"\U000e0041":                 `\udb40\udc41`, // an invisible tag
 	} {
 		if got := Printable(in); got != want {
 			t.Errorf("%q: got %q, want %q", in, got, want)
@@ -28,7 +28,7 @@ func TestPrintable_EscapesWhatCommandsATerminal(t *testing.T) {
 	}
 }
 
-// A JSON text means the same afterwards, and nothing is left to escape.
+// A JSON text keeps its meaning, and escaping it again changes nothing.
 func FuzzPrintable(f *testing.F) {
 	f.Add("a\x1b\u202e\U000e0041\x9b\\\"")
 	f.Fuzz(func(t *testing.T, s string) {

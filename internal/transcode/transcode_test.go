@@ -15,7 +15,7 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// answers are what API servers write, and things that are like it.
+// answers are typical responses of API servers, and similar inputs.
 var answers = []string{
 	`{}`,
 	`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a","uid":"5c2f","creationTimestamp":null},"data":{"b":"2","a":"1"}}` + "\n",
@@ -26,7 +26,7 @@ var answers = []string{
 	`{"metadata":{"managedFields":[]}}`, `{"metadata":[{"managedFields":1}]}`, `{"metadata":{"metadata":{"managedFields":1},"managedFields":null}}`,
 }
 
-// odd is JSON that goes by way of the map, or is none.
+// odd is JSON that is decoded into a map, or is invalid.
 var odd = []string{
 	``, `null`, `[]`, `"a"`, `{`, `{"a"}`, `{"a":1,}`, `{"a":1 "b":2}`, `{,}`, `{"a":[1,]}`, `{"a":[,1]}`, `{"a":[1 2]}`, `{"a":1}x`, `{a:1}`,
 	`{"metadata":{"managedFields":[}}`, `{"metadata":{"managedFields":1,}}`,
@@ -36,7 +36,7 @@ var odd = []string{
 	`{"a":` + strings.Repeat("[", 100) + strings.Repeat("]", 100) + `}`, `{"a":` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + `}`,
 }
 
-// TestTranscoder_TakesWhatAPIServersWrite: else it would only cost time.
+// TestTranscoder_TakesWhatAPIServersWrite: otherwise, it would only cost time.
 func TestTranscoder_TakesWhatAPIServersWrite(t *testing.T) {
 	for _, js := range answers {
 		if !sameBothWays(t, []byte(js)) {
@@ -50,8 +50,8 @@ func TestTranscoder_TakesWhatAPIServersWrite(t *testing.T) {
 	}
 }
 
-// TestTranscoder_IsTheMapsWay compares both ways on random objects, with
-// maps and arrays of the sizes where heads change.
+// TestTranscoder_IsTheMapsWay compares both ways on random objects, with maps and arrays of the sizes at which heads
+// change.
 func TestTranscoder_IsTheMapsWay(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a test
 	for range 300 {
@@ -75,7 +75,7 @@ func TestTranscoder_IsTheMapsWay(t *testing.T) {
 	}
 }
 
-// FuzzTranscoder: what is taken is what the way of the map makes of it.
+// FuzzTranscoder: accepted input gives the same result as decoding into a map.
 func FuzzTranscoder(f *testing.F) {
 	for _, js := range append(answers, odd...) {
 		f.Add([]byte(js))
@@ -83,9 +83,8 @@ func FuzzTranscoder(f *testing.F) {
 	f.Fuzz(func(t *testing.T, js []byte) { sameBothWays(t, js) })
 }
 
-// sameBothWays compares what is taken with what decoding and AppendValue make of
-// it, with and without managedFields, behind bytes that were there before. It
-// reports whether js is taken.
+// sameBothWays compares the result for accepted input with that of decoding and AppendValue, with and without
+// managedFields, appended to existing bytes. It reports whether js is accepted.
 func sameBothWays(t *testing.T, js []byte) bool {
 	t.Helper()
 	var plain, drops Transcoder
@@ -156,7 +155,7 @@ func randomText(rnd *rand.Rand) string {
 	return string(text)
 }
 
-// A Transcoder can be used again, also after something that it does not take.
+// A Transcoder can be used again, even after rejected input.
 func TestTranscoder_IsReusable(t *testing.T) {
 	var used Transcoder
 	for _, js := range slices.Concat(answers, odd, answers) {

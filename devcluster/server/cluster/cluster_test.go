@@ -71,7 +71,7 @@ func (r *running) create(t *testing.T, name string) {
 	}
 }
 
-// eventually fails the test unless check says nil within a bound.
+// eventually fails the test unless check returns nil within a time limit.
 func eventually(t *testing.T, what string, check func(context.Context) error) {
 	t.Helper()
 	var last error
@@ -140,8 +140,7 @@ func TestRun_StopBeforeReadyIsAnError(t *testing.T) {
 	}
 }
 
-// TestControllers_DoTheirWork asks each controller for the one thing that a
-// controller developer would miss.
+// TestControllers_DoTheirWork checks the essential function of each controller.
 func TestControllers_DoTheirWork(t *testing.T) {
 	c := start(t, Config{}).client
 	core := c.CoreV1()
@@ -175,7 +174,7 @@ func TestControllers_DoTheirWork(t *testing.T) {
 	})
 }
 
-// testOwnerCollected deletes an owner and waits for its child to go.
+// testOwnerCollected deletes an owner and waits until its child is deleted.
 func testOwnerCollected(t *testing.T, c kubernetes.Interface, ns string) {
 	t.Helper()
 	roles := c.RbacV1().Roles(ns)

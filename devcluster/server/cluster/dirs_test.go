@@ -32,8 +32,7 @@ func TestDataDir_SecondHolderIsToldTheFirst(t *testing.T) {
 	second.unlock()
 }
 
-// A shorter record over a longer one must not leave the end of the longer one
-// where a reader takes it for content.
+// When a shorter record overwrites a longer one, a reader must not read the end of the longer one as content.
 func TestDataDir_RecordReplacesALongerOne(t *testing.T) {
 	dir := t.TempDir()
 	d, err := lockDataDir(dir)
@@ -89,8 +88,7 @@ func TestRunDir_StaleOnesAreRemovedAndLiveOnesKept(t *testing.T) {
 	}
 }
 
-// Many processes start at once: no one may lose its new directory to another's
-// cleaning.
+// Many processes start at the same time: none may lose its new directory to the cleanup of another.
 func TestRunDir_HammeredNoneIsLost(t *testing.T) {
 	base := t.TempDir()
 	var wg sync.WaitGroup

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// TestRun_SocketsAreOfThisUserAlone: an abstract socket has no folder and no
-// mode, so each user of the machine could speak to etcd.
+// TestRun_SocketsAreOfThisUserAlone: an abstract socket has no folder and no mode, so every user of the machine could
+// connect to etcd.
 func TestRun_SocketsAreOfThisUserAlone(t *testing.T) {
 	start(t, Config{NoControllers: true})
 	listening := ourSockets(t)
@@ -43,7 +43,7 @@ func TestRun_SocketsAreOfThisUserAlone(t *testing.T) {
 func ourSockets(t *testing.T) (names []string) {
 	t.Helper()
 	var inodes []string
-	links, _ := filepath.Glob("/proc/self/fd/*") // the pattern is fine
+	links, _ := filepath.Glob("/proc/self/fd/*") // the pattern is valid
 	for _, link := range links {
 		target, _ := os.Readlink(link)
 		if inode, ok := strings.CutPrefix(target, "socket:["); ok {
@@ -64,12 +64,12 @@ func ourSockets(t *testing.T) (names []string) {
 	return names
 }
 
-// connectAsAnother connects as a user of no name, on a thread that ends with it.
+// connectAsAnother connects as another user, on a thread that ends with it.
 func connectAsAnother(path string) error {
 	const nobody = 65534
 	result := make(chan error)
 	go func() {
-		runtime.LockOSThread() // never unlocked: the thread is another user's
+		runtime.LockOSThread() // never unlocked: the thread belongs to the other user
 		if _, _, errno := syscall.RawSyscall(syscall.SYS_SETRESUID, nobody, nobody, nobody); errno != 0 {
 			result <- errno
 			return

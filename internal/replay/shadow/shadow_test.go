@@ -99,7 +99,7 @@ func TestCompare_NamesEachDifference(t *testing.T) {
 	}
 }
 
-// random returns a value without nil, of which absence could not be told.
+// random returns a value without nil, which could not be distinguished from a missing value.
 func random(r *rand.Rand, depth int) any {
 	switch n := r.IntN(5); {
 	case n == 0 && depth > 0:
@@ -122,8 +122,8 @@ func random(r *rand.Rand, depth int) any {
 	return fmt.Sprint("v", r.IntN(3))
 }
 
-// Two runs differ exactly where their writes, as JSON by name, do; and the same
-// differences are found from the other side.
+// Two runs differ exactly where their writes, as JSON by name, do; and the same differences are found in the opposite
+// direction.
 func TestCompare_Model(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	text := func(run *Run) string {
@@ -174,7 +174,7 @@ func TestCompare_Model(t *testing.T) {
 	}
 }
 
-// However much differs, what is notified of one run is bounded.
+// However many differences there are, the number of reported ones is bounded.
 func TestCompare_IsBounded(t *testing.T) {
 	var live Run
 	for i := range 10 * maxDifferences {

@@ -26,8 +26,7 @@ func (a at) Now() time.Time {
 	return t
 }
 
-// start runs the controller for one CronJob, created on the first of May at noon in
-// Berlin, and returns its Jobs.
+// start runs the controller for one CronJob, created on the first of May at noon in Berlin, and returns its Jobs.
 func start(t *testing.T, spec batchv1.CronJobSpec, now at) (ctrl.Result, []kbatch.Job) {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -53,8 +52,8 @@ func start(t *testing.T, spec batchv1.CronJobSpec, now at) (ctrl.Result, []kbatc
 	return res, list.Items
 }
 
-// TestReconcile_StartsTheLastJobThatIsDue: at the time of the zone that the schedule
-// names, within the deadline; then it waits for the next time.
+// TestReconcile_StartsTheLastJobThatIsDue: at the time in the zone of the schedule, within the deadline; then it waits
+// for the next time.
 func TestReconcile_StartsTheLastJobThatIsDue(t *testing.T) {
 	seconds := int64(60)
 	for name, tc := range map[string]struct {
@@ -82,7 +81,7 @@ func TestReconcile_StartsTheLastJobThatIsDue(t *testing.T) {
 	}
 }
 
-// TestReconcile_StartsNothingWithoutATime: the next change starts the next run.
+// TestReconcile_StartsNothingWithoutATime: the next change causes the next run.
 func TestReconcile_StartsNothingWithoutATime(t *testing.T) {
 	yes := true
 	for name, spec := range map[string]batchv1.CronJobSpec{

@@ -8,8 +8,8 @@ import (
 	cachev1alpha1 "example.dev/memcached/api/v1alpha1"
 )
 
-// TestDeploymentFor_TakesTheImageOfTheEnvironment: the label has its version, and
-// the selector has not: it cannot be changed.
+// TestDeploymentFor_TakesTheImageOfTheEnvironment: the label contains its version, but the selector does not, because
+// it cannot be changed.
 func TestDeploymentFor_TakesTheImageOfTheEnvironment(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := cachev1alpha1.AddToScheme(scheme); err != nil {

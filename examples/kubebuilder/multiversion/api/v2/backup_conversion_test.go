@@ -9,8 +9,7 @@ import (
 	storagev1 "example.dev/multiversion/api/v1"
 )
 
-// TestConvert_ThereAndBackIsTheSame: the API server converts an object at each
-// read, so nothing may get lost.
+// TestConvert_ThereAndBackIsTheSame: the API server converts an object at each read, so nothing may get lost.
 func TestConvert_ThereAndBackIsTheSame(t *testing.T) {
 	b := Backup{
 		ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"k": "v"}},
