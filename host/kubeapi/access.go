@@ -14,33 +14,32 @@ import (
 	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 )
 
-// checkTimeout bounds a CheckWatch: an API server that hangs must not hold up
-// the start.
+// checkTimeout limits a CheckWatch, so that an API server that hangs does not delay the start.
 const checkTimeout = 10 * time.Second
 
-// WatchedKind is a kind and where it is watched.
+// WatchedKind is a kind and the namespaces in which it is watched.
 type WatchedKind struct {
 	Kind kinds.Kind
-	// Namespaces is empty for all, and for a cluster-scoped kind.
+	// If Namespaces is empty, all are watched. It is also empty for a cluster-scoped kind.
 	Namespaces []string
-	// Name is the one name that the watch's field selector lets through; "" is any.
+	// Name is the only name that the watch's field selector matches. If empty, any name matches.
 	Name string
 }
 
-// Access is what the host needs of the API server for one resource.
+// Access is a set of rights that the host needs for one resource.
 type Access struct {
-	// Group is empty for the core group; Resource is the plural; Subresource is
-	// empty for the object itself.
+	// Group is empty for the core group. Resource is the plural. Subresource is empty for the
+	// object itself.
 	Group, Resource, Subresource string
-	// Namespaces is empty for all, and for a cluster-scoped resource.
+	// If Namespaces is empty, it means all. It is also empty for a cluster-scoped resource.
 	Namespaces []string
-	// Names is empty for any. RBAC cannot limit creation to names: for a create of an
-	// object they do not count.
+	// If Names is empty, it means any. RBAC cannot limit creation to names, so for the creation of
+	// an object they are ignored.
 	Names []string
 	Verbs []string
 }
 
-// WatchAccess is what the watch of a kind needs.
+// WatchAccess returns the rights that the watch of a kind needs.
 func WatchAccess(w WatchedKind) Access {
 	a := accessTo(w.Kind, w.Namespaces, VerbList, VerbWatch)
 	if w.Name != "" {
@@ -49,16 +48,16 @@ func WatchAccess(w WatchedKind) Access {
 	return a
 }
 
-// FinalizerAccess is what adding and removing a finalizer needs.
+// FinalizerAccess returns the rights to add and remove a finalizer.
 func FinalizerAccess(kind kinds.Kind, namespaces []string) Access {
 	return accessTo(kind, namespaces, VerbPatch)
 }
 
-// CapabilityAccess is what a capability of a manifest needs, so that what the
-// module may do is not refused by the API server: its verbs on its resource, or
-// on each of its subresources; "*" is every verb of a Policy. It covers declared children (patch and create), their pruning
-// (delete) and events (create and patch events.events.k8s.io) too, since a
-// module needs capabilities for them.
+// CapabilityAccess returns the rights that a capability of a manifest needs, so that the API server
+// does not refuse a permitted request: its verbs on its resource, or on each of its subresources.
+// "*" is every verb of a Policy. The capabilities also cover declared children (patch and create),
+// their pruning (delete) and events (create and patch events.events.k8s.io), because a module needs
+// capabilities for these.
 func CapabilityAccess(c *abi.Capability) []Access {
 	var needs []Access
 	for _, sub := range OrAny(c.Subresources) {
@@ -76,19 +75,18 @@ func accessTo(k kinds.Kind, namespaces []string, verbs ...string) Access {
 	return Access{Group: k.Group, Resource: k.Resource, Namespaces: namespaces, Verbs: verbs}
 }
 
-// MissingRight is a right that the API server does not give us.
+// MissingRight is a right that the API server does not grant to this process.
 type MissingRight struct {
 	// Subresource is empty for the object itself.
 	Group, Resource, Subresource string
-	// Namespace is empty for all namespaces.
+	// Namespace is empty if the right is missing in all namespaces.
 	Namespace string
-	// Name is empty for all names.
+	// Name is empty if the right is missing for all names.
 	Name  string
 	Verbs []string
 }
 
-// String returns what is missing for people: "list, watch configmaps in
-// namespace a".
+// String returns the missing right as text for people: "list, watch configmaps in namespace a".
 func (m MissingRight) String() string {
 	s := strings.Join(m.Verbs, ", ") + " " + resourceName(m.Group, m.Resource, m.Subresource)
 	if m.Name != "" {
@@ -100,9 +98,9 @@ func (m MissingRight) String() string {
 	return s
 }
 
-// RBACRules returns what is missing as rules to be pasted into a ClusterRole,
-// or, for a namespace, into a Role there. Each is preceded by a comment that
-// says which. It is empty if nothing is missing.
+// RBACRules returns the missing rights as rules for a ClusterRole or, if they have a namespace, for
+// a Role in it. A comment before each rule names the kind of role. The result is empty if nothing
+// is missing.
 func RBACRules(missing []MissingRight) string {
 	var b strings.Builder
 	for _, m := range missing {
@@ -120,13 +118,12 @@ func RBACRules(missing []MissingRight) string {
 	return b.String()
 }
 
-// resourceName names a resource: "deployments.apps", "deployments.apps/scale".
+// resourceName returns the name of a resource: "deployments.apps", "deployments.apps/scale".
 func resourceName(group, resource, subresource string) string {
 	return strings.TrimSuffix(schema.GroupResource{Group: group, Resource: resource}.String()+"/"+subresource, "/")
 }
 
-// OrAny returns a list of a rule, or for an empty one, which stands for any, a
-// list of "".
+// OrAny returns a list of a rule. For an empty list, which means any, it returns a list of "".
 func OrAny(list []string) []string {
 	if len(list) == 0 {
 		return []string{""}
@@ -143,17 +140,16 @@ func (c *Client) CheckWatch(ctx context.Context, kinds ...WatchedKind) []Missing
 	return c.CheckAccess(ctx, needs...)
 }
 
-// CheckAccess asks the API server whether we may do what is needed, and returns
-// the rights that are missing, in the order of needs; those of one resource in
-// one namespace are one. It helps users at start. If the API server denies the
-// review or does not answer within ten seconds, it reports nothing as missing;
-// the request itself then fails.
+// CheckAccess asks the API server whether this process has the rights, and returns the missing
+// ones, in the order of needs. Those of one resource in one namespace are joined. It helps users at
+// start. If the API server denies the review or does not answer within ten seconds, CheckAccess
+// reports nothing as missing, and the request itself fails later.
 func (c *Client) CheckAccess(ctx context.Context, needs ...Access) []MissingRight {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	var missing []MissingRight
 	asked := map[authorizationv1.ResourceAttributes]bool{}
-	places := map[authorizationv1.ResourceAttributes]int{} // in missing, whatever the verb
+	places := map[authorizationv1.ResourceAttributes]int{} // in missing, independent of the verb
 	for i := range needs {
 		for _, a := range needs[i].attributes() {
 			if asked[a] {
@@ -177,7 +173,7 @@ func (c *Client) CheckAccess(ctx context.Context, needs ...Access) []MissingRigh
 	return missing
 }
 
-// attributes lists the accesses to review.
+// attributes returns the accesses to review.
 func (n *Access) attributes() []authorizationv1.ResourceAttributes {
 	var list []authorizationv1.ResourceAttributes
 	for _, ns := range OrAny(n.Namespaces) {
@@ -196,7 +192,7 @@ func (n *Access) attributes() []authorizationv1.ResourceAttributes {
 	return list
 }
 
-// mayI asks for one right of ours.
+// mayI asks whether this process has one right.
 func (c *Client) mayI(ctx context.Context, attributes *authorizationv1.ResourceAttributes) (bool, error) {
 	review := authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: attributes}}
 	review.APIVersion, review.Kind = "authorization.k8s.io/v1", "SelfSubjectAccessReview"
@@ -209,7 +205,7 @@ func (c *Client) mayI(ctx context.Context, attributes *authorizationv1.ResourceA
 	if err := result.Error(); err != nil {
 		return false, c.unavailable("access review", err)
 	}
-	js, _ := result.Raw() // its error is that of the result
+	js, _ := result.Raw() // result has the error too
 	err = json.Unmarshal(js, &review)
 	return review.Status.Allowed, err
 }

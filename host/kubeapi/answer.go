@@ -19,29 +19,29 @@ import (
 	"github.com/wasmctl/wasmctl/internal/transcode"
 )
 
-// Reasons of the host's own statuses, for programs.
+// reasons are the machine-readable reasons of the host's own statuses.
 var reasons = map[abi.Status]string{
 	abi.StatusUnsupported: "Unsupported", abi.StatusDenied: "Denied", abi.StatusBadRequest: "BadRequest",
 	abi.StatusTooLarge: "TooLarge", abi.StatusBudget: "BudgetExceeded", abi.StatusCancelled: "Cancelled", abi.StatusUnavailable: "Unavailable",
 	abi.StatusNotSynced: "NotSynced", abi.StatusInternal: "Internal",
 }
 
-// carriedOut ends the message of a write whose answer did not arrive.
+// carriedOut ends the message about a write whose answer did not arrive.
 const carriedOut = " (the request may have taken effect)"
 
-// refusal is an error of the host's own, with its status.
+// refusal is an error of the host, with its status.
 type refusal struct {
 	status  abi.Status
 	message string
-	rule    *abi.Capability // what is missing, for StatusDenied
-	where   string          // what lacks it
-	err     error           // what led to it, or nil
+	rule    *abi.Capability // the missing rule, for StatusDenied
+	where   string          // manifest, grant or both, which lack the rule
+	err     error           // the cause, or nil
 }
 
 // Error implements error.
 func (r *refusal) Error() string { return r.message }
 
-// after is the refusal of an answer to an operation that was sent.
+// after returns the refusal for an operation that was already sent.
 func (r *refusal) after(op abi.Op) *refusal {
 	if slices.Contains(opsRead, op) {
 		return r
@@ -51,15 +51,15 @@ func (r *refusal) after(op abi.Op) *refusal {
 	return &sent
 }
 
-// Unwrap returns what led to it.
+// Unwrap returns the cause.
 func (r *refusal) Unwrap() error { return r.err }
 
-// refuse returns an answer of the host's own.
+// refuse returns an answer of the host itself.
 func refuse(status abi.Status, message string) abi.Response {
 	return (&refusal{status: status, message: message}).response()
 }
 
-// shorten bounds what of a guest's text is repeated in messages.
+// shorten limits the length of a guest's text in messages.
 func shorten(s string) string { return text.Shorten(s, 200) }
 
 // response returns the refusal as an answer.
@@ -67,7 +67,7 @@ func (r *refusal) response() abi.Response {
 	return abi.Refuse(&abi.StatusBody{Code: r.status, Reason: reasons[r.status], Message: r.message, Rule: r.rule})
 }
 
-// fromStatus returns the API server's own refusal.
+// fromStatus returns the refusal of the API server.
 func fromStatus(status *metav1.Status) abi.Response {
 	s := *status
 	s.Kind, s.APIVersion = "Status", "v1"
@@ -86,12 +86,12 @@ func fromStatus(status *metav1.Status) abi.Response {
 	return answer
 }
 
-// fromJSON turns the JSON of an answer into msgpack.
+// fromJSON converts the JSON of an answer to msgpack.
 func fromJSON(l *ledger, js []byte) abi.Response {
 	var direct transcode.Transcoder
 	body, ok := direct.Append(make([]byte, 0, len(js)), js)
 	var err error
-	if !ok { // not every object fits a Transcoder
+	if !ok { // a Transcoder does not support every object
 		var value map[string]any
 		if err = l.takeJSON(js); err == nil {
 			err = utiljson.Unmarshal(js, &value)
@@ -118,7 +118,7 @@ func tooLarge(what string) abi.Response {
 	return refuse(abi.StatusTooLarge, what+": list with limit and continue, or fewer objects with a selector")
 }
 
-// fromError returns the answer for a request that did not succeed.
+// fromError returns the answer for a request that failed.
 func fromError(ctx context.Context, op abi.Op, err error) abi.Response {
 	if own, ok := errors.AsType[*refusal](err); ok {
 		return own.response()
@@ -127,7 +127,7 @@ func fromError(ctx context.Context, op abi.Op, err error) abi.Response {
 		return tooLarge(errAnswerTooLarge.Error())
 	}
 	if unknown, ok := errors.AsType[*kinds.UnknownError](err); ok {
-		// What the API server would have said itself, had there been a URL to ask.
+		// The API server would have returned this if the kind had a URL.
 		status := apierrors.NewGenericServerResponse(http.StatusNotFound, "", schema.GroupResource{}, "", "", 0, true).Status()
 		status.Message = unknown.Error()
 		return fromStatus(&status)
@@ -145,7 +145,7 @@ func fromError(ctx context.Context, op abi.Op, err error) abi.Response {
 	return refuse(abi.StatusUnavailable, message)
 }
 
-// causes returns what the API server gives as the causes of its refusal.
+// causes returns the causes in the API server's refusal.
 func causes(err error) []metav1.StatusCause {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
 	if !ok || status.ErrStatus.Details == nil {
@@ -154,8 +154,8 @@ func causes(err error) []metav1.StatusCause {
 	return status.ErrStatus.Details.Causes
 }
 
-// isNoSuchResource reports whether the API server knows the whole URL as little
-// as the object: then our idea of its kinds is out of date.
+// isNoSuchResource reports whether the API server does not know the URL at all, and not only the
+// object. Then our information about its kinds is out of date.
 func isNoSuchResource(err error) bool {
 	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }

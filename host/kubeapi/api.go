@@ -1,7 +1,6 @@
-// Package kubeapi is the Kubernetes side of the host functions: it serves the
-// api_*, cache_* and event_record operations of abi/ABI.md under a policy, makes
-// declared results true, changes finalizers, and reports which rights are missing.
-// Package kinds finds the kinds that the API server has.
+// Package kubeapi is the Kubernetes side of the host functions. It serves the api_*, cache_* and
+// event_record operations of abi/ABI.md under a policy, applies declared results, changes
+// finalizers, and reports missing rights. Package kinds finds the kinds of the API server.
 //
 //	client, err := kubeapi.NewClient(restConfig)
 //	resolver := kinds.NewResolver(client, logger)
@@ -12,10 +11,9 @@
 //	})
 //	response := api.Call(ctx, abi.OpAPIGet, request)
 //
-// A request of a guest goes through five steps, and is answered at the first
-// that it does not pass: its keys (decode, BAD_REQUEST), its kind (Resolver, 404),
-// its scope and identity (locate, BAD_REQUEST), the policy (DENIED), its body
-// (unpack, BAD_REQUEST). Only then is anything sent.
+// A guest's request passes five checks, and the first failed one determines the answer: its keys
+// (decode, BAD_REQUEST), its kind (Resolver, 404), its scope and identity (locate, BAD_REQUEST),
+// the policy (DENIED), and its body (unpack, BAD_REQUEST). Only then, something is sent.
 package kubeapi
 
 import (
@@ -37,40 +35,38 @@ import (
 // bytes.
 const maxManager = 128
 
-// Config says what an API is made of. Client, Resolver and Controller are
-// needed.
+// Config configures an API. Client, Resolver and Controller are required.
 type Config struct {
 	Client   *Client
 	Resolver *kinds.Resolver
-	// Controller is the controller's name; the field manager of its writes is
-	// "wasmctl/" and this name, unless a request says another.
+	// Controller is the controller's name. The field manager of its writes is "wasmctl/" and this
+	// name, unless a request has its own.
 	Controller string
-	// Policy is what the module may do; nil denies everything.
+	// Policy has the rights of the module. If nil, everything is denied.
 	Policy *Policy
-	// Gate stops every write once it is closed; nil is always open.
+	// Gate refuses every write after it is closed. If nil, it is always open.
 	Gate Gate
-	// Cache serves cache_get and cache_list; nil leaves them StatusUnsupported.
+	// Cache serves cache_get and cache_list. If nil, they return StatusUnsupported.
 	Cache Cache
-	// Children tells Declare what the cache knows of the children of an object;
-	// nil means nothing: then nothing is pruned, and every child is sent each time.
+	// Children tells Declare which children of an object are in the cache. If nil, nothing is
+	// pruned, and every child is sent each time.
 	Children Children
-	// Limits bound what is asked of the API server, and lists.
+	// Limits limit the requests to the API server, and lists.
 	Limits Limits
-	// Account counts the memory of operations; nil counts nothing.
+	// Account counts the memory of operations. If nil, it is not counted.
 	Account Account
-	// Secrets hides the values of Secrets in the notes of events; nil hides none.
+	// Secrets hides the values of Secrets in the notes of events. If nil, none are hidden.
 	Secrets *redact.Values
-	// Observer, if not nil, is notified of every operation once it is answered.
+	// Observer, if not nil, is notified of every operation after its answer.
 	Observer Observer
-	// Logger gets the API server's warnings and keys of requests that are not
-	// known, each once; nil is slog's default.
+	// Logger receives the API server's warnings and unknown keys of requests, each once. If nil, it
+	// is slog's default.
 	Logger *slog.Logger
 }
 
-// API serves the operations of one controller, and writes for it what its
-// results declare. It is safe for concurrent use. Between calls it keeps what it
-// has logged and what Declare remembers, both bounded; only Run starts
-// goroutines.
+// API serves the operations of one controller, and applies its declared results. It is safe for
+// concurrent use. Between calls it only remembers its logged texts and the facts that Declare
+// needs, both within limits. Only Run starts goroutines.
 type API struct {
 	client   *Client
 	resolver *kinds.Resolver
@@ -87,11 +83,11 @@ type API struct {
 	dry      DryRun
 	audits   bool
 	events   *events.Recorder
-	scope    *byte // of the indexes of the module: its address is what counts
+	scope    *byte // of the module's indexes; only its address matters
 	*lasting
 }
 
-// lasting is what an API keeps between calls. Those of WithPolicy share it.
+// lasting is the state of an API between calls. The APIs of WithPolicy share it.
 type lasting struct {
 	memory      memory
 	unknownKeys atomic.Uint64
@@ -99,7 +95,7 @@ type lasting struct {
 	refused     refusals
 }
 
-// New returns the operations for one controller. It sends nothing yet.
+// New returns the operations for one controller. It sends nothing.
 func New(c Config) (*API, error) {
 	if c.Client == nil || c.Resolver == nil || c.Controller == "" {
 		return nil, errors.New("kubeapi: client, resolver and controller are needed")
@@ -123,31 +119,31 @@ func New(c Config) (*API, error) {
 	}, nil
 }
 
-// WithPolicy returns the same API under another policy, nil for none: for the next revision
-// of a module, while runs of the last go on under theirs. Both keep the same
-// things between calls, but for indexes, and one Run is enough for both.
+// WithPolicy returns the same API under another policy, or nil for none. It serves the next
+// revision of a module, while runs of the previous one continue under theirs. Both share their
+// state between calls, except for indexes, and one Run serves both.
 func (a *API) WithPolicy(p *Policy) *API {
 	other := *a
 	other.policy, other.scope = cmp.Or(p, NewPolicy(nil)), new(byte)
 	return &other
 }
 
-// WithObserver returns the same API with another observer, nil for none: for runs
-// that do not count.
+// WithObserver returns the same API with another observer, or nil for none. It is for runs that do
+// not count.
 func (a *API) WithObserver(o Observer) *API {
 	other := *a
 	other.observer = o
 	return &other
 }
 
-// Call runs one operation: the request and the answer are those of ABI.md
-// sections 6 and 7. It answers whatever bytes it is given, does not keep req,
-// and returns soon after ctx ends, with StatusCancelled. config_get, and cache_*
+// Call runs one operation. The request and the answer are those of ABI.md, sections 6 and 7. It
+// accepts any bytes, does not retain req, and returns soon after ctx ends, with StatusCancelled.
+// config_get, and cache_* without a cache, return StatusUnsupported.
 // without a cache, are StatusUnsupported.
 //
-// A request that the API server puts off (429, or 5xx with Retry-After) is sent
-// again when it says, up to ten times, and so is a read whose connection
-// breaks, a second apart. No other write is ever sent twice.
+// If the API server delays a request (429, or 5xx with Retry-After), it is sent again at the
+// requested time, up to ten times. A read whose connection breaks is also sent again, after a
+// second. No other write is ever sent twice.
 func (a *API) Call(ctx context.Context, op abi.Op, req []byte) abi.Response {
 	if !a.serves(op) {
 		return refuse(abi.StatusUnsupported, fmt.Sprintf("this host does not serve %s here", op))
@@ -178,15 +174,15 @@ func (a *API) Call(ctx context.Context, op abi.Op, req []byte) abi.Response {
 	return a.send(ctx, r)
 }
 
-// newRequest returns a request that is not read yet. Its ledger must be closed.
+// newRequest returns a request that has not been decoded. The caller must close its ledger.
 func (a *API) newRequest(op abi.Op) *request {
 	r := &request{op: op}
 	r.own.account, r.ledger = a.account, &r.own
 	return r
 }
 
-// admit takes a request through everything that comes before it is carried out.
-// It returns the answer of one that is not.
+// admit makes all checks before a request is carried out. It returns the answer for a request that
+// fails one.
 func (a *API) admit(ctx context.Context, r *request, req []byte) *abi.Response {
 	refused := func(res abi.Response) *abi.Response { return &res }
 	unknown, err := r.decode(req)
@@ -200,7 +196,7 @@ func (a *API) admit(ctx context.Context, r *request, req []byte) *abi.Response {
 	}
 	kind, err := a.resolver.ResolveGVK(ctx, gvk)
 	if err != nil {
-		return refused(fromError(ctx, abi.OpAPIGet, err)) // nothing was sent that writes
+		return refused(fromError(ctx, abi.OpAPIGet, err)) // no write was sent
 	}
 	if err := r.locate(kind); err != nil {
 		return refused(refuse(abi.StatusBadRequest, err.Error()))
@@ -217,7 +213,7 @@ func (a *API) admit(ctx context.Context, r *request, req []byte) *abi.Response {
 	return nil
 }
 
-// misread is the answer to a request that cannot be read.
+// misread returns the answer for a request that cannot be decoded.
 func misread(err error) abi.Response {
 	if own, ok := errors.AsType[*refusal](err); ok {
 		return own.response()
@@ -225,9 +221,8 @@ func misread(err error) abi.Response {
 	return refuse(abi.StatusBadRequest, err.Error())
 }
 
-// Admits reports whether Call would carry an operation out, one of reads and
-// writes; if not, the answer is that of Call. Nothing is sent but what finding
-// the kind needs.
+// Admits reports whether Call would carry an operation out, which must be a read or a write. If
+// not, it returns the answer of Call. It sends only the requests that find the kind.
 func (a *API) Admits(ctx context.Context, op abi.Op, req []byte) (answer abi.Response, ok bool) {
 	if !a.serves(op) || op == abi.OpEventRecord {
 		return refuse(abi.StatusUnsupported, fmt.Sprintf("this host does not serve %s here", op)), false
@@ -240,7 +235,7 @@ func (a *API) Admits(ctx context.Context, op abi.Op, req []byte) (answer abi.Res
 	return abi.Response{}, true
 }
 
-// serves reports whether an operation is one of this package's.
+// serves reports whether this package serves an operation.
 func (a *API) serves(op abi.Op) bool {
 	if slices.Contains(opsCache, op) {
 		return a.cache != nil
@@ -248,12 +243,10 @@ func (a *API) serves(op abi.Op) bool {
 	return verbs[op] != "" || op == abi.OpEventRecord
 }
 
-// UnknownKeys returns how many keys of requests were not known, and ignored,
-// until now.
+// UnknownKeys returns the number of unknown keys in requests so far, which were ignored.
 func (a *API) UnknownKeys() uint64 { return a.unknownKeys.Load() }
 
-// report counts the keys of a request that this host does not know and logs
-// each of them once.
+// report counts the keys of a request that this host does not know, and logs each of them once.
 func (a *API) report(op abi.Op, unknown []string) {
 	a.unknownKeys.Add(uint64(len(unknown)))
 	for _, key := range unknown {

@@ -12,8 +12,8 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// settled lists the children of which the cache has what their last apply led
-// to: the same request again would change nothing.
+// settled returns the children whose cached version is the result of their last apply: the same
+// request would change nothing.
 func (m *remembered) settled(cached []cachedChild) map[digest]childRef {
 	versions := make(map[string]string, len(cached))
 	for i := range cached {
@@ -28,14 +28,13 @@ func (m *remembered) settled(cached []cachedChild) map[digest]childRef {
 	return settled
 }
 
-// applyAll applies the children; after success, m knows these children and no
-// other.
+// applyAll applies the children. After success, m has exactly these children.
 func (a *API) applyAll(ctx context.Context, o *owner, m *remembered, children []child) error {
 	listed := make(map[childRef]applied, len(children))
 	for i := range children {
 		c := &children[i]
 		if c.request != nil {
-			delete(m.children, c.ref) // whatever comes of it, the last request is no longer the last
+			delete(m.children, c.ref) // whatever the result, the remembered request is no longer the last one
 			mark := c.request.ledger.mark()
 			js, err := a.exchangeJudged(ctx, c.request)
 			if err != nil {
@@ -54,9 +53,8 @@ func (a *API) applyAll(ctx context.Context, o *owner, m *remembered, children []
 	return nil
 }
 
-// applyError is writeError for a child. The API server lets no object have two
-// controllers, and refuses an apply that would give it a second one whole:
-// where that is what happened, the error names the first.
+// applyError is writeError for a child. The API server refuses an apply that would give an object a
+// second controller. In this case, the error names the first one.
 func (a *API) applyError(ctx context.Context, o *owner, r *request, err error) *WriteError {
 	if !refusedOwners(err) {
 		return a.writeError(ctx, StepApply, r, err)
@@ -68,20 +66,19 @@ func (a *API) applyError(ctx context.Context, o *owner, r *request, err error) *
 	other := metav1.GetControllerOfNoCopy(live)
 	e := a.writeError(ctx, StepApply, r, err)
 	if other != nil && string(other.UID) != o.uid {
-		e.Class, e.Reason = abi.ErrorConflict, ReasonForeignController // its controller may let it go
+		e.Class, e.Reason = abi.ErrorConflict, ReasonForeignController // its controller may release it
 		e.Err = &reworded{err: err, text: fmt.Sprintf("it is controlled by %s %s (uid %s): delete it, or give the child another name",
 			other.Kind, other.Name, other.UID)}
 	}
 	return e
 }
 
-// refusedOwners reports whether the API server found fault with the owner
-// references of an object.
+// refusedOwners reports whether the API server refused the owner references of an object.
 func refusedOwners(err error) bool {
 	return apierrors.IsInvalid(err) && slices.ContainsFunc(causes(err), func(c metav1.StatusCause) bool { return c.Field == "metadata.ownerReferences" })
 }
 
-// read reads the metadata of the object of a request from the API server.
+// read reads the metadata of a request's object from the API server.
 func (a *API) read(ctx context.Context, r *request) (*metav1.ObjectMeta, error) {
 	js, err := a.exchange(ctx, &request{op: abi.OpAPIGet, kind: r.kind, key: r.key, ledger: r.ledger})
 	if err != nil {

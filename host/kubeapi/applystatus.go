@@ -12,8 +12,8 @@ import (
 
 const subresourceStatus = "status"
 
-// applyStatus applies the declared status to the owner, unless that is what the
-// last apply did and the object has not changed since.
+// applyStatus applies the declared status to the owner, unless the last apply did the same and the
+// object has not changed since.
 func (a *API) applyStatus(ctx context.Context, o *owner, m *remembered, d *abi.Declared) error {
 	r := &request{
 		op: abi.OpAPIApply, kind: o.kind, key: o.key, ledger: &o.ledger,
@@ -22,7 +22,7 @@ func (a *API) applyStatus(ctx context.Context, o *owner, m *remembered, d *abi.D
 	fail := func(err error) *WriteError {
 		e := a.writeError(ctx, StepStatus, r, err)
 		if e.Reason == "NotFound" {
-			e.Class = abi.ErrorConflict // it was deleted: the next run knows
+			e.Class = abi.ErrorConflict // it was deleted: the next run sees that
 		}
 		return e
 	}
@@ -54,8 +54,8 @@ func (a *API) applyStatus(ctx context.Context, o *owner, m *remembered, d *abi.D
 		return fail(err)
 	}
 	if body.Metadata.UID != o.uid {
-		// The API server ignores the uid of a status. The new object's own run
-		// replaces what was written to it.
+		// The API server ignores the UID in a status. The new object's own run replaces this
+		// status.
 		e := fail(errors.New("the object was deleted and recreated"))
 		e.Class, e.Reason = abi.ErrorConflict, ReasonLostRace
 		return e
@@ -82,14 +82,14 @@ func encodeStatus(o *owner, packed []byte) ([]byte, error) {
 		meta["namespace"] = o.key.Namespace
 	}
 	object := map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": meta}
-	if len(status) > 0 { // an empty map would leave null in the place of fields that are dropped
+	if len(status) > 0 { // an empty map would leave null in removed fields
 		object["status"] = status
 	}
 	return json.Marshal(object)
 }
 
-// checkStatus makes sure that the kind has a status subresource: else the API
-// server would drop the status of an ordinary apply without a word.
+// checkStatus checks that the kind has a status subresource. Otherwise the API server would
+// silently ignore the status in an ordinary apply.
 func (a *API) checkStatus(ctx context.Context, kind kinds.Kind) *WriteError {
 	known, err := a.resolver.ResolveGVK(ctx, kind.GVK())
 	if err != nil {
@@ -98,7 +98,7 @@ func (a *API) checkStatus(ctx context.Context, kind kinds.Kind) *WriteError {
 	if _, ok := known.Subresources[subresourceStatus]; ok {
 		return nil
 	}
-	a.resolver.Expire() // its CustomResourceDefinition may be given one
+	a.resolver.Expire() // its CustomResourceDefinition may get one
 	e := a.writeError(ctx, StepStatus, &request{kind: kind}, fmt.Errorf("%s has no status subresource, so the result cannot have a status: "+
 		"add \"subresources: {status: {}}\" to its CustomResourceDefinition", kind))
 	e.Class, e.Reason = abi.ErrorPermanent, ReasonNoStatus

@@ -7,24 +7,22 @@ import (
 	"github.com/wasmctl/wasmctl/host/kubeapi/fieldpath"
 )
 
-// maxFields bounds how many fields of one write an audit looks at.
+// maxFields is the maximum number of fields of one write in an audit.
 const maxFields = 1_000
 
-// Everything returns a policy that allows whatever the API server does: for an
-// audit, which finds out what a module uses.
+// Everything returns a policy that allows everything, for an audit that determines the rights that
+// a module uses.
 func Everything() *Policy { return &Policy{all: true} }
 
-// WithAudit returns the same API, whose Exchange.Before has what was there before
-// an update or a patch, so that Exchange.Fields can tell what it has changed. That
-// is one more request for each.
+// WithAudit returns the same API, which sets Exchange.Before to the object before an update or a
+// patch, so that Exchange.Fields can find the changes. That costs one more request for each.
 func (a *API) WithAudit() *API {
 	other := *a
 	other.audits = true
 	return &other
 }
 
-// look reads the current object before a write of an audit. That it cannot be
-// read is no reason not to write.
+// look reads the current object before a write of an audit. If that fails, the write still happens.
 func (a *API) look(ctx context.Context, r *request) {
 	if !a.audits || r.op != abi.OpAPIUpdate && r.op != abi.OpAPIPatch {
 		return
@@ -34,10 +32,9 @@ func (a *API) look(ctx context.Context, r *request) {
 	}
 }
 
-// Fields returns the fields that a write has touched, as docs/capabilities.md
-// says, sorted, and of very many the first; those of updates and patches under WithAudit and WithDryRun only.
-// They are names: no value of the object is among them but those that items of
-// lists are known by.
+// Fields returns the fields that a write has touched, as defined in docs/capabilities.md, sorted
+// and limited in number. For updates and patches, it needs WithAudit or WithDryRun. The paths have
+// names, and no values of the object except those that identify items of lists.
 func (e *Exchange) Fields() []fieldpath.Path {
 	touched := fieldpath.Touched(nil)
 	switch e.Op { //nolint:exhaustive // others write no fields
@@ -56,7 +53,7 @@ func (e *Exchange) Fields() []fieldpath.Path {
 	return r.others(touched).Collect(maxFields)
 }
 
-// Verbs returns the verbs that an operation takes of a policy.
+// Verbs returns the verbs that an operation needs.
 func (e *Exchange) Verbs() []string {
 	if e.Op == abi.OpEventRecord {
 		return []string{VerbCreate, VerbPatch}

@@ -17,33 +17,33 @@ import (
 	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 )
 
-// defaultPage is how many objects cache_list returns where no limit is given,
-// and how many are asked of the cache at a time.
+// defaultPage is the number of objects that cache_list returns without a limit, and that the cache
+// returns at a time.
 const defaultPage = 500
 
-// Cache is what the watches of a controller have brought. It may be asked by
-// any number of goroutines. Objects are msgpack and are not changed afterwards.
+// Cache has the objects that a controller's watches have delivered. Any number of goroutines may
+// use it. Objects are msgpack and never change.
 //
-// An error that has a method Status() abi.Status says why there is no answer:
-// StatusNotSynced, if the watch has not listed yet, or StatusBadRequest, if the
-// controller does not watch the resource, or not there. Any other error is
-// StatusInternal. Where an error has a method Elsewhere() bool that returns true,
+// An error with a method Status() abi.Status explains why there is no answer: StatusNotSynced if
+// the watch has not listed yet, or StatusBadRequest if the controller does not watch the resource,
+// or not in this namespace. Any other error is StatusInternal. An error whose method Elsewhere()
+// bool returns true means that other replicas watch some of the objects. Then the API server is
+// asked.
 // other replicas watch some of the objects: then the API server is asked.
 type Cache interface {
-	// Get returns an object, nil if it is not there.
+	// Get returns an object, or nil if it does not exist.
 	Get(gvr schema.GroupVersionResource, key abi.Key) (object []byte, err error)
-	// List returns up to limit objects whose key comes after the given one, in the
-	// order of namespace and name, and the key of the last of them. An empty
-	// namespace means all; with an owner, which is a uid, only objects that it
-	// owns; with an index, no objects that it knows not to have the value. More says
-	// that there are further ones.
+	// List returns up to limit objects whose key follows the given one, ordered by namespace and
+	// name, and the key of the last one. An empty namespace means all. With an owner, which is a
+	// UID, only objects that it owns are returned. With an index, objects without the value may be
+	// omitted. more reports whether further objects exist.
 	List(gvr schema.GroupVersionResource, namespace, owner string, index *abi.Index, matches func(l labels.Labels, object []byte) bool,
 		after abi.Key, limit int) (objects [][]byte, more bool, last abi.Key, err error)
-	// Learn tells an index the values of objects.
+	// Learn gives an index the values of objects.
 	Learn(gvr schema.GroupVersionResource, index *abi.Index, entries []abi.IndexEntry)
 }
 
-// cached serves a read of the cache, once it is allowed.
+// cached serves a permitted read of the cache.
 func (a *API) cached(ctx context.Context, r *request) abi.Response {
 	if r.op == abi.OpCacheGet {
 		return a.cacheGet(r)
@@ -51,7 +51,7 @@ func (a *API) cached(ctx context.Context, r *request) abi.Response {
 	return a.cacheList(ctx, r)
 }
 
-// cacheGet serves cache_get, once it is allowed.
+// cacheGet serves a permitted cache_get.
 func (a *API) cacheGet(r *request) abi.Response {
 	object, err := a.cache.Get(r.kind.GVR(), r.key)
 	if err != nil {
@@ -67,8 +67,8 @@ func (a *API) cacheGet(r *request) abi.Response {
 	return abi.Response{Body: object}
 }
 
-// cacheList serves cache_list, once it is allowed. A page ends at the limit, or
-// before the object that would make it too large.
+// cacheList serves a permitted cache_list. A page ends at the limit, or before the object that
+// would make it too large.
 func (a *API) cacheList(ctx context.Context, r *request) abi.Response {
 	where, err := parseSelectors(ctx, r.LabelSelector, r.FieldSelector)
 	if err != nil {
@@ -109,16 +109,16 @@ func (a *API) cacheList(ctx context.Context, r *request) abi.Response {
 	return p.response(r.kind)
 }
 
-// index returns where a list looks for its objects: in an index of the module's, or in
-// one of the first field that has to have a value; nil is nowhere.
+// index returns the index for a list: one of the module's, or one of the first field that must have
+// a value. It returns nil if there is none.
 func (a *API) index(r *request, where *objectSelector) (*abi.Index, error) {
 	switch {
 	case r.Index != "":
 		return &abi.Index{Scope: a.scope, Name: r.Index, Value: r.Value}, nil
 	case r.Value != "":
-		return nil, badf("value: of which index? give its name in index")
+		return nil, badf("value: needs an index: give its name in index")
 	case len(r.Entries) > 0:
-		return nil, badf("entries: of which index? give its name in index")
+		return nil, badf("entries: need an index: give its name in index")
 	}
 	return where.fields.index(a.scope), nil
 }
@@ -139,8 +139,8 @@ func (r *request) fromCache(err error) abi.Response {
 	return refuse(known.Status(), message)
 }
 
-// askServer makes a read of the cache one of the API server, which answers what this
-// replica does not watch. It returns the answer where that cannot be.
+// askServer changes a read of the cache into a read of the API server, which has the objects that
+// this replica does not watch. It returns an answer if that is impossible.
 func (r *request) askServer() *abi.Response {
 	if r.op == abi.OpCacheGet {
 		r.op = abi.OpAPIGet
@@ -154,20 +154,19 @@ func (r *request) askServer() *abi.Response {
 	return nil
 }
 
-// page is a list on its way.
+// page is a list under construction.
 type page struct {
 	items      []msgpack.RawMessage
 	last       abi.Key
 	more, full bool
-	// room is how many more bytes of items it may have.
+	// room is the number of bytes left for items.
 	room int
 }
 
-// pageRoom is reserved for the text around the items of a list.
+// pageRoom is the size reserved for the text around the items of a list.
 const pageRoom = 4 << 10
 
-// add appends objects, of which the last has the key last, until the page is
-// full.
+// add appends objects until the page is full. last is the key of the last object.
 func (p *page) add(objects [][]byte, last abi.Key) error {
 	for i, object := range objects {
 		if len(object) <= p.room {
@@ -195,8 +194,8 @@ func (p *page) add(objects [][]byte, last abi.Key) error {
 	return nil
 }
 
-// response writes the page as a list of the API server's form, its keys in
-// order as abi.AppendValue has them.
+// response returns the page as a list in the API server's form, with its keys ordered like those of
+// abi.AppendValue.
 func (p *page) response(kind kinds.Kind) abi.Response {
 	var list struct {
 		APIVersion string               `msgpack:"apiVersion"`
@@ -218,11 +217,11 @@ func (p *page) response(kind kinds.Kind) abi.Response {
 	return abi.Response{Body: b}
 }
 
-// continueVersion starts every continue token, so that its form can change.
+// continueVersion starts every continue token, so that the format can change.
 const continueVersion = "1/"
 
-// formatContinue returns the token that continues a list after a key. It names
-// a place in the order of all keys, so that it stays good whatever changes.
+// formatContinue returns the token that continues a list after a key. It is a position in the order
+// of all keys, so it stays valid after any change.
 func formatContinue(after abi.Key) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(continueVersion + after.Namespace + "/" + after.Name))
 }

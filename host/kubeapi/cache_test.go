@@ -157,14 +157,14 @@ func TestCache_ListRefusesBadRequests(t *testing.T) {
 	s, _ := cachedSession(t)
 	list := map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}
 	for text, req := range map[string]map[string]any{
-		"labelSelector":         with(list, "labelSelector", "a b c"),
-		"is not from an answer": with(list, "continue", "nonsense!"),
-		`"MS9h" is not from`:    with(list, "continue", "MS9h"), // 1/a
-		"limit: -1 is negative": with(list, "limit", -1),
-		"fieldSelector":         with(list, "fieldSelector", "a"),
-		"name is not a key":     with(list, "name", "x"),
-		"entries: of which":     with(list, "entries", []any{map[string]any{"name": "a", "uid": "u", "resourceVersion": "1"}}),
-		"value: of which":       with(list, "value", "x"),
+		"labelSelector":          with(list, "labelSelector", "a b c"),
+		"is not from an answer":  with(list, "continue", "nonsense!"),
+		`"MS9h" is not from`:     with(list, "continue", "MS9h"), // 1/a
+		"limit: -1 is negative":  with(list, "limit", -1),
+		"fieldSelector":          with(list, "fieldSelector", "a"),
+		"name is not a key":      with(list, "name", "x"),
+		"entries: need an index": with(list, "entries", []any{map[string]any{"name": "a", "uid": "u", "resourceVersion": "1"}}),
+		"value: needs an index":  with(list, "value", "x"),
 	} {
 		s.fails(abi.StatusBadRequest, text, abi.OpCacheList, req)
 	}

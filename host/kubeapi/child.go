@@ -17,14 +17,14 @@ import (
 type child struct {
 	ref    childRef
 	digest digest
-	// request is nil where it would change nothing.
+	// request is nil if it would change nothing.
 	request *request
 }
 
-// digest is the SHA-256 of what a declared result says of one object.
+// digest is the SHA-256 of the part of a declared result about one object.
 type digest [sha256.Size]byte
 
-// digestOf returns the digest of a child or a status of o, as the guest wrote it.
+// digestOf returns the digest of a child or a status of o, in the guest's encoding.
 func (o *owner) digestOf(packed []byte, force bool) digest {
 	o.hash.Reset()
 	o.hash.Write(strconv.AppendBool(o.salt, force))
@@ -32,7 +32,7 @@ func (o *owner) digestOf(packed []byte, force bool) digest {
 	return digest(o.hash.Sum(o.sum[:0]))
 }
 
-// childRef names an object whatever version of its kind is meant.
+// childRef identifies an object, independent of its version.
 type childRef struct {
 	schema.GroupResource
 
@@ -41,9 +41,8 @@ type childRef struct {
 
 func (r *request) ref() childRef { return childRef{r.kind.GVR().GroupResource(), r.key} }
 
-// prepare reads and checks all children before the first one is sent: a list
-// that cannot be right changes nothing. Children that are settled have been
-// checked before. Errors are *WriteError.
+// prepare decodes and checks all children before the first one is sent, so that an invalid list
+// changes nothing. Settled children were checked before. Errors are *WriteError.
 func (a *API) prepare(ctx context.Context, o *owner, d *abi.Declared, settled map[digest]childRef) ([]child, error) {
 	children := make([]child, 0, len(d.Apply))
 	places := make(map[childRef]int, len(d.Apply))
@@ -67,8 +66,8 @@ func (a *API) prepare(ctx context.Context, o *owner, d *abi.Declared, settled ma
 	return children, nil
 }
 
-// prepareChild checks one child. With an error too the request says what is
-// known of its kind and key.
+// prepareChild checks one child. Even with an error, the request has the known parts of its kind
+// and key.
 func (a *API) prepareChild(ctx context.Context, o *owner, packed []byte, force bool) (*request, error) {
 	r := &request{op: abi.OpAPIApply, ledger: &o.ledger, APIRequest: abi.APIRequest{Force: force}}
 	err := checkValues(packed)
@@ -82,7 +81,7 @@ func (a *API) prepareChild(ctx context.Context, o *owner, packed []byte, force b
 	if err != nil {
 		return r, err
 	}
-	r.kind = kinds.Kind{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind} // for the error, should it be unknown
+	r.kind = kinds.Kind{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind} // for the error, in case the kind is unknown
 	kind, err := a.resolver.ResolveGVK(ctx, gvk)
 	if err != nil {
 		return r, err
@@ -110,10 +109,10 @@ func (a *API) prepareChild(ctx context.Context, o *owner, packed []byte, force b
 	}
 	r.object = nil
 	r.ledger.rewind(mark)
-	return r, r.ledger.takeBytes(len(r.encoded) - (declaredCopies-1)*len(packed)) // what is longer than most
+	return r, r.ledger.takeBytes(len(r.encoded) - (declaredCopies-1)*len(packed)) // the part that is longer than usual
 }
 
-// locateChild finds the child's key. Errors are a badRequest.
+// locateChild finds the child's key. Errors are badRequest.
 func (r *request) locateChild(o *owner) error {
 	r.key.Name = r.head.name
 	switch {
@@ -138,8 +137,7 @@ func (r *request) locateChild(o *owner) error {
 	return nil
 }
 
-// unpackChild decodes a child, and writes namespace and owner reference into it.
-// Errors are a badRequest.
+// unpackChild decodes a child, and adds namespace and owner reference. Errors are badRequest.
 func (r *request) unpackChild(o *owner, packed []byte) error {
 	var err error
 	if r.object, err = abi.DecodeObject(packed); err != nil {

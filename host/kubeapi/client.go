@@ -17,30 +17,30 @@ import (
 	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 )
 
-// maxAnswerJSON bounds the body of an answer as the API server writes it, in
-// bytes. JSON is longer than the msgpack of the same value, rarely by more than
-// a half; what a guest gets is bounded by abi.MaxBytes exactly.
+// maxAnswerJSON is the maximum size of the body of an answer, in bytes. JSON is longer than the
+// msgpack of the same value, rarely by more than a half. The answer to a guest is limited by
+// exactly abi.MaxBytes.
 const maxAnswerJSON = 2 * abi.MaxBytes
 
-// discoveryTimeout bounds one discovery.
+// discoveryTimeout limits one discovery.
 const discoveryTimeout = 15 * time.Second
 
-// errAnswerTooLarge says that an answer is longer than maxAnswerJSON.
+// errAnswerTooLarge is the error of an answer that is longer than maxAnswerJSON.
 var errAnswerTooLarge = fmt.Errorf("the API server's answer is longer than %d bytes", maxAnswerJSON)
 
-// Client is a connection to one API server: plain requests in JSON, without a
-// rate limit of its own (the API server's priority and fairness decides), with
-// answers of bounded size, and without following redirects, which would let a
-// proxied pod see our credentials. It is safe for concurrent use.
+// Client is a connection to one API server. It sends plain requests in JSON, without a rate limit
+// of its own (the API server's priority and fairness decides), limits the size of answers, and
+// follows no redirects, which would reveal our credentials to a proxied pod. It is safe for
+// concurrent use.
 type Client struct {
 	host      string
 	config    *rest.Config
-	transport http.RoundTripper // authenticates; answers are not bounded
-	rest      *rest.RESTClient  // answers are bounded
+	transport http.RoundTripper // authenticates; does not limit answers
+	rest      *rest.RESTClient  // limits answers
 }
 
-// NewClient returns a client for the API server of a config, of which only the
-// address, the credentials and the transport are read. It sends nothing yet.
+// NewClient returns a client for the API server of a config. It uses only the address, the
+// credentials and the transport, and sends nothing.
 func NewClient(config *rest.Config) (*Client, error) {
 	c := dynamic.ConfigFor(config)
 	c.AcceptContentTypes = "application/json"
@@ -71,12 +71,12 @@ type roundTripper func(*http.Request) (*http.Response, error)
 // RoundTrip implements http.RoundTripper.
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// Discover implements kinds.Source: two requests where the API server has
-// aggregated discovery (Kubernetes 1.27 and later).
+// Discover implements kinds.Source. It sends two requests if the API server has aggregated
+// discovery (Kubernetes 1.27 and later).
 func (c *Client) Discover(ctx context.Context) ([]*metav1.APIGroup, []*metav1.APIResourceList, error) {
 	bounded, cancel := context.WithTimeout(quiet(ctx), discoveryTimeout)
 	defer cancel()
-	// discovery takes no context: the transport puts ours into each request.
+	// Discovery takes no context, so the transport adds it to each request.
 	h := &http.Client{CheckRedirect: refuseRedirect, Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
 		return c.transport.RoundTrip(req.WithContext(bounded))
 	})}
@@ -91,8 +91,8 @@ func (c *Client) Discover(ctx context.Context) ([]*metav1.APIGroup, []*metav1.AP
 	return groups, lists, err
 }
 
-// unavailable wraps an error of a request of our own (discovery, reviews) and
-// makes it a kinds.ErrUnavailable where another try may help.
+// unavailable wraps an error of the host's own request (discovery, reviews). It is
+// kinds.ErrUnavailable if a retry may help.
 func (c *Client) unavailable(what string, err error) error {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {

@@ -7,12 +7,12 @@ import (
 	"github.com/wasmctl/wasmctl/host/kubeapi/fieldpath"
 )
 
-// Beyond returns the verbs of a rule that the policy does not allow in each of its
-// namespaces, for each of its names and subresources, and all of its fields.
+// Beyond returns the verbs of a rule that the policy does not allow for all of its namespaces,
+// names, subresources and fields.
 //
-// A rule stands for as many pairs as its lists have, and a policy has many rules.
-// So the rules that allow a namespace, a name, a subresource are a set of bits
-// each, made once, and a pair costs the intersection of those.
+// A rule stands for each combination of its lists, and a policy has many rules. Therefore, the
+// rules that allow a namespace, a name or a subresource are computed once as a set of bits, and
+// each combination costs only the intersection of these sets.
 func (p *Policy) Beyond(c *abi.Capability) (verbs []string) {
 	if p.all {
 		return nil
@@ -33,8 +33,8 @@ func (p *Policy) Beyond(c *abi.Capability) (verbs []string) {
 	return verbs
 }
 
-// AllowedIn returns those of some namespaces, "" for all, in which the policy
-// allows all verbs of a rule, whatever its fields.
+// AllowedIn returns the namespaces (or "" for all) in which the policy allows all verbs of a rule,
+// whatever its fields.
 func (p *Policy) AllowedIn(c *abi.Capability, namespaces []string) (in []string) {
 	if p.all {
 		return namespaces
@@ -51,10 +51,10 @@ func (p *Policy) AllowedIn(c *abi.Capability, namespaces []string) (in []string)
 	return in
 }
 
-// covered reports whether of the rules that allow a verb enough allow each
-// combination of a subresource, a namespace and a name.
+// covered reports whether the rules that allow a verb are enough for each combination of a
+// subresource, a namespace and a name.
 func covered(allow bits, subs, namespaces, names []bits, enough func(bits) bool) bool {
-	known := map[string]bool{} // of sets of rules that came before
+	known := map[string]bool{} // of sets of rules that were already checked
 	for _, sub := range subs {
 		for _, ns := range namespaces {
 			here := allow.and(sub).and(ns)
@@ -74,7 +74,7 @@ func covered(allow bits, subs, namespaces, names []bits, enough func(bits) bool)
 	return true
 }
 
-// about are rules about one resource.
+// about has the rules about one resource.
 type about struct {
 	rules  []*abi.Capability
 	fields []*fieldpath.Set
@@ -104,8 +104,8 @@ func (a *about) namespaces(list []string) []bits {
 	return a.bits(list, func(r *abi.Capability) []string { return r.Namespaces })
 }
 
-// subresources is bits of those of a rule. A rule without any is about the object
-// alone, and allows none.
+// subresources returns the bits of a rule's subresources. A rule without any is only about the
+// object itself.
 func (a *about) subresources(c *abi.Capability) []bits {
 	bare := a.where(func(r *abi.Capability) bool { return len(r.Subresources) == 0 })
 	if len(c.Subresources) == 0 {
@@ -118,8 +118,8 @@ func (a *about) subresources(c *abi.Capability) []bits {
 	return subs
 }
 
-// bits returns, for each value, the rules whose list of such values covers it: an
-// empty list covers any, and "" is any, which only an empty list covers.
+// bits returns, for each value, the rules whose list covers it. An empty list covers any value. The
+// value "" means any, and only an empty list covers it.
 func (a *about) bits(values []string, list func(*abi.Capability) []string) []bits {
 	out, at := make([]bits, len(values)), make(map[string][]int, len(values))
 	for i, v := range values {
@@ -142,13 +142,13 @@ func (a *about) bits(values []string, list func(*abi.Capability) []string) []bit
 	return out
 }
 
-// writes returns whether rules together let all fields of these patterns be
-// written, none for all fields.
+// writes returns a function that reports whether rules together allow writes to all fields of the
+// patterns. No patterns mean all fields.
 func (a *about) writes(patterns []string) func(bits) bool {
 	unlimited := a.where(func(r *abi.Capability) bool { return len(r.Fields) == 0 })
-	wanted := make([]bits, 0, len(patterns)) // which rules include each
+	wanted := make([]bits, 0, len(patterns)) // the rules that include each pattern
 	for _, text := range patterns {
-		one, _ := fieldpath.ParseSet([]string{text}) // what cannot be read is nothing
+		one, _ := fieldpath.ParseSet([]string{text}) // an unreadable pattern covers nothing
 		include := a.none()
 		for n, set := range a.fields {
 			if set != nil && set.Includes(one) {
@@ -177,7 +177,7 @@ func (a *about) where(is func(*abi.Capability) bool) bits {
 	return b
 }
 
-// bits is a set of rules, by their number. Sets of one about have one length.
+// bits is a set of rules, by number. The sets of one about have the same length.
 type bits []byte
 
 func (b bits) set(n int) { b[n/8] |= 1 << (n % 8) }

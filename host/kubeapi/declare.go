@@ -9,40 +9,36 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// Children is what the cache knows of the children of an object. It may be
-// asked by any number of goroutines.
+// Children finds the children of an object in the cache. Any number of goroutines may use it.
 type Children interface {
-	// Children calls yield with each object in the cache whose controller owner
-	// has this uid, until yield returns false. Only kinds that the module owns
-	// are among them. The owner's key is given for caches that look up by it.
+	// Children calls yield with each object in the cache whose controller owner has this UID, until
+	// yield returns false. It has only kinds that the module owns. The owner's key is for caches
+	// that look up by key.
 	Children(owner abi.Key, uid string, yield func(gvr schema.GroupVersionResource, child abi.Key, uid, resourceVersion string) bool)
 }
 
-// cachedChild is a child as the cache knows it.
+// cachedChild is a child in the cache.
 type cachedChild struct {
 	gvr                  schema.GroupVersionResource
 	key                  abi.Key
 	uid, resourceVersion string
 }
 
-// Declare makes a declared result true of the cluster: it applies the children
-// in their order with server-side apply, then, if d.Prune, deletes what the
-// owner controls and d does not list, then applies the status. It stops at the
-// first error: what was applied stays, and nothing is pruned and no status is
-// written, since a status speaks of the whole.
+// Declare applies a declared result to the cluster. It applies the children in order with
+// server-side apply. Then, if d.Prune is set, it deletes children of the owner that d does not
+// list. Then it applies the status. It stops at the first error: earlier applies stay, but nothing
+// is pruned and no status is written, because the status describes the whole.
 //
-// All children are checked before the first is sent: their keys, that none is
-// there twice, the policy (patch and create, which server-side apply needs). The
-// host makes the owner their controller; a child that has another one is left
-// alone, and is a conflict.
+// All children are checked before the first one is sent: their keys, duplicates, and the policy
+// (patch and create, which server-side apply needs). The host makes the owner their controller. A
+// child with another controller stays unchanged, and is a conflict.
 //
-// A request that cannot change anything is not sent: one whose bytes are those
-// of the last that was accepted, while the object's resourceVersion in the cache
-// is still the one that it led to. If the object has changed since then, its
-// event is on its way, and causes another run.
+// A request that cannot change anything is not sent. That is a request with the same bytes as the
+// last accepted one, if the cached object still has the resourceVersion that resulted from it. If
+// the object has changed since, its event is on its way and causes another run.
 //
-// An error is a *WriteError, in which errors.As finds an *abi.ResultError.
-// Any number of goroutines may declare for different owners.
+// An error is a *WriteError, in which errors.As finds an *abi.ResultError. Any number of goroutines
+// may call Declare for different owners.
 func (a *API) Declare(ctx context.Context, of Owner, d *abi.Declared) error {
 	o, err := of.read()
 	if err != nil {
@@ -74,7 +70,7 @@ func (a *API) Declare(ctx context.Context, of Owner, d *abi.Declared) error {
 	return a.applyStatus(ctx, o, m, d)
 }
 
-// sizeOf returns how many bytes a declared result has.
+// sizeOf returns the size of a declared result, in bytes.
 func sizeOf(d *abi.Declared) int {
 	n := len(d.Status)
 	for _, child := range d.Apply {
@@ -83,8 +79,8 @@ func sizeOf(d *abi.Declared) int {
 	return n
 }
 
-// recall returns what is remembered of an owner, which the caller keeps when it is
-// done. A dry run remembers nothing, and leaves alone what is known of writes.
+// recall returns the remembered facts about an owner. The caller must call keep afterwards. A dry
+// run remembers nothing, and does not change the facts about writes.
 func (a *API) recall(o *owner) (m *remembered, keep func()) {
 	if a.dry != DryRunNone {
 		return &remembered{uid: o.uid, children: map[childRef]applied{}}, func() {}
@@ -93,7 +89,7 @@ func (a *API) recall(o *owner) (m *remembered, keep func()) {
 	return m, func() { a.memory.put(o.key, m) }
 }
 
-// Forget drops what Declare remembers of an object, which is gone.
+// Forget discards the facts that Declare remembers of a deleted object.
 func (a *API) Forget(key abi.Key) { a.memory.forget(key) }
 
 func (a *API) cachedChildren(o *owner) []cachedChild {

@@ -10,33 +10,32 @@ import (
 )
 
 const (
-	// maxDenied bounds how many different refusals an API remembers.
+	// maxDenied is the maximum number of different refusals that an API remembers.
 	maxDenied = 20
-	// maxDeniedNamespaces bounds how many namespaces the rule of one names; beyond
-	// that it is about all of them.
+	// maxDeniedNamespaces is the maximum number of namespaces in the rule of a refusal. Beyond it,
+	// the rule is about all namespaces.
 	maxDeniedNamespaces = 10
 )
 
-// Denied is one right that a module has asked for and does not have.
+// Denied is a right that a module has requested but does not have.
 type Denied struct {
-	// Rule would allow it, in each namespace of its requests; none if there
-	// were more than ten, or for requests without a namespace.
+	// Rule would allow it in each namespace of its requests. It has no namespaces if there were
+	// more than ten, or for requests without a namespace.
 	Rule abi.Capability
-	// Where says what lacks the rule: manifest, grant or both.
+	// Where names the document that lacks the rule: manifest, grant or both.
 	Where string
-	// Count is the number of requests, Last the object and time of the last
-	// one.
+	// Count is the number of requests. Last is the object of the last one, and LastTime its
+	// time.
 	Count    uint64
 	Last     abi.Key
 	LastTime time.Time
 }
 
-// Denied returns what the policy has refused until now: the first twenty
-// different rights, the oldest first. It is shared by the APIs of WithPolicy.
+// Denied returns the refusals of the policy so far: the first twenty different rights, the oldest
+// first. The APIs of WithPolicy share it.
 func (a *API) Denied() []Denied { return a.refused.all() }
 
-// deny remembers a refusal, logs it where it is the first of its kind, and tells
-// the observer.
+// deny remembers a refusal, logs the first one of its kind, and notifies the observer.
 func (a *API) deny(ctx context.Context, r *request, denied *refusal) {
 	if a.refused.add(denied, r.key, time.Now()) {
 		a.log.Warn("denied a request of the module; further ones of this kind are only counted, see wasmctl status",
@@ -47,15 +46,15 @@ func (a *API) deny(ctx context.Context, r *request, denied *refusal) {
 	}
 }
 
-// refusals counts refusals by the right that is missing.
+// refusals counts refusals by missing right.
 type refusals struct {
 	mu   sync.Mutex
 	list []Denied // guarded by mu
 	ids  []string // of each right in list; guarded by mu
 }
 
-// add counts a refusal, and reports whether it is the first of its right. Beyond
-// the bound nothing is.
+// add counts a refusal, and reports whether it is the first one of its right. Beyond the limit, it
+// returns false.
 func (rs *refusals) add(denied *refusal, key abi.Key, now time.Time) bool {
 	rule := *denied.rule
 	namespaces := rule.Namespaces

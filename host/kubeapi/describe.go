@@ -7,10 +7,10 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// Describe returns one line for people per rule, to be read after "may:", for
-// example "get, patch configmaps in all namespaces" or "update
-// deployments.apps/scale named web in namespaces a, b". A policy cannot tell a
-// cluster-scoped resource: it too is "in all namespaces".
+// Describe returns one line of text for each rule, to follow "may:", for example "get, patch
+// configmaps in all namespaces" or "update deployments.apps/scale named web in namespaces a, b". A
+// policy does not know whether a resource is cluster-scoped, so such a rule is "in all namespaces"
+// too.
 func (p *Policy) Describe() []string {
 	if p.all {
 		return []string{"do everything that the API server allows"}
@@ -48,28 +48,28 @@ func describeRule(r *abi.Capability) string {
 	return b.String()
 }
 
-// pasteRule writes a rule in the form of a manifest. JSON is YAML too.
+// pasteRule writes a rule in the form of a manifest. JSON is valid YAML.
 func pasteRule(c *abi.Capability) string {
 	b, err := json.Marshal(c)
 	if err != nil {
-		panic("BUG: capability: " + err.Error()) // strings and lists of strings
+		panic("BUG: capability: " + err.Error()) // it has only strings and lists of strings
 	}
 	return string(b)
 }
 
-// Where a rule is missing.
+// Documents that can lack a rule.
 const (
 	inManifest = "the capabilities of its manifest"
 	inGrant    = "the grant of the operator (--grant)"
 	inBoth     = "the capabilities of its manifest, and to " + inGrant
 )
 
-// denial is the refusal of what a rule would allow.
+// denial returns the refusal of a request that a rule would allow.
 func denial(a *Attributes, rule *abi.Capability, where string) *refusal {
 	return &refusal{status: abi.StatusDenied, message: deniedMessage(a, rule, where), rule: rule, where: where}
 }
 
-// deniedMessage says what the module may not do and what would allow it.
+// deniedMessage explains which right the module lacks, and how to allow it.
 func deniedMessage(a *Attributes, rule *abi.Capability, where string) string {
 	what := resourceName(a.Group, a.Resource, a.Subresource)
 	if len(rule.Fields) > 0 {

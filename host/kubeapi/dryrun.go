@@ -11,32 +11,30 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// DryRun says what becomes of the writes of an API.
+// DryRun is the treatment of an API's writes.
 type DryRun string
 
 // Values of DryRun.
 const (
 	// DryRunNone carries writes out.
 	DryRunNone DryRun = ""
-	// DryRunServer sends each write with dryRun=All: the API server says what
-	// it would lead to, admission and validation included, and stores nothing.
+	// DryRunServer sends each write with dryRun=All. The API server returns the result, including
+	// admission and validation, and stores nothing.
 	DryRunServer DryRun = "server"
-	// DryRunClient sends no write. Its answer is composed of the current object
-	// and the request; it is not validated and has no defaults, and of server-side
-	// apply it knows neither owners nor the schema's list keys.
+	// DryRunClient sends no writes. It computes an answer from the current object and the request,
+	// without validation and defaults. For server-side apply, it knows neither the owners of fields
+	// nor the schema's list keys.
 	DryRunClient DryRun = "client"
 )
 
-// WithDryRun returns the same API with writes that change nothing: those of the
-// guest's calls, of declared results and of finalizers. Events of event_record
-// are checked and then dropped in both modes. The guest goes on as if each write
-// had been carried out, but a later read does not show it: an update of an object
-// that a dry create has "made" is a 404.
+// WithDryRun returns the same API with writes that change nothing: those of the guest's calls, of
+// declared results and of finalizers. Events of event_record are checked and then discarded in both
+// modes. The guest continues as if each write had been carried out, but a later read does not show
+// it: after a dry create, an update of the object is a 404.
 //
-// Each write is told to the observer with Exchange.DryRun and Before; none is
-// told to the run (abi.Run.Wrote), and Declare neither believes nor remembers
-// that one was done: what it declares is tried each time. Nothing is written, so
-// that the gate is not asked. DryRunNone undoes it.
+// The observer is notified of each write with Exchange.DryRun and Before. The run is not
+// (abi.Run.Wrote), and Declare remembers nothing, so that it tries each declared change every time.
+// The gate is not asked, because nothing is written. DryRunNone restores normal writes.
 func (a *API) WithDryRun(mode DryRun) *API {
 	other := *a
 	other.dry = mode
@@ -69,22 +67,22 @@ func (a *API) rehearse(ctx context.Context, r *request) ([]byte, error) {
 	return json.Marshal(after)
 }
 
-// prior is an object as it is before a write.
+// prior is the state of an object before a write.
 type prior struct {
-	// known says that the API server has told; else we may not read the object,
-	// or it has no name yet.
+	// known reports whether the API server has returned the state. Otherwise, the module may not
+	// read the object, or it has no name yet.
 	known  bool
-	json   []byte         // nil if it is not there
+	json   []byte         // nil if it does not exist
 	object map[string]any // of json
 }
 
-// prior reads what a write is about to change.
+// prior reads the object of a write.
 func (a *API) prior(ctx context.Context, r *request) (*prior, error) {
 	if r.key.Name == "" || r.op == abi.OpAPICreate && r.Subresource != "" {
 		return &prior{}, nil
 	}
 	get := &request{op: abi.OpAPIGet, kind: r.kind, key: r.key, ledger: r.ledger}
-	if r.Subresource != subresourceStatus { // which is read with its object
+	if r.Subresource != subresourceStatus { // the status is read with its object
 		get.Subresource = r.Subresource
 	}
 	js, err := a.roundTrip(ctx, get)

@@ -20,28 +20,26 @@ import (
 	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 )
 
-// eventsKind is the kind of what event_record makes.
+// eventsKind is the kind of the objects that event_record creates.
 var eventsKind = kinds.Kind{Group: eventsv1.GroupName, Version: "v1", Kind: "Event", Resource: "events", Namespaced: true}
 
-// defaultAction is the action of an event that names none.
+// defaultAction is the action of an event without one.
 const defaultAction = "Reconcile"
 
-// nilValue is msgpack's nil, the answer of an operation that has none.
+// nilValue is msgpack's nil, the answer of an operation without a result.
 var nilValue = []byte{0xc0}
 
-// Run records the events of event_record until ctx ends; without it they are
-// queued, and dropped beyond a bound. Nothing else of an API needs it. It is
-// called once.
+// Run records the events of event_record until ctx ends. Without it, they are queued, and discarded
+// beyond a limit. Nothing else of an API needs it. It must be called only once.
 func (a *API) Run(ctx context.Context) error { return a.events.Run(ctx) }
 
-// EventCounts says what became of the events of event_record until now.
+// EventCounts returns the results of event_record so far.
 func (a *API) EventCounts() events.Counts { return a.events.Counts() }
 
-// Record records an event of the host's own: no policy of a module bounds it.
+// Record records an event of the host itself. The policy of the module does not apply.
 func (a *API) Record(e events.Event) { a.events.Record(e) }
 
-// recordEvent serves event_record. That an event was dropped is no error of the
-// guest: it is counted.
+// recordEvent serves event_record. A discarded event is not an error of the guest: it is counted.
 func (a *API) recordEvent(ctx context.Context, req []byte) abi.Response {
 	r, unknown, err := abi.DecodeRequest[abi.EventRequest](req)
 	if err != nil {
@@ -55,7 +53,7 @@ func (a *API) recordEvent(ctx context.Context, req []byte) abi.Response {
 	e.Note = a.secrets.Text(e.Note)
 	namespace := e.Regarding.Namespace
 	if namespace == "" {
-		namespace = metav1.NamespaceDefault // where client-go puts events of cluster-scoped objects
+		namespace = metav1.NamespaceDefault // client-go uses it for events of cluster-scoped objects
 	}
 	where := Attributes{Group: eventsKind.Group, Resource: eventsKind.Resource, Namespace: namespace}
 	about := &request{op: abi.OpEventRecord, kind: eventsKind, key: abi.Key{Namespace: namespace}}
@@ -70,7 +68,7 @@ func (a *API) recordEvent(ctx context.Context, req []byte) abi.Response {
 	return abi.Response{Body: nilValue}
 }
 
-// reportEvent tells the observer of an event.
+// reportEvent notifies the observer of an event.
 func (a *API) reportEvent(ctx context.Context, r *request, e *events.Event) {
 	if a.observer == nil {
 		return
@@ -81,7 +79,7 @@ func (a *API) reportEvent(ctx context.Context, r *request, e *events.Event) {
 	a.observer(ctx, reported)
 }
 
-// eventOf checks a request. Errors are a badRequest.
+// eventOf checks a request. Errors are badRequest.
 func eventOf(ctx context.Context, r *abi.EventRequest) (*events.Event, error) {
 	e := &events.Event{Type: r.Type, Reason: r.Reason, Action: r.Action, Note: r.Note}
 	if e.Type == "" {
@@ -113,9 +111,9 @@ func eventOf(ctx context.Context, r *abi.EventRequest) (*events.Event, error) {
 	return e, nil
 }
 
-// referenceOf turns the object of a request into a reference; nil is the object
-// that is reconciled. It leaves out the resourceVersion, so that the events of
-// all versions of the object make one series.
+// referenceOf converts the object of a request to a reference. If nil, the object is the reconciled
+// one. The reference has no resourceVersion, so that the events of all versions of the object form
+// one series.
 func referenceOf(ctx context.Context, key string, o *abi.EventObject) (*corev1.ObjectReference, error) {
 	if o == nil {
 		run := abi.RunFrom(ctx)
@@ -140,7 +138,7 @@ func referenceOf(ctx context.Context, key string, o *abi.EventObject) (*corev1.O
 	return &corev1.ObjectReference{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, UID: types.UID(o.UID)}, nil
 }
 
-// eventSink sends events through a client of ours, while the gate is open.
+// eventSink sends events through the host's client while the gate is open.
 type eventSink struct {
 	clientevents.EventSinkImpl
 
@@ -170,7 +168,7 @@ func (s *eventSink) Patch(ctx context.Context, e *eventsv1.Event, data []byte) (
 func (s *eventSink) gated(ctx context.Context, do func(context.Context) (*eventsv1.Event, error)) (*eventsv1.Event, error) {
 	open, done, err := enter(ctx, s.gate)
 	if err != nil {
-		return nil, apierrors.NewServiceUnavailable(err.Error()) // a status, so that client-go does not try again
+		return nil, apierrors.NewServiceUnavailable(err.Error()) // as a Status, so that client-go does not retry
 	}
 	defer done()
 	return do(open)

@@ -11,48 +11,46 @@ import (
 	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 )
 
-// Exchange is one operation that a run has asked for, once it is answered: a
-// call of the guest's, or a part of what its result declares. A prune that
-// looks again, or an apply that is settled by the cache, is not told.
+// Exchange is one operation of a run after its answer: a call of the guest, or a part of its
+// declared result. A repeated read of a prune, and an apply that the cache shows to be done, are
+// not reported.
 type Exchange struct {
 	Op          abi.Op
 	Kind        kinds.Kind
 	Subresource string
-	Key         abi.Key // without a name for lists and for names that the API server makes up
+	Key         abi.Key // without a name for lists and for generated names
 	DryRun      bool
-	// Started is when the operation was about to be sent, and Took for how long it
-	// was on its way; both are zero for what the cache answers or the policy denies.
+	// Started is the time at which the operation was sent, and Took is its duration. Both are zero
+	// if the cache answers or the policy denies.
 	Started time.Time
 	Took    time.Duration
-	// Sent and Answer are the JSON of the request's body and of the answer, nil
-	// where there is none. They are valid during the call only, and may be what a
-	// Secret holds.
+	// Sent and Answer are the JSON of the request's body and of the answer, or nil. They are valid
+	// only during the call, and may contain values of a Secret.
 	Sent, Answer []byte
-	// Created says that the API server did not have the object before.
+	// Created reports whether the object is new.
 	Created bool
-	// Before is the JSON of the object before a write of WithDryRun, nil if it is
-	// not there, is not known yet or may not be read. As Sent.
+	// Before is the JSON of the object before a write of WithDryRun. It is nil if the object does
+	// not exist, has no name yet or must not be read. See Sent for its validity.
 	Before []byte
-	// Err is nil for what was done. Status is its status as the guest sees it.
+	// Err is nil after success. Status is the status that the guest sees.
 	Err    error
 	Status abi.Status
-	// Event is what was recorded; nil for other operations.
+	// Event is the recorded event, or nil for other operations.
 	Event *events.Event
-	// Missing is the rule that the policy would need; nil unless Status is
-	// StatusDenied.
+	// Missing is the rule that the policy lacks. It is nil unless Status is StatusDenied.
 	Missing *abi.Capability
 }
 
-// Writes reports whether the operation changes objects, or, with DryRun, would
-// have. An event that is recorded is none of these.
+// Writes reports whether the operation changes objects or, with DryRun, would have changed them. A
+// recorded event does not count.
 func (e *Exchange) Writes() bool { return e.Op == abi.OpAPIDelete || slices.Contains(opsWrite, e.Op) }
 
-// Observer is notified of each Exchange of an API, by the goroutine of the run,
-// which waits for it. abi.RunFrom(ctx) is the run. It must not keep e.
+// Observer is notified of each Exchange of an API, in the goroutine of the run, which waits for it.
+// abi.RunFrom(ctx) returns the run. It must not retain e.
 type Observer func(ctx context.Context, e *Exchange)
 
-// Observers tells several observers, in order; nil if there is none, so that
-// nothing is spent then.
+// Observers returns an observer that notifies several observers in order. It is nil if there are
+// none, so that they cost nothing.
 func Observers(list ...Observer) Observer {
 	if len(list) == 0 {
 		return nil
@@ -64,8 +62,8 @@ func Observers(list ...Observer) Observer {
 	}
 }
 
-// exchange sends a request and returns the JSON of the answer, as carryOut does,
-// and tells the observer.
+// exchange sends a request, returns the JSON of the answer like carryOut, and notifies the
+// observer.
 func (a *API) exchange(ctx context.Context, r *request) ([]byte, error) {
 	if a.observer == nil {
 		return a.carryOut(ctx, r)
@@ -81,8 +79,7 @@ func (a *API) exchange(ctx context.Context, r *request) ([]byte, error) {
 	return js, err
 }
 
-// check asks the policy for each of the verbs; what it denies is remembered and
-// told.
+// check asks the policy for each of the verbs. A refusal is remembered and reported.
 func (a *API) check(ctx context.Context, r *request, verbs ...string) *refusal {
 	denied := a.policy.check(r.attributes(), verbs...)
 	if denied != nil {
@@ -91,7 +88,7 @@ func (a *API) check(ctx context.Context, r *request, verbs ...string) *refusal {
 	return denied
 }
 
-// seen tells the observer of what the cache has answered, and returns it.
+// seen notifies the observer of an answer of the cache, and returns it.
 func (a *API) seen(ctx context.Context, r *request, answer abi.Response) abi.Response {
 	if a.observer != nil {
 		e := r.exchanged(nil)

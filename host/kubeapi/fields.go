@@ -13,20 +13,19 @@ import (
 )
 
 const (
-	// maxMissing bounds how many fields a refusal names.
+	// maxMissing is the maximum number of fields in a refusal.
 	maxMissing = 20
-	// maxJudged bounds how often a write is judged whose object keeps changing.
+	// maxJudged is the maximum number of times that a write is judged while its object changes.
 	maxJudged = 4
 )
 
-// errRaced says that an object has changed while a write of it was judged.
+// errRaced means that an object has changed while a write of it was judged.
 var errRaced = errors.New("the object has changed since it was read")
 
-// confine keeps a write within what the policy limits beyond its verb: fields,
-// and an apply or an update that may not create. It costs nothing where nothing
-// is limited. Else the write is judged on what is there, and then holds for that
-// only; see docs/capabilities.md. Errors are a refusal, and what the API server
-// answers where it has to be asked.
+// confine enforces the limits of the policy beyond the verb: fields, and an apply or an update that
+// may not create. It costs nothing without limits. Otherwise, the write is judged against the
+// current object, and is then bound to that version. See docs/capabilities.md. Errors are a
+// refusal, and errors of the API server if it has to be asked.
 func (a *API) confine(ctx context.Context, r *request) error {
 	if a.policy.all || !slices.Contains(opsWrite, r.op) {
 		return nil
@@ -46,13 +45,13 @@ func (a *API) confine(ctx context.Context, r *request) error {
 	return apierrors.NewConflict(r.kind.GVR().GroupResource(), r.key.Name, errRaced)
 }
 
-// judgement is what the policy says of one write.
+// judgement is the policy's decision about one write.
 type judgement struct {
 	at Attributes
-	// fields limit the write, nil for no limit.
+	// fields limit the write. If nil, there is no limit.
 	fields *fieldpath.Set
-	// creates says that the write may make an object that is not there. Then
-	// mayCreate is whether the policy allows it, with which fields.
+	// creates reports whether the write may create the object. Then mayCreate reports whether the
+	// policy allows that, and with which fields.
 	creates, mayCreate bool
 	created            *fieldpath.Set
 }
@@ -71,9 +70,8 @@ func (p *Policy) judgement(r *request) judgement {
 	return j
 }
 
-// needed reports whether the write must be judged. A uid is only ever that of an
-// object that is there; a resourceVersion does not keep the API server from
-// creating.
+// needed reports whether the write must be judged. A write with a UID is always about an existing
+// object. A resourceVersion does not prevent the API server from creating one.
 func (j *judgement) needed(r *request) bool {
 	if j.fields != nil {
 		return !r.touchesStatusOnly(j.fields)
@@ -81,12 +79,12 @@ func (j *judgement) needed(r *request) bool {
 	return j.creates && (!j.mayCreate || j.created != nil) && r.wantedUID() == ""
 }
 
-// judge judges a write on what is there, and pins it to that.
+// judge judges a write against the current object, and binds it to that version.
 func (a *API) judge(ctx context.Context, r *request, j *judgement) error {
 	if err := r.unpackBody(); err != nil {
 		return err
 	}
-	defer r.ledger.rewind(r.ledger.mark()) // what it is judged on is not kept
+	defer r.ledger.rewind(r.ledger.mark()) // the memory for the judgement is released
 	if err := a.checkLimited(ctx, r, j); err != nil {
 		return err
 	}
@@ -108,8 +106,8 @@ func (a *API) judge(ctx context.Context, r *request, j *judgement) error {
 	return a.tryOut(ctx, r, j, before)
 }
 
-// judgeAbsent judges a write of an object that is not there: only an apply makes
-// one, and only one that is new.
+// judgeAbsent judges a write of a missing object. Only an apply creates one, and only if it is
+// still missing.
 func (a *API) judgeAbsent(ctx context.Context, r *request, j *judgement) error {
 	switch {
 	case r.op != abi.OpAPIApply || r.Subresource != "":
@@ -129,8 +127,8 @@ func (a *API) judgeAbsent(ctx context.Context, r *request, j *judgement) error {
 	return nil
 }
 
-// tryOut asks the API server what a write would change, and pins it to the
-// version that it was tried on.
+// tryOut asks the API server for the changes of a write, and binds it to the version on which it
+// was tried.
 func (a *API) tryOut(ctx context.Context, r *request, j *judgement, before *prior) error {
 	limited := j.fields != nil
 	if limited && r.patchesManagers(before.object) {
@@ -169,9 +167,9 @@ func (a *API) tryOut(ctx context.Context, r *request, j *judgement, before *prio
 	return nil
 }
 
-// checkLimited refuses what cannot be limited to fields: another version of the
-// kind, in which the same names mean something else; and writes whose verdict alone
-// tells what is there, without the right to get it.
+// checkLimited refuses writes that cannot be limited to fields: those of another version of the
+// kind, in which the same names can have another meaning, and those whose result reveals the
+// object, if the module may not get it.
 func (a *API) checkLimited(ctx context.Context, r *request, j *judgement) error {
 	if j.fields == nil && j.created == nil {
 		return nil
@@ -199,7 +197,7 @@ func (a *API) checkLimited(ctx context.Context, r *request, j *judgement) error 
 	return nil
 }
 
-// denyManagers refuses a limited write that would say who owns which field.
+// denyManagers refuses a limited write that would change the owners of fields.
 func (a *API) denyManagers(ctx context.Context, r *request, j *judgement) error {
 	rule := a.policy.Missing(j.at)
 	denied := &refusal{status: abi.StatusDenied, rule: &rule, where: inBoth}
@@ -209,7 +207,7 @@ func (a *API) denyManagers(ctx context.Context, r *request, j *judgement) error 
 	return denied
 }
 
-// within refuses a write where some fields are not among the allowed ones.
+// within refuses a write if some of its fields are not allowed.
 func (a *API) within(ctx context.Context, r *request, at Attributes, limits *fieldpath.Set, fields fieldpath.Fields) error {
 	missing, _ := limits.Missing(r.others(fields), maxMissing)
 	if len(missing) == 0 {
@@ -220,14 +218,13 @@ func (a *API) within(ctx context.Context, r *request, at Attributes, limits *fie
 	return denied
 }
 
-// sets returns the fields that the text of a write names: for an apply and a
-// merge patch these are touched even if they stay as they are. What else a write
-// changes is known by trying it.
+// sets returns the fields in the text of a write. An apply and a merge patch touch them even if
+// they stay the same. Other changes of a write are found by trying it.
 func (r *request) sets() fieldpath.Fields {
 	switch {
 	case r.op == abi.OpAPICreate:
 		return fieldpath.Changed(nil, r.object)
-	case r.kind.Subresources[r.Subresource].Kind == kindScale: // it has one field, which changes hands by any write
+	case r.kind.Subresources[r.Subresource].Kind == kindScale: // it has one field, whose owner any write changes
 		return fieldpath.Fields(slices.Values([]fieldpath.Path{scaled}))
 	case r.op == abi.OpAPIApply:
 		return fieldpath.Touched(r.object)
@@ -238,7 +235,7 @@ func (r *request) sets() fieldpath.Fields {
 	return fieldpath.Touched(nil)
 }
 
-// unpackBody makes an object of a body that was encoded by the host.
+// unpackBody returns the object of a body that the host has encoded.
 func (r *request) unpackBody() error {
 	if r.encoded == nil {
 		return nil
@@ -265,13 +262,11 @@ func coversAll(s *fieldpath.Set, p fieldpath.Path) bool {
 	return covers
 }
 
-// identity is what metadata has that says which object is meant, and that no
-// write changes.
+// identity are the fields of metadata that identify the object, and that no write changes.
 var identity = []string{"name", "namespace", "uid", "resourceVersion", "creationTimestamp", "generation"}
 
-// others leaves out the fields that need no right: those that say which object is
-// meant, an empty status where the API server ignores it, and the owner reference
-// that the host adds to a child.
+// others omits the fields that need no right: those that identify the object, an empty status that
+// the API server ignores, and the owner reference that the host adds to a child.
 func (r *request) others(fields fieldpath.Fields) fieldpath.Fields {
 	return fields.Without(func(p fieldpath.Path) bool {
 		switch p.KeyAt(0) {

@@ -15,15 +15,13 @@ import (
 	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 )
 
-// AddFinalizer adds a finalizer to an object, given as msgpack, and returns the
-// object as it is then, without managedFields. An object that has it is
-// returned as it is.
+// AddFinalizer adds a finalizer to an object, given as msgpack, and returns the resulting object
+// without managedFields. If the object already has the finalizer, it is returned unchanged.
 //
-// The patch holds only if the object is still the one that was given (by uid)
-// and its finalizers are: kube-rs does it so, and two actors at once cannot
-// undo each other's change (rule 21 of ARCHITECTURE.md). If it does not hold, the
-// error is a conflict. It is the host's own act: the policy is not asked, since
-// only a manifest that declares a finalizer leads here.
+// The patch holds only if the object has the same UID and the same finalizers as the given one,
+// like in kube-rs, so that concurrent actors cannot undo each other's changes (rule 21 of
+// ARCHITECTURE.md). If it does not hold, the error is a conflict. The policy does not apply,
+// because the host does this only for manifests that declare a finalizer.
 //
 // An error is a *WriteError, in which errors.As finds an *abi.ResultError.
 func (a *API) AddFinalizer(ctx context.Context, kind kinds.Kind, object []byte, name string) (updated []byte, err error) {
@@ -37,7 +35,7 @@ func (a *API) AddFinalizer(ctx context.Context, kind kinds.Kind, object []byte, 
 	}
 	patch := []any{test("/metadata/uid", p.Metadata.UID)}
 	if len(seen) == 0 {
-		// A list that is missing equals nil; adding it whole makes it.
+		// A missing list equals nil. Adding it as a whole creates it.
 		patch = append(patch, test("/metadata/finalizers", nil), operation("add", "/metadata/finalizers", []string{name}))
 	} else {
 		patch = append(patch, test("/metadata/finalizers", seen), operation("add", "/metadata/finalizers/-", name))
@@ -57,9 +55,9 @@ func (a *API) AddFinalizer(ctx context.Context, kind kinds.Kind, object []byte, 
 	return updated, nil
 }
 
-// RemoveFinalizer removes a finalizer from an object, given as msgpack. It is
-// AddFinalizer in reverse: the patch holds only if the entry still stands where
-// it was seen. An object that has not got it, or is gone, is a success.
+// RemoveFinalizer removes a finalizer from an object, given as msgpack. Like in AddFinalizer, the
+// patch holds only if the entry has the same position. It succeeds if the finalizer or the object
+// is already gone.
 func (a *API) RemoveFinalizer(ctx context.Context, kind kinds.Kind, object []byte, name string) error {
 	p, err := unpack(object)
 	if err != nil {
@@ -106,24 +104,23 @@ func (a *API) patchFinalizers(ctx context.Context, l *ledger, step Step, kind ki
 	return nil, e
 }
 
-// lostTest reports whether the API server could not carry out a JSON patch:
-// with ours, only a test that does not hold, or that finds no entry, leads
-// there. The error has no reason and no cause of its own; an object that is
-// invalid after the patch has causes.
+// lostTest reports whether the API server could not carry out a JSON patch. With the host's
+// patches, the only cause is a test that does not hold, or that finds no entry. The error has no
+// reason and no cause of its own. An object that is invalid after the patch has causes.
 func lostTest(err error) bool {
 	return apierrors.IsInvalid(err) && len(causes(err)) == 0
 }
 
-// isDeleting reports whether the API server did not let a finalizer be added
-// because the object is being deleted.
+// isDeleting reports whether the API server refused a finalizer because the object is being
+// deleted.
 func isDeleting(err error) bool {
 	return slices.ContainsFunc(causes(err), func(c metav1.StatusCause) bool {
 		return c.Type == metav1.CauseType(field.ErrorTypeForbidden) && c.Field == "metadata.finalizers"
 	})
 }
 
-// packObject turns the JSON of an object into msgpack as the cache has it:
-// without managedFields.
+// packObject converts the JSON of an object to msgpack in the form of the cache: without
+// managedFields.
 func packObject(js []byte) ([]byte, error) {
 	var object map[string]any
 	if err := utiljson.Unmarshal(js, &object); err != nil {

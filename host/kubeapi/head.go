@@ -8,21 +8,21 @@ import (
 )
 
 const (
-	// maxValues bounds how many values and keys a request or a declared object may
-	// have: 4 MiB of empty maps would be 270 MiB of Go's.
+	// maxValues is the maximum number of values and keys in a request or a declared object: 4 MiB
+	// of empty maps would take 270 MiB in Go.
 	maxValues = 200_000
-	// maxText bounds names and the like, maxSelector selectors and what continues a
-	// list, in bytes.
+	// maxText limits names and similar texts, and maxSelector limits selectors and continue tokens,
+	// in bytes.
 	maxText     = 1 << 10
 	maxSelector = 16 << 10
-	// maxRequirements bounds the requirements of a label selector on the cache: each
+	// maxRequirements is the maximum number of requirements in a label selector on the cache. Each
 	// object is compared with all of them.
 	maxRequirements = 100
 )
 
-// checkValues refuses what would take too much memory once it is decoded.
+// checkValues refuses a message whose decoded form would take too much memory.
 func checkValues(b []byte) error {
-	if len(b) <= maxValues { // each takes a byte
+	if len(b) <= maxValues { // each takes at least a byte
 		return nil
 	}
 	if n, _ := packed.Measure(b); n > maxValues {
@@ -31,15 +31,15 @@ func checkValues(b []byte) error {
 	return nil
 }
 
-// head is what an object says of its kind and identity. It is read before the
-// rest is decoded, so that what the policy denies costs nothing.
+// head is the kind and identity of an object. It is decoded before the rest, so that a denied
+// request costs nothing.
 type head struct {
 	apiVersion, kind, name, namespace string
 
 	generateName bool
 }
 
-// readHead reads the head of an object that abi.Check has passed.
+// readHead reads the head of an object that abi.Check has accepted.
 func readHead(object []byte, where string) (head, error) {
 	var h head
 	if packed.FormOf(object) != packed.Map {
@@ -92,7 +92,7 @@ func (h *head) metadata(meta []byte, where string) error {
 	return nil
 }
 
-// textAt reads a text, "" for nil.
+// textAt reads a text, or "" for nil.
 func textAt(to *string, value []byte, where string) error {
 	if packed.IsNil(value) {
 		*to = ""
@@ -110,7 +110,7 @@ func textAt(to *string, value []byte, where string) error {
 	return nil
 }
 
-// checkText refuses a text that is longer than any that means something.
+// checkText refuses a text that is longer than any valid one.
 func checkText(what string, length, limit int) error {
 	if length > limit {
 		return badf("%s: has %d bytes, the limit is %d", what, length, limit)
@@ -118,8 +118,7 @@ func checkText(what string, length, limit int) error {
 	return nil
 }
 
-// tooMany is the error of what has too many parts. The guest gets it as
-// StatusTooLarge.
+// tooMany is the error about too many parts. The guest gets it as StatusTooLarge.
 func tooMany(format string, args ...any) error {
 	return &refusal{status: abi.StatusTooLarge, message: fmt.Sprintf(format, args...)}
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 )
 
-// Inspect reads an object from the API server and returns its JSON, with
-// metadata.managedFields. It is for the host's own diagnosis: the policy is not
-// asked, and no guest sees the answer. An error is a *WriteError.
+// Inspect reads an object from the API server and returns its JSON, including
+// metadata.managedFields. It is for the host's own diagnosis: the policy does not apply, and no
+// guest sees the answer. An error is a *WriteError.
 func (a *API) Inspect(ctx context.Context, gvr schema.GroupVersionResource, key abi.Key) ([]byte, error) {
 	r := &request{op: abi.OpAPIGet, key: key, kind: kinds.Kind{Group: gvr.Group, Version: gvr.Version, Resource: gvr.Resource, Namespaced: key.Namespace != ""}}
 	js, err := a.exchange(ctx, r)

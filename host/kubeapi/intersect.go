@@ -9,11 +9,11 @@ import (
 	"github.com/wasmctl/wasmctl/host/kubeapi/fieldpath"
 )
 
-// writeVerbs are those that the fields of a rule limit.
+// writeVerbs are the verbs that the fields of a rule limit.
 var writeVerbs = []string{VerbCreate, VerbUpdate, VerbPatch}
 
-// Intersect returns the rules that allow what both lists of rules allow, one for
-// each pair that shares anything.
+// Intersect returns rules for everything that both lists of rules allow, one for each pair with
+// something in common.
 func Intersect(a, b []abi.Capability) []abi.Capability {
 	var both []abi.Capability
 	for i := range a {
@@ -46,13 +46,13 @@ func intersect(a, b *abi.Capability) (c abi.Capability, ok bool) {
 		c.Verbs = []string{verbAll}
 	}
 	if c.Fields, ok = fieldpath.IntersectAll(a.Fields, b.Fields); !ok {
-		// No field is left to write; what fields do not limit is.
+		// No field can be written, but the other verbs remain.
 		c.Verbs = slices.DeleteFunc(SpellOut(c.Verbs), func(v string) bool { return slices.Contains(writeVerbs, v) })
 	}
 	return c, len(c.Verbs) > 0
 }
 
-// anyIsNone returns verbs with an empty list for all of them.
+// anyIsNone returns an empty list for all verbs.
 func anyIsNone(verbs []string) []string {
 	if slices.Contains(verbs, verbAll) {
 		return nil
@@ -60,7 +60,7 @@ func anyIsNone(verbs []string) []string {
 	return verbs
 }
 
-// SpellOut returns a copy of verbs, with each of them for "*".
+// SpellOut returns a copy of verbs, with "*" replaced by all verbs.
 func SpellOut(verbs []string) []string {
 	if slices.Contains(verbs, verbAll) {
 		return slices.Clone(allVerbs)
@@ -68,11 +68,11 @@ func SpellOut(verbs []string) []string {
 	return slices.Clone(verbs)
 }
 
-// manyPairs is how many pairs of two lists are compared one by one.
+// manyPairs is the maximum number of pairs that are compared one by one.
 const manyPairs = 256
 
-// common returns what two lists share, of which an empty one stands for
-// everything; ok is false if they share nothing.
+// common returns the common elements of two lists. An empty list means everything. ok is false if
+// they have nothing in common.
 func common(a, b []string) (both []string, ok bool) {
 	switch {
 	case len(a) == 0:
@@ -92,7 +92,7 @@ func common(a, b []string) (both []string, ok bool) {
 	return both, len(both) > 0
 }
 
-// CheckRules returns what is wrong with rules of a manifest or a grant, joined.
+// CheckRules returns the errors in rules of a manifest or a grant, joined.
 func CheckRules(rules []abi.Capability) error {
 	var errs []error
 	for i := range rules {

@@ -11,17 +11,17 @@ import (
 )
 
 const (
-	// maxPatchOps is the API server's bound on the operations of a JSON patch.
+	// maxPatchOps is the API server's limit on the operations of a JSON patch.
 	maxPatchOps = 10_000
-	// patchStep is how many operations DryRunClient applies between two looks at the
-	// time of the run and the size of the object.
+	// patchStep is the number of operations that DryRunClient applies between two checks of the
+	// run's time and the object's size.
 	patchStep = 16
-	// maxStrategic bounds the values of a strategic patch of DryRunClient: merging
-	// lists compares each item of one with each of the other.
+	// maxStrategic limits the values of a strategic patch in DryRunClient: merging lists compares
+	// each item of one list with each of the other.
 	maxStrategic = 10_000
 )
 
-// checkOps bounds the operations of a JSON patch before they are decoded.
+// checkOps limits the operations of a JSON patch before they are decoded.
 func (r *request) checkOps() error {
 	c := packed.At(r.Patch)
 	if n := c.ArrayLen(); n > maxPatchOps {
@@ -30,7 +30,7 @@ func (r *request) checkOps() error {
 	return nil
 }
 
-// checkStrategic bounds a strategic patch that the host itself applies.
+// checkStrategic limits a strategic patch that the host itself applies.
 func (r *request) checkStrategic(body []byte) error {
 	if n := countJSON(body); n > maxStrategic {
 		return tooMany("patch: has %d values and keys, the limit is %d for strategic patches with --dry-run=client", n, maxStrategic)
@@ -38,7 +38,7 @@ func (r *request) checkStrategic(body []byte) error {
 	return nil
 }
 
-// countJSON returns about how many values and keys a JSON text has.
+// countJSON returns the approximate number of values and keys in a JSON text.
 func countJSON(js []byte) (n int) {
 	for _, c := range js {
 		if c == ',' || c == ':' || c == '{' || c == '[' {
@@ -48,9 +48,8 @@ func countJSON(js []byte) (n int) {
 	return n
 }
 
-// applyOps applies a JSON patch in steps, and looks at the time and the size of the
-// object after each. A copy is a step of its own, so that it doubles the object at
-// most.
+// applyOps applies a JSON patch in steps, and checks the time and the size of the object after each
+// one. A copy is a step of its own, so that it can at most double the object.
 func applyOps(ctx context.Context, object, body []byte) ([]byte, error) {
 	ops, err := jsonpatch.DecodePatch(body)
 	if err != nil {

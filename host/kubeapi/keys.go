@@ -8,8 +8,8 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// badRequest is the error of a request that cannot be understood: its text says
-// what to change. The guest gets it as StatusBadRequest.
+// badRequest is the error of a malformed request. Its text explains what to change. The guest gets
+// it as StatusBadRequest.
 type badRequest string
 
 // Error implements error.
@@ -17,11 +17,11 @@ func (e badRequest) Error() string { return string(e) }
 
 func badf(format string, args ...any) error { return badRequest(fmt.Sprintf(format, args...)) }
 
-// requestKey is a row of the table of request keys in ABI.md section 6.
+// requestKey is a row of the table of request keys in ABI.md, section 6.
 type requestKey struct {
 	name  string
 	given func(*abi.APIRequest) bool
-	// ops may have the key; required need it.
+	// ops may have the key, and required must have it.
 	ops, required []abi.Op
 }
 
@@ -37,8 +37,8 @@ var (
 	opsCache     = []abi.Op{abi.OpCacheGet, abi.OpCacheList}
 )
 
-// requestKeys leaves out apiVersion, kind and namespace: every operation takes
-// them, and whether it needs them is known only with the object and the kind.
+// requestKeys omits apiVersion, kind and namespace: every operation accepts them, and whether it
+// needs them depends on the object and the kind.
 var requestKeys = []requestKey{
 	{"name", func(r *abi.APIRequest) bool { return r.Name != "" }, append(slices.Clone(opsNamed), opsObject...), opsNamed},
 	{"subresource", func(r *abi.APIRequest) bool { return r.Subresource != "" }, append([]abi.Op{abi.OpAPIGet}, opsWrite...), nil},
@@ -68,8 +68,8 @@ var requestKeys = []requestKey{
 	{"resourceVersionMatch", func(r *abi.APIRequest) bool { return r.ResourceVersionMatch != "" }, opsRead, nil},
 }
 
-// checkKeys reports every key that the operation does not take and every key
-// that it lacks. A key with a zero value is an absent key (ABI.md section 3).
+// checkKeys reports every key that the operation does not accept, and every key that it lacks. A
+// key with a zero value counts as absent (ABI.md, section 3).
 func checkKeys(op abi.Op, r *abi.APIRequest) error {
 	if err := checkTexts(r); err != nil {
 		return err
@@ -91,7 +91,7 @@ func checkKeys(op abi.Op, r *abi.APIRequest) error {
 	return badf("%s", strings.Join(wrong, "; "))
 }
 
-// checkTexts bounds the texts of a request, whatever the operation.
+// checkTexts limits the texts of a request, for any operation.
 func checkTexts(r *abi.APIRequest) error {
 	var p abi.Preconditions
 	if r.Preconditions != nil {
@@ -136,6 +136,5 @@ func opNames(ops []abi.Op) string {
 	return strings.Join(names, ", ")
 }
 
-// isNil reports whether a raw value is msgpack's nil, which stands for an
-// absent key.
+// isNil reports whether a raw value is msgpack's nil, which means an absent key.
 func isNil(raw []byte) bool { return len(raw) == 1 && raw[0] == 0xc0 }

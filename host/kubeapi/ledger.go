@@ -12,36 +12,38 @@ import (
 	"github.com/wasmctl/wasmctl/internal/packed"
 )
 
-// Account counts memory that operations use, in bytes. Take refuses what there is
-// no room for; Give gives back what was taken. It is safe for concurrent use.
+// Account counts the memory that operations use, in bytes. Take fails if there is no room, and Give
+// returns memory. It is safe for concurrent use.
 type Account interface {
 	Take(n int64) error
 	Give(n int64)
 }
 
 const (
-	// minDecoded is how long a message must be to be measured before it is decoded.
+	// minDecoded is the minimum length of a message that is measured before it is decoded.
 	minDecoded = 1 << 10
-	// minBytes is how many bytes of a body are counted at a time; fewer are not.
+	// minBytes is the unit in which the bytes of a body are counted. Smaller bodies are not
+	// counted.
 	minBytes = 16 << 10
-	// answerCopies is what an answer takes: its JSON, as it grows, and the msgpack.
+	// answerCopies is the memory of an answer, in multiples of its size: its growing JSON, and the
+	// msgpack.
 	answerCopies = 3
-	// declaredCopies is what a declared object takes until the last one is applied:
-	// what the guest wrote, and the JSON of it.
+	// declaredCopies is the memory of a declared object until the last one is applied, in multiples
+	// of its size: the guest's encoding, and its JSON.
 	declaredCopies = 3
-	// pageCopies is what a page from the cache takes: itself, as it grows.
+	// pageCopies is the memory of a page from the cache as it grows, in multiples of its size.
 	pageCopies = 3
 )
 
-// ledger is what one operation has taken of the account. It belongs to the
-// goroutine of the operation, which takes before it allocates and gives all back
-// when it ends. A nil ledger, and one without an account, take nothing.
+// ledger records the memory that one operation has taken from the account. It belongs to the
+// goroutine of the operation, which takes memory before it allocates, and returns all of it when it
+// ends. A nil ledger, and one without an account, count nothing.
 type ledger struct {
 	account Account
 	taken   int64
 }
 
-// take counts n bytes. The error is a *refusal: the guest gets StatusBudget.
+// take takes n bytes. The error is a *refusal: the guest gets StatusBudget.
 func (l *ledger) take(n int64) error {
 	if l == nil || l.account == nil || n <= 0 {
 		return nil
@@ -53,7 +55,7 @@ func (l *ledger) take(n int64) error {
 	return nil
 }
 
-// takeBytes counts a body that is held, unless it is small.
+// takeBytes takes the memory of a body, unless it is small.
 func (l *ledger) takeBytes(n int) error {
 	if n < minBytes {
 		return nil
@@ -61,7 +63,7 @@ func (l *ledger) takeBytes(n int) error {
 	return l.take(int64(n))
 }
 
-// takePacked counts what msgpack takes once it is decoded.
+// takePacked takes the memory of msgpack in its decoded form.
 func (l *ledger) takePacked(b []byte) error {
 	if l == nil || l.account == nil || len(b) < minDecoded {
 		return nil
@@ -70,7 +72,7 @@ func (l *ledger) takePacked(b []byte) error {
 	return l.take(n)
 }
 
-// takeJSON counts what JSON takes once it is decoded.
+// takeJSON takes the memory of JSON in its decoded form.
 func (l *ledger) takeJSON(js []byte) error {
 	if l == nil || l.account == nil || len(js) < minDecoded {
 		return nil
@@ -78,8 +80,7 @@ func (l *ledger) takeJSON(js []byte) error {
 	return l.take(packed.MeasureJSON(js))
 }
 
-// mark returns what was taken until now, and rewind gives back what was taken
-// since.
+// mark returns the memory taken so far, and rewind returns the memory that was taken since.
 func (l *ledger) mark() int64 {
 	if l == nil {
 		return 0
@@ -95,11 +96,11 @@ func (l *ledger) rewind(mark int64) {
 	l.taken = mark
 }
 
-// close gives everything back.
+// close returns all memory.
 func (l *ledger) close() { l.rewind(0) }
 
-// noMemory is the error of an operation that there is no memory for. It tells a
-// guest its limit, and nothing of others.
+// noMemory is the error of an operation without enough memory. It tells a guest its own limit, and
+// nothing about others.
 func noMemory(err error) error {
 	r := &refusal{status: abi.StatusBudget, message: "the host has no memory for this now: ask for less, or later", err: err}
 	if limit, ok := errors.AsType[*abi.LimitError](err); ok {
@@ -108,11 +109,10 @@ func noMemory(err error) error {
 	return r
 }
 
-// sending is the context of a request to the API server: with its ledger, which
-// counts the answer, and with a logger that drops what client-go logs in addition
-// to the error that it returns.
+// sending is the context of a request to the API server. It has the request's ledger, which counts
+// the answer, and a logger that discards what client-go logs in addition to the returned error.
 type sending struct {
-	context.Context //nolint:containedctx // it is one
+	context.Context //nolint:containedctx // it is a context itself
 
 	ledger *ledger
 }
@@ -132,11 +132,10 @@ func (s *sending) Value(key any) any {
 	return s.Context.Value(key)
 }
 
-// quiet is the context of a request that is not counted.
+// quiet returns the context of a request that is not counted.
 func quiet(ctx context.Context) context.Context { return &sending{Context: ctx} }
 
-// boundAnswers bounds the body of each answer, and counts it where its request
-// has a ledger.
+// boundAnswers limits the body of each answer, and counts it if its request has a ledger.
 func boundAnswers(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		resp, err := next.RoundTrip(r)
@@ -148,13 +147,13 @@ func boundAnswers(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// answerBody is the body of an answer, of maxAnswerJSON bytes at most, which are
-// counted while they are read.
+// answerBody is the body of an answer. It ends after maxAnswerJSON bytes, which are counted as they
+// are read.
 type answerBody struct {
 	io.ReadCloser
 
 	ledger         *ledger
-	length, counts int // what was read, and what of it is counted
+	length, counts int // the bytes read, and the counted ones
 }
 
 // Read implements io.Reader.

@@ -13,25 +13,25 @@ import (
 	"github.com/wasmctl/wasmctl/internal/packed"
 )
 
-// Limits bound what the runs of one controller ask for. Zero does not bound.
+// Limits limit the requests of one controller's runs. A zero field is no limit.
 type Limits struct {
-	// Rate is how many requests may be sent to the API server in a second, those
-	// for declared results and finalizers too; a second's may be sent at once.
-	// InFlight is how many may be under way. A request beyond either waits, which
-	// is time of its run.
+	// Rate is the maximum number of requests to the API server per second, including those for
+	// declared results and finalizers. The requests of one second may be sent at once. InFlight is
+	// the maximum number of concurrent requests. A request beyond either limit waits, which counts
+	// as time of its run.
 	Rate, InFlight int64
-	// ListItems is how many objects one answer of api_list or cache_list may have,
-	// ListBytes how many bytes of msgpack. A list that asks for more at a time, or
-	// for a page of any size from the cache, gets smaller pages; one that asks for
-	// all at once is TOO_LARGE.
+	// ListItems is the maximum number of objects in one answer of api_list or cache_list, and
+	// ListBytes is its size in bytes of msgpack. A list that requests more at a time, or a page of
+	// any size from the cache, gets smaller pages. A list that requests everything at once fails
+	// with TOO_LARGE.
 	ListItems, ListBytes int64
 }
 
-// limiter keeps Limits.
+// limiter enforces Limits.
 type limiter struct {
 	Limits
-	rate flowcontrol.RateLimiter // nil: not bounded
-	free chan struct{}           // has a token for each request that is under way; nil: not bounded
+	rate flowcontrol.RateLimiter // if nil, not limited
+	free chan struct{}           // has a token for each concurrent request; if nil, not limited
 	hits *limitHits
 }
 
@@ -49,8 +49,8 @@ func newLimiter(l Limits, hits *limitHits) *limiter {
 	return out
 }
 
-// WithLimits returns the same API under other limits, as WithPolicy does under
-// another policy. With equal ones, rate and requests under way count together.
+// WithLimits returns the same API under other limits, like WithPolicy under another policy. If the
+// limits are equal, both share the rate and the concurrent requests.
 func (a *API) WithLimits(l Limits) *API {
 	other := *a
 	if l != a.limits.Limits {
@@ -59,8 +59,8 @@ func (a *API) WithLimits(l Limits) *API {
 	return &other
 }
 
-// LimitStats returns how often each limit was reached until now: requests that
-// had to wait, and lists that were too long.
+// LimitStats returns how often each limit was reached: requests that had to wait, and lists that
+// were too long.
 func (a *API) LimitStats() map[abi.LimitName]uint64 {
 	h := a.limits.hits
 	out := map[abi.LimitName]uint64{}
@@ -74,8 +74,8 @@ func (a *API) LimitStats() map[abi.LimitName]uint64 {
 	return out
 }
 
-// enter waits until a request may be sent; done ends it. The error is a *refusal
-// that names the limit for which there is no time left to wait.
+// enter waits until a request may be sent. The caller must call done at its end. The error is a
+// *refusal with the limit for which too little time is left.
 func (l *limiter) enter(ctx context.Context) (done func(), err error) {
 	done = func() {}
 	if l.free != nil {
@@ -95,15 +95,15 @@ func (l *limiter) enter(ctx context.Context) (done func(), err error) {
 		return done, nil
 	}
 	l.hits.rate.Add(1)
-	if err := l.rate.Wait(ctx); err != nil { // at once where the deadline comes first
+	if err := l.rate.Wait(ctx); err != nil { // fails at once if the deadline comes first
 		done()
 		return nil, l.noTime(ctx, abi.LimitAPIRate, l.Rate)
 	}
 	return done, nil
 }
 
-// noTime is the error of a request that has waited to the end of its run. One
-// that was interrupted is not the limit's.
+// noTime is the error of a request that waited until the end of its run. If the run was
+// interrupted, the limit is not the cause.
 func (l *limiter) noTime(ctx context.Context, name abi.LimitName, value int64) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return context.Cause(ctx)
@@ -115,9 +115,9 @@ func limitText(name abi.LimitName, value int64, what string) string {
 	return (&abi.LimitError{Limit: name, Value: fmt.Sprint(value), What: what}).Error()
 }
 
-// pageLimit returns the limit to send with a list: the request's, or one that
-// shows whether there is more than may be returned. A list at a resourceVersion
-// means something else with a limit, and is left alone.
+// pageLimit returns the limit to send with a list: the request's, or one that shows whether there
+// are more objects than permitted. With a limit, a list at a resourceVersion has another meaning,
+// so it is not changed.
 func (l *limiter) pageLimit(r *request) int64 {
 	switch {
 	case r.op != abi.OpAPIList || l.ListItems == 0:
@@ -130,7 +130,7 @@ func (l *limiter) pageLimit(r *request) int64 {
 	return l.ListItems + 1
 }
 
-// checkList returns the answer to a list, or TOO_LARGE.
+// checkList returns the answer of a list, or TOO_LARGE.
 func (l *limiter) checkList(answer abi.Response) abi.Response {
 	if answer.Status != abi.StatusOK {
 		return answer
@@ -146,8 +146,8 @@ func (l *limiter) checkList(answer abi.Response) abi.Response {
 	return answer
 }
 
-// countItems returns how many items a list in msgpack has. Its keys are sorted,
-// so that only a version precedes them.
+// countItems returns the number of items in a msgpack list. Its keys are sorted, so only a version
+// precedes the items.
 func countItems(list []byte) int {
 	c := packed.At(list)
 	for range c.MapLen() {
@@ -159,7 +159,7 @@ func countItems(list []byte) int {
 	return 0
 }
 
-// cachePage returns how many objects a list from the cache has at most.
+// cachePage returns the maximum number of objects in a list from the cache.
 func (l *limiter) cachePage(asked int64) int64 {
 	n := cmp.Or(asked, defaultPage)
 	if l.ListItems > 0 {
@@ -168,7 +168,7 @@ func (l *limiter) cachePage(asked int64) int64 {
 	return n
 }
 
-// pageRoom returns how many bytes the objects of a list from the cache may have.
+// pageRoom returns the maximum size of the objects in a list from the cache, in bytes.
 func (l *limiter) pageRoom() int {
 	whole := int64(abi.MaxBytes)
 	if l.ListBytes > 0 {

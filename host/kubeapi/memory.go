@@ -6,14 +6,12 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// maxRemembered bounds how many children a memory knows, some 250 bytes each.
-// Beyond it what was remembered of some objects is dropped: their children are
-// sent once more.
+// maxRemembered is the maximum number of children in a memory, which take about 250 bytes each.
+// Beyond it, the facts about some objects are forgotten, and their children are sent once more.
 const maxRemembered = 65_536
 
-// memory knows, for each object, what the API server has answered to its
-// declared results, so that a request that cannot change anything is not sent.
-// Only facts stand in it ("this request was answered with this
+// memory stores the API server's answers to the declared results of each object, so that a request
+// that cannot change anything is not sent. It has only facts ("this request resulted in this
 // resourceVersion"), so it may forget at any time.
 type memory struct {
 	mu       sync.Mutex
@@ -21,19 +19,17 @@ type memory struct {
 	children int                     // in all owners; guarded by mu
 }
 
-// remembered is the memory of one object. The run that took it owns it
-// exclusively.
+// remembered is the memory about one object. The run that took it has exclusive access.
 type remembered struct {
 	uid      string
 	children map[childRef]applied
-	// deleted has the uids of children whose deletion was accepted, which cannot
-	// be undone.
+	// deleted has the UIDs of children whose deletion was accepted, which cannot be undone.
 	deleted map[string]bool
 	// status is the last apply of the object's status.
 	status applied
 }
 
-// applied is the last apply of a child or a status, and what it led to.
+// applied is the last apply of a child or a status, and its result.
 type applied struct {
 	digest               digest
 	uid, resourceVersion string
@@ -41,8 +37,8 @@ type applied struct {
 
 func (r *remembered) size() int { return 1 + len(r.children) + len(r.deleted) }
 
-// take takes out what is remembered of an object; nothing of another one that
-// had its name.
+// take removes and returns the memory about an object. It returns nothing about an earlier object
+// of the same name.
 func (m *memory) take(key abi.Key, uid string) *remembered {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -59,7 +55,7 @@ func (m *memory) take(key abi.Key, uid string) *remembered {
 	return r
 }
 
-// put returns what take took out, updated.
+// put returns the updated memory.
 func (m *memory) put(key abi.Key, r *remembered) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -67,7 +63,7 @@ func (m *memory) put(key abi.Key, r *remembered) {
 	if m.owners == nil {
 		m.owners = map[abi.Key]*remembered{}
 	}
-	for other := range m.owners { // in no order: any of them will do
+	for other := range m.owners { // any of them will do
 		if m.children+r.size() <= maxRemembered {
 			break
 		}
@@ -77,7 +73,7 @@ func (m *memory) put(key abi.Key, r *remembered) {
 	m.children += r.size()
 }
 
-// forget drops what is remembered of an object.
+// forget discards the memory about an object.
 func (m *memory) forget(key abi.Key) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

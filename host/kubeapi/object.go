@@ -6,8 +6,7 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// locateObject takes from the object what the rest of the request leaves out, and
-// checks that both say the same.
+// locateObject sets the parts of the request that only the object has, and checks that both agree.
 func (r *request) locateObject() error {
 	gvk := r.objectKind()
 	apiVersion, kind := gvk.ToAPIVersionAndKind()
@@ -24,8 +23,7 @@ func (r *request) locateObject() error {
 	return err
 }
 
-// objectKind is the kind of the object: that of the request, or of the
-// subresource.
+// objectKind returns the kind of the object: that of the request, or of the subresource.
 func (r *request) objectKind() schema.GroupVersionKind {
 	gvk := r.kind.GVK()
 	if sub, ok := r.kind.Subresources[r.Subresource]; ok && r.Subresource != "" && r.head.kind != gvk.Kind {
@@ -34,7 +32,7 @@ func (r *request) objectKind() schema.GroupVersionKind {
 	return gvk
 }
 
-// completeObject writes into the object what only the rest of the request says.
+// completeObject adds the parts that only the rest of the request has to the object.
 func (r *request) completeObject() {
 	r.object["apiVersion"], r.object["kind"] = r.objectKind().ToAPIVersionAndKind()
 	meta, _ := r.object["metadata"].(map[string]any)
@@ -49,15 +47,15 @@ func (r *request) completeObject() {
 	r.object["metadata"] = meta
 }
 
-// addPreconditions writes the preconditions of update, patch and apply into
-// what is sent (those of delete go into its options).
+// addPreconditions adds the preconditions of update, patch and apply to the body. Those of delete
+// are in its options.
 func (r *request) addPreconditions() error {
 	conditions := preconditions(r.Preconditions)
 	if len(conditions) == 0 || r.op == abi.OpAPIDelete {
 		return nil
 	}
 	if ops, ok := r.patch.([]any); ok {
-		// At the end, so that no operation of the guest comes after them.
+		// At the end, so that no operation of the guest follows.
 		for _, key := range []string{"uid", "resourceVersion"} {
 			if value, ok := conditions[key]; ok {
 				ops = append(ops, map[string]any{"op": "add", "path": "/metadata/" + key, "value": value})
@@ -88,7 +86,7 @@ func (r *request) addPreconditions() error {
 	return nil
 }
 
-// preconditions returns those that are given, by their key.
+// preconditions returns the given preconditions by key.
 func preconditions(p *abi.Preconditions) map[string]string {
 	given := map[string]string{}
 	if p != nil && p.UID != "" {
@@ -100,7 +98,7 @@ func preconditions(p *abi.Preconditions) map[string]string {
 	return given
 }
 
-// metadata returns the metadata of an object, an empty map where it has none.
+// metadata returns the metadata of an object, or an empty map.
 func metadata(object map[string]any, where string) (map[string]any, error) {
 	switch m := object["metadata"].(type) {
 	case nil:
@@ -111,7 +109,7 @@ func metadata(object map[string]any, where string) (map[string]any, error) {
 	return nil, badf("%s.metadata: must be a map", where)
 }
 
-// stringAt returns the string at a key, empty where there is none.
+// stringAt returns the string at a key, or "".
 func stringAt(m map[string]any, key, where string) (string, error) {
 	switch s := m[key].(type) {
 	case nil:
@@ -122,8 +120,7 @@ func stringAt(m map[string]any, key, where string) (string, error) {
 	return "", badf("%s.%s: must be a string", where, key)
 }
 
-// agree returns the one value that two places give, of which either may be
-// empty.
+// agree returns the value of two sources, either of which may be empty.
 func agree(key, given, inObject string) (string, error) {
 	switch {
 	case given == "":

@@ -2,18 +2,16 @@ package kubeapi
 
 import "sync"
 
-// maxOnce bounds how many different texts a once remembers: they come from
-// guests.
+// maxOnce is the maximum number of texts that a once remembers, because they come from guests.
 const maxOnce = 256
 
-// once says of each text whether it is new, up to a bound; after that nothing
-// is new.
+// once reports whether a text is new, up to a limit. After that, no text is new.
 type once struct {
 	mu   sync.Mutex
 	seen map[string]struct{} // guarded by mu
 }
 
-// first reports whether it is asked about text for the first time.
+// first reports whether this is the first call with text.
 func (o *once) first(text string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

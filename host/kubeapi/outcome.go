@@ -20,12 +20,12 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// systemFields of metadata are the API server's own: a write does not change them.
+// systemFields are the fields of metadata that only the API server changes.
 var systemFields = []string{"uid", "resourceVersion", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds", "managedFields", "selfLink"}
 
-// outcome returns the answer to a write of DryRunClient: body merged over the
-// current object. Errors are the API server's: not found, already there,
-// conflict, a patch that does not fit.
+// outcome returns the answer to a write of DryRunClient: body merged into the current object.
+// Errors are those of the API server: not found, already exists, conflict, a patch that does not
+// apply.
 func (r *request) outcome(ctx context.Context, before *prior, body []byte) (map[string]any, error) {
 	resource := r.kind.GVR().GroupResource()
 	there := before.object != nil
@@ -59,7 +59,7 @@ func (r *request) outcome(ctx context.Context, before *prior, body []byte) (map[
 	return r.keepOthers(before.object, after), nil
 }
 
-// meets checks the uid and resourceVersion that a write asks for.
+// meets checks the uid and resourceVersion of a write.
 func (r *request) meets(before *prior) error {
 	if before.object == nil {
 		return nil
@@ -118,7 +118,7 @@ func (r *request) gone(before *prior) map[string]any {
 // patched returns the object after a patch.
 func (r *request) patched(ctx context.Context, before *prior, body []byte) (map[string]any, error) {
 	if before.object == nil {
-		return map[string]any{}, nil // we may not read it, and cannot know
+		return map[string]any{}, nil // the module may not read it, so the result is unknown
 	}
 	err := errors.Join(r.ledger.takeJSON(before.json), r.ledger.takeJSON(body))
 	if err != nil {
@@ -158,7 +158,7 @@ func (r *request) refusedPatch(code int, err error) error {
 	return e
 }
 
-// keepOthers keeps what a write of this subresource cannot change.
+// keepOthers restores the parts that a write to this subresource cannot change.
 func (r *request) keepOthers(before, after map[string]any) map[string]any {
 	was, _ := before["metadata"].(map[string]any)
 	if r.Subresource == subresourceStatus {
@@ -180,7 +180,7 @@ func (r *request) keepOthers(before, after map[string]any) map[string]any {
 	return after
 }
 
-// restore gives to[key] the value that it has in from.
+// restore sets to[key] to its value in from.
 func restore(to, from map[string]any, key string) {
 	if value, ok := from[key]; ok {
 		to[key] = value
@@ -189,8 +189,8 @@ func restore(to, from map[string]any, key string) {
 	delete(to, key)
 }
 
-// overlay puts an applied value over one that is there: maps are merged, so
-// are lists whose items have a key of theirs, and anything else is replaced.
+// overlay merges an applied value into an existing one: maps are merged, and so are lists whose
+// items have an identifying key. Everything else is replaced.
 func overlay(under, over any) any {
 	switch o := over.(type) {
 	case map[string]any:
@@ -214,7 +214,7 @@ func overlay(under, over any) any {
 	return over
 }
 
-// itemKeys are what items of lists are known by in most kinds.
+// itemKeys are the keys that identify items of lists in most kinds.
 var itemKeys = []string{"name", "type", "key"}
 
 func overlayList(under, over []any) any {
@@ -228,8 +228,8 @@ func overlayList(under, over []any) any {
 		}
 		merged := append([]any{}, under...)
 		for _, item := range over {
-			m := item.(map[string]any)                //nolint:forcetypeassert // byKey has looked
-			if i, ok := places[m[key].(string)]; ok { //nolint:forcetypeassert // byKey has looked
+			m := item.(map[string]any)                //nolint:forcetypeassert // checked by byKey
+			if i, ok := places[m[key].(string)]; ok { //nolint:forcetypeassert // checked by byKey
 				merged[i] = overlay(merged[i], item)
 			} else {
 				merged = append(merged, item)
@@ -240,8 +240,8 @@ func overlayList(under, over []any) any {
 	return over
 }
 
-// byKey returns the place of each item of a list of maps by the text at a key;
-// ok is false if one has none, or two have the same.
+// byKey returns the position of each item in a list of maps, by the text at a key. ok is false if
+// the text is missing or not unique.
 func byKey(list []any, key string) (places map[string]int, ok bool) {
 	places = make(map[string]int, len(list))
 	for i, item := range list {
@@ -255,7 +255,7 @@ func byKey(list []any, key string) (places map[string]int, ok bool) {
 	return places, true
 }
 
-// parseObject counts what an object takes, and decodes it.
+// parseObject takes memory for an object, and decodes it.
 func (r *request) parseObject(js []byte) (map[string]any, error) {
 	if err := r.ledger.takeJSON(js); err != nil {
 		return nil, err

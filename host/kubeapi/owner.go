@@ -12,26 +12,26 @@ import (
 	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 )
 
-// Owner is the object that a declared result is of: the controller of its
-// children, and whose status is applied.
+// Owner is the object of a declared result: the controller of its children, and the object whose
+// status is applied.
 type Owner struct {
 	Kind kinds.Kind
 	// Object is the object's msgpack as the run saw it.
 	Object []byte
 }
 
-// owner is an Owner that has been read.
+// owner is a decoded Owner.
 type owner struct {
 	kind            kinds.Kind
 	key             abi.Key
 	uid             string
 	resourceVersion string
-	// ledger counts what its declared result takes.
+	// ledger counts the memory of its declared result.
 	ledger ledger
-	// hash makes the digests of its children; each begins with salt.
+	// hash computes the digests of its children, each of which begins with salt.
 	hash hash.Hash
 	salt []byte
-	sum  digest // so that none is allocated
+	sum  digest // reused
 }
 
 func (o Owner) read() (*owner, error) {
@@ -48,9 +48,8 @@ func (o Owner) read() (*owner, error) {
 	}, nil
 }
 
-// reference is the owner reference that makes o the controller of an object. As
-// controller-runtime's SetControllerReference does, it blocks the owner's
-// deletion in the foreground.
+// reference returns the owner reference that makes o the controller of an object. Like
+// controller-runtime's SetControllerReference, it blocks the owner's foreground deletion.
 func (o *owner) reference() map[string]any {
 	apiVersion, kind := o.kind.GVK().ToAPIVersionAndKind()
 	return map[string]any{
@@ -64,8 +63,8 @@ func (o *owner) controls(object *metav1.ObjectMeta) bool {
 	return controller != nil && string(controller.UID) == o.uid
 }
 
-// own makes o the controller of a child. Other owner references of the child
-// stay. Errors are a badRequest.
+// own makes o the controller of a child. Other owner references of the child stay. Errors are
+// badRequest.
 func (o *owner) own(meta map[string]any) error {
 	references := []any{}
 	switch given := meta["ownerReferences"].(type) {
@@ -77,7 +76,7 @@ func (o *owner) own(meta map[string]any) error {
 				return badf("metadata.ownerReferences: must be a list of maps")
 			}
 			if reference["uid"] == o.uid {
-				continue // ours says more
+				continue // ours has more fields
 			}
 			if reference["controller"] == true {
 				return badf("metadata.ownerReferences: %v is set as controller, but the reconciled object is the controller: omit controller", reference["name"])
@@ -91,8 +90,8 @@ func (o *owner) own(meta map[string]any) error {
 	return nil
 }
 
-// place returns where a child lies. Errors are a badRequest: an owner reference
-// does not say a namespace, so it cannot leave that of the owner.
+// place returns the namespace of a child. Errors are badRequest: an owner reference has no
+// namespace, so a child cannot be outside the owner's.
 func (o *owner) place(kind kinds.Kind, namespace string) (string, error) {
 	switch {
 	case !kind.Namespaced && o.kind.Namespaced:

@@ -8,7 +8,7 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// packedObject is what is read of an object's msgpack; the rest is skipped.
+// packedObject has the fields that are read from an object's msgpack. The rest is skipped.
 type packedObject struct {
 	APIVersion string `msgpack:"apiVersion"`
 	Kind       string `msgpack:"kind"`

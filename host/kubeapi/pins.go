@@ -11,19 +11,19 @@ import (
 	"github.com/wasmctl/wasmctl/host/kubeapi/fieldpath"
 )
 
-// neverVersion is the version of no object. The API server compares the version
-// with that of an object that is there, and ignores it where it makes a new one:
-// so an apply with this version only ever creates.
+// neverVersion is a version that no object has. The API server compares it with the version of an
+// existing object, and ignores it when it creates one. So an apply with this version can only
+// create.
 const neverVersion = "1"
 
-// pins make a write hold for what it was judged on only.
+// pins bind a write to the state against which it was judged.
 type pins struct {
 	uid, version string
-	// keepManagers leaves it to the API server who owns which field.
+	// keepManagers leaves the owners of fields to the API server.
 	keepManagers bool
 }
 
-// version is which object in which state.
+// version identifies an object in a certain state.
 type version struct{ UID, ResourceVersion string }
 
 func versionOf(object map[string]any) version {
@@ -33,7 +33,7 @@ func versionOf(object map[string]any) version {
 	return version{uid, v}
 }
 
-// wantedUID returns the uid that a request itself asks for.
+// wantedUID returns the UID in a request.
 func (r *request) wantedUID() string {
 	if r.Preconditions != nil && r.Preconditions.UID != "" {
 		return r.Preconditions.UID
@@ -41,21 +41,21 @@ func (r *request) wantedUID() string {
 	return versionOf(r.object).UID
 }
 
-// wantsVersion reports whether a request itself asks for a version.
+// wantsVersion reports whether a request has a resourceVersion.
 func (r *request) wantsVersion() bool {
 	patch, _ := r.patch.(map[string]any)
 	return r.Preconditions != nil && r.Preconditions.ResourceVersion != "" ||
 		versionOf(r.object).ResourceVersion != "" || versionOf(patch).ResourceVersion != ""
 }
 
-// lostPins reports whether the API server has refused a write because of its
-// pins. It may hold for what is there now.
+// lostPins reports whether the API server has refused a write because of its pins. The write may be
+// valid for the current object.
 func (r *request) lostPins(err error) bool {
 	return r.pins != pins{} && apierrors.IsConflict(err) && len(fieldConflicts(err)) == 0 && !r.wantsVersion()
 }
 
-// pinned returns the body with its pins. They come last, so that nothing that the
-// guest has written comes after them.
+// pinned returns the body with its pins. They are at the end, so that nothing from the guest
+// follows.
 func (r *request) pinned() ([]byte, error) {
 	set := map[string]any{}
 	if r.pins.uid != "" {
@@ -67,7 +67,7 @@ func (r *request) pinned() ([]byte, error) {
 	if ops, ok := r.patch.([]any); ok {
 		ops = slices.Clone(ops)
 		if r.pins.keepManagers {
-			set["managedFields"] = nil // which is as if the request did not speak of them; [] would be a reset
+			set["managedFields"] = nil // null means absent; [] would reset them
 		}
 		for _, key := range slices.Sorted(maps.Keys(set)) {
 			ops = append(ops, operation("add", "/metadata/"+key, set[key]))
@@ -93,8 +93,8 @@ func (r *request) pinned() ([]byte, error) {
 	return json.Marshal(body)
 }
 
-// patchesManagers reports whether a write would itself say who owns which field.
-// Its pins undo that in any case: this is for a refusal that says why.
+// patchesManagers reports whether a write would change the owners of fields. Its pins prevent that
+// anyway: this is for a refusal with the reason.
 func (r *request) patchesManagers(before map[string]any) bool {
 	switch patch := r.patch.(type) {
 	case map[string]any:
@@ -118,7 +118,7 @@ func (r *request) patchesManagers(before map[string]any) bool {
 	return false
 }
 
-// gained returns the fields that an apply makes its manager the owner of.
+// gained returns the fields that an apply makes its manager own.
 func (a *API) gained(r *request, before, after map[string]any) fieldpath.Fields {
 	manager := a.managerOf(r)
 	had := map[string]bool{}
@@ -129,8 +129,7 @@ func (a *API) gained(r *request, before, after map[string]any) fieldpath.Fields 
 		Without(func(p fieldpath.Path) bool { return len(had) > 0 && had[p.String()] })
 }
 
-// appliedBy returns what a manager has applied to an object, as managedFields
-// have it.
+// appliedBy returns the fields of an object that a manager has applied, according to managedFields.
 func appliedBy(object map[string]any, manager, subresource string) map[string]any {
 	meta, _ := object["metadata"].(map[string]any)
 	entries, _ := meta["managedFields"].([]any)
@@ -145,11 +144,10 @@ func appliedBy(object map[string]any, manager, subresource string) map[string]an
 	return nil
 }
 
-// touchesStatusOnly reports whether a write that may touch the whole status
-// touches nothing else for certain, whatever is there: it names nothing else, and
-// takes nothing away that its manager owns beside it. An apply takes away what it
-// leaves out; but the API server writes nothing beside the status of a custom
-// resource.
+// touchesStatusOnly reports whether a write that may touch all of the status certainly touches
+// nothing else, whatever the object has. Such a write names nothing else, and removes nothing else
+// that its manager owns. An apply removes the fields that it omits, but for a custom resource the
+// API server writes only the status.
 func (r *request) touchesStatusOnly(limits *fieldpath.Set) bool {
 	if r.Subresource != subresourceStatus || !coversAll(limits, theStatus) {
 		return false

@@ -2,8 +2,8 @@ package kubeapi
 
 import "strings"
 
-// checkPointers makes sure that the paths of a JSON patch are JSON pointers (RFC
-// 6901): the API server takes others too, and reads them in its own way.
+// checkPointers checks that the paths of a JSON patch are JSON pointers (RFC 6901). The API server
+// accepts others too, with its own interpretation.
 func checkPointers(ops []any) error {
 	for i, op := range ops {
 		o, ok := op.(map[string]any)
@@ -33,8 +33,8 @@ func isPointer(s string) bool {
 	return true
 }
 
-// leadsToManagers reports whether a JSON pointer leads to the managed fields, to
-// what they are in, or into them.
+// leadsToManagers reports whether a JSON pointer leads to the managed fields, to a parent of them,
+// or into them.
 func leadsToManagers(pointer any) bool {
 	p, _ := pointer.(string)
 	p = strings.NewReplacer("~1", "/", "~0", "~").Replace(p)

@@ -8,7 +8,7 @@ import (
 	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 )
 
-// Verbs of a policy: those of RBAC. An apply is a patch.
+// Verbs of a policy, as in RBAC. An apply is a patch.
 const (
 	VerbGet    = "get"
 	VerbList   = "list"
@@ -18,59 +18,54 @@ const (
 	VerbPatch  = "patch"
 	VerbDelete = "delete"
 
-	// verbAll in a rule is every verb; it has no meaning in Attributes.
+	// verbAll in a rule means every verb. It has no meaning in Attributes.
 	verbAll = "*"
 )
 
-// allVerbs are those that "*" stands for.
+// allVerbs are the verbs that "*" means.
 var allVerbs = []string{VerbGet, VerbList, VerbWatch, VerbCreate, VerbUpdate, VerbPatch, VerbDelete}
 
-// Attributes says what a request wants to do, in the words of RBAC.
+// Attributes describe a request in the terms of RBAC.
 type Attributes struct {
 	Verb string
 	// Group is empty for the core group; Resource is the plural.
 	Group, Resource string
 	// Subresource is empty for the object itself.
 	Subresource string
-	// Namespace is empty for a cluster-scoped resource, and for a list over all
-	// namespaces.
+	// Namespace is empty for a cluster-scoped resource, and for a list over all namespaces.
 	Namespace string
-	// Name is empty where no single object is meant: a list, and a create whose
-	// name the API server makes up.
+	// Name is empty for a list, and for a create with a generated name.
 	Name string
 }
 
-// Policy says what a module may do. It denies whatever no rule allows, and it
-// never changes, so that any number of goroutines may ask it.
+// Policy has the rights of a module. It denies everything that no rule allows. It never changes, so
+// any number of goroutines may use it.
 //
-// A rule is read as ABI.md section 8 says, which is as RBAC reads it, but for
-// two differences:
+// ABI.md, section 8, defines the meaning of a rule. It is like in RBAC, with two differences:
 //
-//   - "*" stands for every verb. It is not special in groups, resources and
-//     subresources: a rule names what it is about.
-//   - A rule with names allows the creation of objects of these names. RBAC
-//     cannot, since it does not know the name when it decides; we do. A create
-//     that leaves the name to the API server (generateName) needs a rule
-//     without names.
+//   - "*" stands for every verb. It has no special meaning in groups, resources and
+//     subresources: a rule names them.
+//   - A rule with names allows the creation of objects with these names. RBAC cannot, because it
+//     does not know the name when it decides. A create with a generated name (generateName)
+//     needs a rule without names.
 //
-// As in RBAC, a rule with names allows a list only where its field selector
-// asks for one of these names (metadata.name=x), and a rule with namespaces
-// allows neither a list over all namespaces nor a cluster-scoped resource.
+// As in RBAC, a rule with names allows a list only if its field selector requires one of these
+// names (metadata.name=x), and a rule with namespaces allows neither a list over all namespaces nor
+// a cluster-scoped resource.
 type Policy struct {
 	rules []abi.Capability
-	// fields has the patterns of each rule, nil for one that is not limited to
-	// fields; narrow says that any rule is.
+	// fields has the patterns of each rule, or nil for a rule without a limit to fields. narrow
+	// reports whether any rule has a limit.
 	fields []*fieldpath.Set
 	narrow bool
-	// asked is what the module asks for and granted what the operator grants, if
-	// this is what both allow; else they are nil.
+	// asked has the requests of the module and granted the operator's grant, if this policy is
+	// their intersection. Otherwise they are nil.
 	asked, granted *Policy
 	all            bool // it allows everything
 }
 
-// NewPolicy returns a policy of these rules and no other. It keeps the lists in
-// them: they must not be changed any longer. A pattern of fields that cannot be
-// read allows nothing; CheckRules tells.
+// NewPolicy returns a policy with exactly these rules. It retains their lists, which must not
+// change afterwards. An invalid pattern of fields allows nothing. CheckRules reports it.
 func NewPolicy(rules []abi.Capability) *Policy {
 	p := &Policy{rules: slices.Clone(rules), fields: make([]*fieldpath.Set, len(rules))}
 	for i := range rules {
@@ -82,26 +77,25 @@ func NewPolicy(rules []abi.Capability) *Policy {
 	return p
 }
 
-// Within returns the policy of what both this one and a grant's rules allow. A
-// refusal says whether the grant is in the way.
+// Within returns the policy that allows what both this one and a grant's rules allow. Its refusals
+// report whether the grant is the cause.
 func (p *Policy) Within(grant []abi.Capability) *Policy {
 	within := NewPolicy(Intersect(p.rules, grant))
 	within.asked, within.granted = p, NewPolicy(grant)
 	return within
 }
 
-// Narrowed returns the policy of rules that allow less than this one. A refusal
-// says whether they are in the way.
+// Narrowed returns the policy of rules that allow less than this one. Its refusals report whether
+// these rules are the cause.
 func (p *Policy) Narrowed(to []abi.Capability) *Policy {
 	narrow := NewPolicy(to)
 	narrow.asked, narrow.granted = p, narrow
 	return narrow
 }
 
-// NewModulePolicy returns the rights of a module that reconciles a kind:
-// get, list and watch of the kind, and get, update and patch of its status, but of
-// nothing else by it, in the namespaces that are watched (none: all); and the
-// capabilities of its manifest.
+// NewModulePolicy returns the rights of a module that reconciles a kind: get, list and watch of the
+// kind, and get, update and patch of only its status, in the watched namespaces (if empty, in all),
+// and the capabilities of its manifest.
 func NewModulePolicy(reconciled kinds.Kind, namespaces []string, capabilities []abi.Capability) *Policy {
 	own := abi.Capability{
 		Group: reconciled.Group, Resource: reconciled.Resource, Verbs: []string{VerbGet, VerbList, VerbWatch},
@@ -111,18 +105,17 @@ func NewModulePolicy(reconciled kinds.Kind, namespaces []string, capabilities []
 	}
 	status := own
 	status.Subresources, status.Verbs = []string{subresourceStatus}, []string{VerbGet, VerbUpdate, VerbPatch}
-	status.Fields = []string{subresourceStatus} // that of most built-in kinds writes metadata too
+	status.Fields = []string{subresourceStatus} // writes to the status of most built-in kinds also write metadata
 	return NewPolicy(append([]abi.Capability{own, status}, capabilities...))
 }
 
-// Allows reports whether a rule allows what a wants to do.
+// Allows reports whether a rule allows a request.
 func (p *Policy) Allows(a Attributes) bool {
 	return p.all || slices.ContainsFunc(p.rules, func(r abi.Capability) bool { return allows(&r, &a) })
 }
 
-// Missing returns the smallest rule of a manifest that would allow what a wants
-// to do in its namespace. It omits the name: a controller rarely knows the
-// names of its objects beforehand.
+// Missing returns the smallest rule for a manifest that would allow a request in its namespace. It
+// omits the name: a controller rarely knows the names of its objects in advance.
 func (p *Policy) Missing(a Attributes) abi.Capability {
 	c := abi.Capability{Group: a.Group, Resource: a.Resource, Verbs: []string{a.Verb}}
 	if a.Subresource != "" {
@@ -134,8 +127,8 @@ func (p *Policy) Missing(a Attributes) abi.Capability {
 	return c
 }
 
-// check asks for each of the verbs. The refusal that it returns names those that
-// are missing in one rule; nil means that all are allowed.
+// check checks each of the verbs. The returned refusal has the missing verbs in one rule. It is nil
+// if all are allowed.
 func (p *Policy) check(a Attributes, verbs ...string) *refusal {
 	var missing []string
 	for _, a.Verb = range verbs {
@@ -154,7 +147,7 @@ func (p *Policy) check(a Attributes, verbs ...string) *refusal {
 	}))
 }
 
-// where says where a rule is missing.
+// where returns the document in which a rule is missing.
 func (p *Policy) where(lacks func(*Policy) bool) string {
 	if p.asked == nil {
 		return inManifest
@@ -169,8 +162,7 @@ func (p *Policy) where(lacks func(*Policy) bool) string {
 	return inBoth
 }
 
-// limits returns the fields that a write which the policy allows is limited to,
-// nil for no limit.
+// limits returns the fields that limit a permitted write, or nil without a limit.
 func (p *Policy) limits(a *Attributes) *fieldpath.Set {
 	if !p.narrow || !slices.Contains(writeVerbs, a.Verb) {
 		return nil
@@ -191,7 +183,7 @@ func (p *Policy) limits(a *Attributes) *fieldpath.Set {
 	return fieldpath.Union(sets...)
 }
 
-// deniedFields is the refusal of a write that touches fields beyond its limits.
+// deniedFields returns the refusal of a write that touches fields beyond its limits.
 func (p *Policy) deniedFields(a Attributes, fields []fieldpath.Path) *refusal {
 	rule := p.Missing(a)
 	for _, f := range fields {
@@ -223,8 +215,8 @@ func allows(r *abi.Capability, a *Attributes) bool {
 	return covers(r.Namespaces, a.Namespace) && covers(r.Names, a.Name)
 }
 
-// covers reports whether a list of a rule allows a value: an empty list allows
-// any, another one only what stands in it, which "no value" never does.
+// covers reports whether a list of a rule allows a value. An empty list allows any value. Another
+// list allows only its elements, which never include "no value".
 func covers(list []string, value string) bool {
 	return len(list) == 0 || value != "" && slices.Contains(list, value)
 }

@@ -10,15 +10,13 @@ import (
 	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 )
 
-// pruneTries bounds how often a deletion is tried while the object changes
-// under it.
+// pruneTries is the maximum number of attempts to delete an object that changes meanwhile.
 const pruneTries = 3
 
-// prune deletes the cached children that are not in m, which has just been
-// applied. Objects that the cache does not know yet are left to a later run,
-// which their event causes.
+// prune deletes the cached children that are not in m, which was just applied. Objects that the
+// cache does not have yet are left to the later run that their event causes.
 func (a *API) prune(ctx context.Context, o *owner, m *remembered, cached []cachedChild) error {
-	keep := make(map[string]bool, len(m.children)) // by uid: one object may be served under two groups
+	keep := make(map[string]bool, len(m.children)) // by UID: one object may be served under two groups
 	for _, c := range m.children {
 		keep[c.uid] = true
 	}
@@ -50,8 +48,8 @@ func (a *API) prune(ctx context.Context, o *owner, m *remembered, cached []cache
 
 func (c *cachedChild) ref() childRef { return childRef{c.gvr.GroupResource(), c.key} }
 
-// deletion is the request that deletes this child as the cache has it, and no
-// other object of its name.
+// deletion returns the request that deletes exactly this child in its cached state, and no other
+// object of its name.
 func (c *cachedChild) deletion() *request {
 	return &request{
 		op: abi.OpAPIDelete, key: c.key,
@@ -63,8 +61,8 @@ func (c *cachedChild) deletion() *request {
 	}
 }
 
-// pruneOne deletes a child. Where it has changed since the cache saw it, it is
-// checked once more: it may have another controller by now.
+// pruneOne deletes a child. If it has changed since the cache saw it, it is checked once more,
+// because it may have another controller.
 func (a *API) pruneOne(ctx context.Context, o *owner, r *request) error {
 	var err error
 	r.ledger = &o.ledger
@@ -82,7 +80,7 @@ func (a *API) pruneOne(ctx context.Context, o *owner, r *request) error {
 		case apierrors.IsNotFound(getErr):
 			return nil
 		case apierrors.IsForbidden(getErr):
-			return err // a later run, with a newer cache, will see
+			return err // a later run with a newer cache decides
 		case getErr != nil:
 			return getErr
 		case string(live.UID) != r.Preconditions.UID || !o.controls(live):

@@ -14,45 +14,44 @@ import (
 	"github.com/wasmctl/wasmctl/internal/packed"
 )
 
-// request is the request of one operation on its way: decode fills in the
-// first part, locate the second, and unpack the body.
+// request is the request of one operation. decode fills the first part, locate the second, and
+// unpack the body.
 type request struct {
 	op abi.Op
 	abi.APIRequest
-	// head is what its object says of itself.
+	// head is the kind and identity of its object.
 	head head
-	// object is the body of create, update and apply; patch that of patch: a
-	// map or an array. unpack sets them.
+	// object is the body of create, update and apply. patch is the body of patch: a map or an
+	// array. unpack sets them.
 	object map[string]any
 	patch  any
-	// encoded is the JSON of the body where it is there already.
+	// encoded is the JSON of the body, if it already exists.
 	encoded []byte
-	// sent is the body as it was last sent.
+	// sent is the last sent body.
 	sent []byte
-	// created says that the last answer was that the object is new.
+	// created reports whether the last answer was about a new object.
 	created bool
-	// elsewhere says that the cache has no answer since other replicas watch some of
-	// the objects.
+	// elsewhere means that the cache has no answer because other replicas watch some of the
+	// objects.
 	elsewhere bool
-	// before is the JSON of what a dry run is about, if it is there.
+	// before is the JSON of a dry run's object, if it exists.
 	before []byte
 
 	kind kinds.Kind
 	key  abi.Key
-	// owner is the uid of the object whose child is applied.
+	// owner is the UID of the object whose child is applied.
 	owner string
-	// statusOnly says that encoded has nothing but a status.
+	// statusOnly means that encoded has only a status.
 	statusOnly bool
-	// ledger counts what serving it takes; own is that of a request of the guest.
+	// ledger counts the memory of the request. own is the ledger of a guest's request.
 	ledger *ledger
 	own    ledger
-	// pins is what the body is sent with so that it holds for what it was judged on.
+	// pins bind the body to the state against which it was judged.
 	pins pins
 }
 
-// decode reads a request but for its body, and checks what can be checked without
-// the API server: types, and which keys the operation takes. Errors are a
-// badRequest, or a refusal.
+// decode decodes a request except for its body, and makes the checks that do not need the API
+// server: types, and the keys that the operation accepts. Errors are badRequest or a refusal.
 func (r *request) decode(b []byte) (unknown []string, err error) {
 	if err := checkValues(b); err != nil {
 		return nil, err
@@ -100,8 +99,8 @@ func (r *request) checkPatch() error {
 	return nil
 }
 
-// unpack decodes the body of a request that is allowed, and completes it. Errors
-// are a badRequest, or a refusal.
+// unpack decodes the body of a permitted request, and completes it. Errors are badRequest or a
+// refusal.
 func (r *request) unpack() error {
 	var err error
 	if err := r.ledger.takePacked(r.Object); err != nil {
@@ -131,9 +130,8 @@ func (r *request) unpack() error {
 	return r.addPreconditions()
 }
 
-// gvk returns the kind that the request is about. Where there is a subresource
-// the object may be of another kind (a Scale, an Eviction), so that the
-// request's own words come first there.
+// gvk returns the kind of the request. With a subresource, the object may be of another kind (a
+// Scale, an Eviction), so the keys of the request take precedence.
 func (r *request) gvk() (schema.GroupVersionKind, error) {
 	apiVersion, err := r.wordOf("apiVersion", r.APIVersion, r.head.apiVersion)
 	if err != nil {
@@ -161,8 +159,8 @@ func (r *request) wordOf(key, given, inObject string) (string, error) {
 	return word, err
 }
 
-// locate fills in the kind and the key of the object, and checks them against
-// what the object says. Errors are a badRequest.
+// locate sets the kind and the key of the object, and checks that the object agrees. Errors are
+// badRequest.
 func (r *request) locate(kind kinds.Kind) error {
 	r.kind = kind
 	r.key = abi.Key{Namespace: r.Namespace, Name: r.Name}
@@ -182,7 +180,7 @@ func (r *request) locate(kind kinds.Kind) error {
 	return nil
 }
 
-// checkScope checks that a namespace and a name are there where they must be.
+// checkScope checks that a required namespace and name are given.
 func (r *request) checkScope() error {
 	switch {
 	case !r.kind.Namespaced && r.key.Namespace != "":
@@ -195,7 +193,7 @@ func (r *request) checkScope() error {
 	return nil
 }
 
-// attributes returns what the policy is asked.
+// attributes returns the attributes for the policy.
 func (r *request) attributes() Attributes {
 	a := Attributes{
 		Verb: verbs[r.op], Group: r.kind.Group, Resource: r.kind.Resource, Subresource: r.Subresource,
@@ -209,7 +207,7 @@ func (r *request) attributes() Attributes {
 	return a
 }
 
-// verbs maps the operations that this package serves to their verb.
+// verbs maps the operations of this package to their verbs.
 var verbs = map[abi.Op]string{
 	abi.OpAPIGet: VerbGet, abi.OpAPIList: VerbList, abi.OpAPICreate: VerbCreate, abi.OpAPIUpdate: VerbUpdate,
 	abi.OpAPIPatch: VerbPatch, abi.OpAPIApply: VerbPatch, abi.OpAPIDelete: VerbDelete,
@@ -219,8 +217,7 @@ var verbs = map[abi.Op]string{
 // lists reports whether the answer is a list.
 func (r *request) lists() bool { return slices.Contains(opsList, r.op) }
 
-// body returns the body of the HTTP request, nil where there is none. Errors are a
-// refusal.
+// body returns the body of the HTTP request, or nil. Errors are a refusal.
 func (r *request) body() ([]byte, error) {
 	if r.encoded != nil {
 		return r.encoded, nil

@@ -17,7 +17,7 @@ import (
 type objectSelector struct {
 	labels labels.Selector
 	fields fieldTerms
-	ctx    context.Context //nolint:containedctx // it selects nothing once that is over, so that a search of a large cache ends
+	ctx    context.Context //nolint:containedctx // after its end, nothing is selected, so that a search of a large cache ends
 }
 
 func (s *objectSelector) match(l labels.Labels, object []byte) bool {
@@ -40,8 +40,8 @@ func parseSelectors(ctx context.Context, byLabel, byField string) (*objectSelect
 	return &objectSelector{selector, where, ctx}, nil
 }
 
-// fieldTerm is one term of a field selector: the text at the path is the value, or
-// is not.
+// fieldTerm is one term of a field selector: the text at the path must equal the value, or must
+// not.
 type fieldTerm struct {
 	path  []string
 	value string
@@ -71,7 +71,7 @@ func (t fieldTerms) match(object []byte) bool {
 	return true
 }
 
-// text is what is at the path.
+// text returns the text at the path.
 func (t *fieldTerm) text(object []byte) string {
 	for _, key := range t.path {
 		object = packed.Find(object, key)
@@ -79,7 +79,7 @@ func (t *fieldTerm) text(object []byte) string {
 	return textOf(object)
 }
 
-// index returns that of the first field that has to have a value, or nil.
+// index returns the index of the first field that must have a value, or nil.
 func (t fieldTerms) index(scope any) *abi.Index {
 	for i := range t {
 		if !t[i].not {
@@ -90,8 +90,8 @@ func (t fieldTerms) index(scope any) *abi.Index {
 	return nil
 }
 
-// textOf returns a text, a number or a bool as a selector has it; empty for
-// anything else, also for what is not there.
+// textOf returns a text, a number or a bool in the form of a selector. It is empty for everything
+// else, and for missing values.
 func textOf(b []byte) string {
 	form := packed.FormOf(b)
 	if form == packed.Text {

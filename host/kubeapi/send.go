@@ -23,7 +23,7 @@ var patchTypes = map[abi.PatchType]types.PatchType{
 	abi.PatchJSON: types.JSONPatchType, abi.PatchMerge: types.MergePatchType, abi.PatchStrategic: types.StrategicMergePatchType,
 }
 
-// send carries out a request that has been checked and allowed.
+// send carries out a request that was checked and allowed.
 func (a *API) send(ctx context.Context, r *request) abi.Response {
 	js, err := a.exchangeJudged(ctx, r)
 	if err == nil && a.hides(r) {
@@ -38,8 +38,8 @@ func (a *API) send(ctx context.Context, r *request) abi.Response {
 	return fromJSON(r.ledger, js)
 }
 
-// exchangeJudged is exchange for a request that confine has let pass. A write that
-// was judged on what is no longer there is judged again, a few times.
+// exchangeJudged is exchange for a request that confine has accepted. If the object has changed
+// since the judgement, the write is judged again, a few times.
 func (a *API) exchangeJudged(ctx context.Context, r *request) (js []byte, err error) {
 	for range maxJudged {
 		if js, err = a.exchange(ctx, r); err == nil || !r.lostPins(err) {
@@ -52,10 +52,9 @@ func (a *API) exchangeJudged(ctx context.Context, r *request) (js []byte, err er
 	return nil, err
 }
 
-// carryOut sends a request and returns the JSON of the answer. A write waits
-// for nothing, is refused where the gate is closed, and is told to the run that
-// ctx carries once the API server has accepted it. Errors are *refusal,
-// *apierrors.StatusError, and what a connection that fails says.
+// carryOut sends a request and returns the JSON of the answer. A write does not wait, and is
+// refused if the gate is closed. After the API server has accepted it, the run of ctx is notified.
+// Errors are *refusal, *apierrors.StatusError, and errors of the connection.
 func (a *API) carryOut(ctx context.Context, r *request) ([]byte, error) {
 	if slices.Contains(opsRead, r.op) {
 		return a.roundTrip(ctx, r)
@@ -80,7 +79,7 @@ func (a *API) carryOut(ctx context.Context, r *request) ([]byte, error) {
 	return nil, err
 }
 
-// roundTrip sends a request once, and again as Call says.
+// roundTrip sends a request once, and again under the conditions of Call.
 func (a *API) roundTrip(ctx context.Context, r *request) ([]byte, error) {
 	body, err := r.body()
 	if err != nil {
@@ -104,7 +103,7 @@ func (a *API) roundTrip(ctx context.Context, r *request) ([]byte, error) {
 		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 			return nil, errAnswerTooLarge
 		}
-		if own, ok := errors.AsType[*refusal](err); ok { // of answerBody
+		if own, ok := errors.AsType[*refusal](err); ok { // from answerBody
 			return nil, own.after(r.op)
 		}
 		if r.Subresource == "" && isNoSuchResource(err) {
@@ -112,7 +111,7 @@ func (a *API) roundTrip(ctx context.Context, r *request) ([]byte, error) {
 		}
 		return nil, r.asConflict(err)
 	}
-	js, _ := result.Raw() // its error is that of the result
+	js, _ := result.Raw() // result has the error too
 	if mediaType, _, err := mime.ParseMediaType(contentType); err != nil || mediaType != "application/json" {
 		return nil, &refusal{status: abi.StatusBadRequest, message: fmt.Sprintf("subresource: %s of %s answers with %q, but %s supports only objects",
 			r.Subresource, r.kind.Kind, contentType, r.op)}
@@ -120,7 +119,7 @@ func (a *API) roundTrip(ctx context.Context, r *request) ([]byte, error) {
 	return js, nil
 }
 
-// do sends a request, and adds it to what the run of ctx costs.
+// do sends a request, and adds it to the cost of the run of ctx.
 func (a *API) do(ctx context.Context, r *request, h *rest.Request) (rest.Result, error) {
 	run, started := abi.RunFrom(ctx), time.Now()
 	defer func() { run.Idled(time.Since(started)) }()
@@ -131,7 +130,7 @@ func (a *API) do(ctx context.Context, r *request, h *rest.Request) (rest.Result,
 	defer done()
 	result := h.Do(&sending{ctx, r.ledger})
 	if run != nil && run.Cost != nil {
-		js, _ := result.Raw() // its error is that of the result
+		js, _ := result.Raw() // result has the error too
 		run.Cost.Requests++
 		run.Cost.Answers += int64(len(js))
 	}
@@ -148,7 +147,7 @@ func (a *API) httpRequest(r *request) *rest.Request {
 	case abi.OpAPIPatch:
 		return client.Patch(patchTypes[r.PatchType])
 	case abi.OpAPIApply:
-		return client.Patch(types.ApplyYAMLPatchType) // JSON is YAML too
+		return client.Patch(types.ApplyYAMLPatchType) // JSON is valid YAML
 	case abi.OpAPIDelete:
 		return client.Delete().SetHeader("Content-Type", "application/json")
 	default:
@@ -156,8 +155,7 @@ func (a *API) httpRequest(r *request) *rest.Request {
 	}
 }
 
-// path returns the segments of the URL's path. Each has been checked to be one
-// segment.
+// path returns the segments of the URL's path. Each was checked to be one segment.
 func (r *request) path() []string {
 	path := []string{"apis", r.kind.Group, r.kind.Version}
 	if r.kind.Group == "" {
@@ -176,8 +174,7 @@ func (r *request) path() []string {
 	return path
 }
 
-// setParams sets the query. checkKeys has made sure that only those are set
-// that belong to the operation.
+// setParams sets the query. checkKeys has checked that only keys of the operation are set.
 func (a *API) setParams(h *rest.Request, r *request) {
 	params := map[string]string{
 		"labelSelector": r.LabelSelector, "fieldSelector": r.FieldSelector, "continue": r.Continue,
@@ -187,7 +184,7 @@ func (a *API) setParams(h *rest.Request, r *request) {
 	if limit := a.limits.pageLimit(r); limit != 0 {
 		params["limit"] = strconv.FormatInt(limit, 10)
 	}
-	if r.DryRun && r.op != abi.OpAPIDelete { // delete has it in its body
+	if r.DryRun && r.op != abi.OpAPIDelete { // a deletion has it in its body
 		params["dryRun"] = "All"
 	}
 	if r.op == abi.OpAPIApply {
@@ -200,7 +197,7 @@ func (a *API) setParams(h *rest.Request, r *request) {
 	}
 }
 
-// managerOf returns the field manager of a write, "" for a deletion.
+// managerOf returns the field manager of a write, or "" for a deletion.
 func (a *API) managerOf(r *request) string {
 	switch {
 	case !slices.Contains(opsWrite, r.op):
@@ -211,8 +208,8 @@ func (a *API) managerOf(r *request) string {
 	return a.manager
 }
 
-// ownManager is the name that a limited write is sent under: one of the controller,
-// so that no field of another manager changes hands.
+// ownManager returns the field manager of a limited write. It belongs to the controller, so that no
+// field of another manager changes its owner.
 func (a *API) ownManager(name string) string {
 	if name == "" || name == a.manager || strings.HasPrefix(name, a.manager+"/") {
 		return name
@@ -220,9 +217,9 @@ func (a *API) ownManager(name string) string {
 	return a.manager + "/" + name
 }
 
-// asConflict makes a conflict of a refusal that says that our uid is not the
-// object's. The API server has it so for updates and deletions, but calls it
-// an invalid change of an immutable field where it patches.
+// asConflict returns a conflict if the API server refused a UID that is not the object's. The API
+// server itself does that for updates and deletions, but for patches it reports an invalid change
+// of an immutable field.
 func (r *request) asConflict(err error) error {
 	if r.Preconditions == nil || r.Preconditions.UID == "" || !apierrors.IsInvalid(err) {
 		return err

@@ -16,9 +16,8 @@ import (
 
 const kindScale = "Scale"
 
-// mayGet reports whether the module may get what a request is about. Where a
-// subresource shows the object itself, or its scale, the right to get the object
-// is enough.
+// mayGet reports whether the module may get the object of a request. If a subresource shows the
+// object itself, or its scale, the right to get the object suffices.
 func (a *API) mayGet(r *request) bool {
 	at := r.attributes()
 	at.Verb = VerbGet
@@ -33,8 +32,8 @@ func (a *API) mayGet(r *request) bool {
 	return a.policy.Allows(at)
 }
 
-// checkReads refuses a JSON patch without the right to get the object: whether
-// it applies tells what is there, and it may copy that to where it can be seen.
+// checkReads refuses a JSON patch without the right to get the object: its success reveals values,
+// and it may copy them to a visible place.
 func (a *API) checkReads(ctx context.Context, r *request) *refusal {
 	if r.op != abi.OpAPIPatch || r.PatchType != abi.PatchJSON || a.mayGet(r) {
 		return nil
@@ -42,10 +41,9 @@ func (a *API) checkReads(ctx context.Context, r *request) *refusal {
 	return a.check(ctx, r, VerbGet)
 }
 
-// hides reports whether the module may not see what a write answers: it shows an
-// object that the module may not get. What a create of a subresource answers is
-// what it made (a token), and a kind that nobody can get has only answers (a
-// review).
+// hides reports whether the module may not see the answer to a write, because it shows an object
+// that the module may not get. The answer to the create of a subresource is the created value (a
+// token), and a kind without get has only answers (a review).
 func (a *API) hides(r *request) bool {
 	switch {
 	case r.op != abi.OpAPIDelete && !slices.Contains(opsWrite, r.op), a.mayGet(r):
@@ -56,12 +54,12 @@ func (a *API) hides(r *request) bool {
 	return len(r.kind.Verbs) == 0 || slices.Contains(r.kind.Verbs, VerbGet)
 }
 
-// identified is what of an object says which one it is.
+// identified has the fields that identify an object.
 type identified struct {
 	APIVersion string             `json:"apiVersion,omitempty"`
 	Kind       string             `json:"kind,omitempty"`
 	Metadata   identifiedMetadata `json:"metadata,omitzero"`
-	// Of a Status: that something was deleted.
+	// Of a Status that reports a deletion.
 	Status  any `json:"status,omitempty"`
 	Details any `json:"details,omitempty"`
 }
@@ -74,8 +72,8 @@ type identifiedMetadata struct {
 	Generation      int64  `json:"generation,omitempty"`
 }
 
-// identify cuts an answer to what says which object it is. That of a dry run has
-// no version: it would tell whether anything would change.
+// identify reduces an answer to the fields that identify the object. For a dry run, it omits the
+// version, which would reveal whether anything changes.
 func identify(js []byte, dryRun bool) ([]byte, error) {
 	var o identified
 	if err := json.Unmarshal(js, &o); err != nil {
@@ -90,15 +88,14 @@ func identify(js []byte, dryRun bool) ([]byte, error) {
 	return json.Marshal(&o)
 }
 
-// plainCodes are refusals that speak of the request alone.
+// plainCodes are refusals about only the request.
 var plainCodes = []int32{
 	http.StatusUnauthorized, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotAcceptable, http.StatusRequestEntityTooLarge,
 	http.StatusUnsupportedMediaType, http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
 }
 
-// concealed returns an error of the API server without what it may quote of an
-// object: with its reason and the names of fields. It returns other errors as
-// they are.
+// concealed returns an error of the API server without text that may quote an object: it has the
+// reason and the names of fields. Other errors are returned unchanged.
 func concealed(err error) error {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
 	if !ok || slices.Contains(plainCodes, status.ErrStatus.Code) || forbidsUser(&status.ErrStatus) {
@@ -124,18 +121,18 @@ func concealed(err error) error {
 	if len(fields) > 0 {
 		s.Message += ": " + strings.Join(fields, ", ")
 	}
-	s.Message += " (its text is for those who may get the object)"
+	s.Message += " (only clients that may get the object see its text)"
 	return &apierrors.StatusError{ErrStatus: s}
 }
 
-// forbidsUser reports whether RBAC refused our user, which says nothing of the
-// object. Admission refuses with the same code, and texts of its own.
+// forbidsUser reports whether RBAC refused the host's user, which reveals nothing about the object.
+// Admission refuses with the same code, but other texts.
 func forbidsUser(s *metav1.Status) bool {
 	what, why, _ := strings.Cut(s.Message, " is forbidden: ")
 	return s.Code == http.StatusForbidden && strings.Count(what, " ") <= 1 && strings.HasPrefix(why, `User "`)
 }
 
-// failed returns the answer to a request that did not succeed.
+// failed returns the answer to a request that failed.
 func (a *API) failed(ctx context.Context, r *request, err error) abi.Response {
 	if a.hides(r) {
 		err = concealed(err)

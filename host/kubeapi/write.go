@@ -7,16 +7,16 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// Gate says for how long this process may write: the context of a lease, say,
-// which ends when the lease is lost. Once closed it never opens again.
+// Gate decides how long this process may write: for example, the context of a lease, which ends
+// when the lease is lost. Once closed, it never opens again.
 type Gate = context.Context
 
-// errGateClosed is why a write was refused or interrupted.
+// errGateClosed is the reason for a refused or interrupted write.
 var errGateClosed = &refusal{status: abi.StatusCancelled, message: "no longer leader: this process can no longer write"}
 
-// enter asks the gate whether a write may start, and returns a context for it
-// that ends with ctx and as soon as the gate closes. The caller calls done when
-// the write is over. Without a gate everything may be written.
+// enter asks the gate whether a write may start. It returns a context for the write that ends with
+// ctx or when the gate closes. The caller must call done after the write. Without a gate, every
+// write may start.
 func enter(ctx context.Context, gate Gate) (open context.Context, done func(), err error) {
 	if gate == nil {
 		return ctx, func() {}, nil
@@ -29,7 +29,7 @@ func enter(ctx context.Context, gate Gate) (open context.Context, done func(), e
 	return open, func() { stop(); cancel(nil) }, nil
 }
 
-// answered is what is read of the answer to a write: an object, or, for most
+// answered has the fields that are read from the answer to a write: an object or, for most
 // deletions, a Status.
 type answered struct {
 	Kind     string `json:"kind"`
@@ -45,8 +45,7 @@ type answered struct {
 	} `json:"details"`
 }
 
-// notify tells the run that ctx carries of a write that the API server has
-// accepted.
+// notify tells the run of ctx about a write that the API server has accepted.
 func (a *API) notify(ctx context.Context, r *request, js []byte) {
 	run := abi.RunFrom(ctx)
 	if run == nil || run.Wrote == nil || r.DryRun {
@@ -54,7 +53,7 @@ func (a *API) notify(ctx context.Context, r *request, js []byte) {
 	}
 	var body answered
 	if err := json.Unmarshal(js, &body); err != nil {
-		body = answered{} // the answer of an aggregated API; the write counts all the same
+		body = answered{} // the answer of an aggregated API; the write still counts
 	}
 	w := abi.Write{
 		Op: r.op, Group: r.kind.Group, Version: r.kind.Version, Resource: r.kind.Resource, Subresource: r.Subresource,
@@ -66,7 +65,7 @@ func (a *API) notify(ctx context.Context, r *request, js []byte) {
 	} else {
 		w.UID, w.ResourceVersion, w.Labels = body.Metadata.UID, body.Metadata.ResourceVersion, body.Metadata.Labels
 		if w.Key.Name == "" {
-			w.Key.Name = body.Metadata.Name // the API server has made it up
+			w.Key.Name = body.Metadata.Name // the API server has generated it
 		}
 	}
 	run.Wrote(w)

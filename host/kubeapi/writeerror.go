@@ -18,10 +18,10 @@ import (
 	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 )
 
-// Step is a part of what the host writes for a module.
+// Step is a part of the host's writes for a module.
 type Step string
 
-// The steps of a declared result, and the host's own.
+// The steps of a declared result, and those of the host itself.
 const (
 	StepApply           Step = "apply"
 	StepPrune           Step = "prune"
@@ -37,42 +37,41 @@ const (
 	ReasonForeignController = "ForeignController" // the child has another controller
 	ReasonInvalidResult     = "InvalidResult"     // a child or the status cannot be applied as it was declared
 	ReasonNoStatus          = "NoStatus"          // the kind has no status subresource
-	ReasonLostRace          = "LostRace"          // somebody else changed the object in between
+	ReasonLostRace          = "LostRace"          // another client changed the object in between
 )
 
 // FieldConflict is a field of a child that another field manager owns.
 type FieldConflict struct {
 	Manager string
-	// Field is a path as the API server writes it, for example ".spec.replicas".
+	// Field is a path in the API server's form, for example ".spec.replicas".
 	Field string
 }
 
-// WriteError says why something that the host writes for a module could not be
-// written. errors.As finds an *abi.ResultError in it: what happened in a form
-// that error_policy gets.
+// WriteError is the error of a write that the host made for a module. errors.As finds an
+// *abi.ResultError in it, which is the form for error_policy.
 //
-// Its class is permanent where only another result, another manifest or another
-// kind would help; conflict where somebody else wrote first or owns a field, so
-// that a run with newer objects may succeed; transient for everything else:
-// what RBAC, a quota or an admission webhook refuses may be allowed tomorrow.
+// Its class is permanent if only another result, another manifest or another kind would help. It is
+// conflict if another client wrote first or owns a field, so that a run with newer objects may
+// succeed. It is transient for everything else: refusals of RBAC, a quota or an admission webhook
+// may be temporary.
 type WriteError struct {
 	Step Step
-	// Kind and Key name the object; Kind has a group, a version and a name only
-	// where the API server does not have it.
+	// Kind and Key identify the object. If the API server does not have the kind, Kind has only a
+	// group, a version and a name.
 	Kind kinds.Kind
 	Key  abi.Key
-	// Index is the place in the list of a declared child, else -1.
+	// Index is the position of a declared child, or -1.
 	Index  int
 	Class  abi.ErrorClass
 	Reason string
-	// After is when the API server wants to be asked again, or zero.
+	// After is the time at which the API server wants a retry, or zero.
 	After time.Duration
-	// Conflicts are the fields that other field managers own, for FieldConflict.
+	// Conflicts are the fields of other field managers, for FieldConflict.
 	Conflicts []FieldConflict
-	// Err is what happened.
+	// Err is the cause.
 	Err error
 
-	// shown is what the module gets of Err where it may not get the object; else nil.
+	// shown is the form of Err for a module that may not get the object. Otherwise, it is nil.
 	shown error
 }
 
@@ -90,7 +89,7 @@ func (e *WriteError) Error() string {
 	return fmt.Sprintf("object[%s]: %s: %v", what, e.Step, e.Err)
 }
 
-// Unwrap returns what happened.
+// Unwrap returns the cause.
 func (e *WriteError) Unwrap() error { return e.Err }
 
 // As lets errors.As find an *abi.ResultError.
@@ -104,13 +103,13 @@ func (e *WriteError) As(target any) bool {
 	return ok
 }
 
-// at says which declared child an error is about.
+// at sets the declared child of an error.
 func (e *WriteError) at(index int) *WriteError {
 	e.Index = index
 	return e
 }
 
-// writeError classes an error of a request, which may be nil.
+// writeError classifies an error of a request, which may be nil.
 func (a *API) writeError(ctx context.Context, step Step, r *request, err error) *WriteError {
 	e := &WriteError{Step: step, Index: -1, Class: abi.ErrorTransient, Err: err}
 	if r != nil {
@@ -127,7 +126,7 @@ func (a *API) writeError(ctx context.Context, step Step, r *request, err error) 
 	return e
 }
 
-// permanentCodes are refusals that the same request would meet again.
+// permanentCodes are refusals that the same request would get again.
 var permanentCodes = []int32{
 	http.StatusBadRequest, http.StatusMethodNotAllowed, http.StatusNotAcceptable, http.StatusRequestEntityTooLarge,
 	http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity,
@@ -136,8 +135,8 @@ var permanentCodes = []int32{
 func (e *WriteError) fromStatus(status *metav1.Status) {
 	e.Reason = string(status.Reason)
 	if e.Reason == "" && status.Code == http.StatusInternalServerError {
-		// It also matches an object that server-side apply rejects for its schema:
-		// that error looks like other failures.
+		// It also matches an object whose schema is invalid for server-side apply, because this
+		// error looks like other failures.
 		e.Reason = string(metav1.StatusReasonInternalError)
 	}
 	if seconds, ok := apierrors.SuggestsClientDelay(e.Err); ok {
@@ -179,7 +178,7 @@ func (e *WriteError) fromOther(ctx context.Context, err error) {
 	}
 }
 
-// fieldConflicts reads the conflicts of a server-side apply, by manager.
+// fieldConflicts returns the conflicts of a server-side apply, by manager.
 func fieldConflicts(err error) []FieldConflict {
 	var conflicts []FieldConflict
 	for _, cause := range causes(err) {
@@ -191,8 +190,8 @@ func fieldConflicts(err error) []FieldConflict {
 	return conflicts
 }
 
-// managerIn returns the manager that a cause names: `conflict with "kubectl"
-// using v1`. Otherwise it returns the whole text.
+// managerIn returns the manager in a cause: `conflict with "kubectl" using v1`. Otherwise it
+// returns the whole text.
 func managerIn(message string) string {
 	_, rest, _ := strings.Cut(message, "conflict with ")
 	if quoted, err := strconv.QuotedPrefix(rest); err == nil {
@@ -203,7 +202,7 @@ func managerIn(message string) string {
 	return message
 }
 
-// conflictError says who owns which fields, and what can be done.
+// conflictError describes the owners of the fields, and the remedy.
 func conflictError(conflicts []FieldConflict, err error) error {
 	var managers []string
 	fields := map[string][]string{}
@@ -220,7 +219,7 @@ func conflictError(conflicts []FieldConflict, err error) error {
 	return &reworded{text: "field conflict: " + strings.Join(who, "; ") + ": omit these fields, or take them over with force", err: err}
 }
 
-// reworded is an error of the API server with a text that says more.
+// reworded is an error of the API server with a better text.
 type reworded struct {
 	text string
 	err  error

@@ -2,8 +2,8 @@ package meter
 
 import "github.com/wasmctl/wasmctl/host/internal/binary"
 
-// edit is a change to the code of a function: the bytes from at to end are
-// replaced. Edits are in the order of the code.
+// edit is a change to the code of a function: it replaces the bytes from at to end. Edits are
+// ordered by position.
 type edit struct {
 	at, end int
 	kind    editKind
@@ -19,12 +19,12 @@ const (
 	editHead                   // the head of a loop
 	editBranch                 // a branch to the head of a loop
 	editFunc                   // a function index
-	editCall                   // a call before which the stack left is stored
+	editCall                   // a call before which the remaining stack is stored
 	editBulk                   // a charge by length
-	editJump                   // a branch that leads on
+	editJump                   // a branch that leads to a later block
 )
 
-// edit adds an edit. Without a place it is put in where reading is.
+// edit adds an edit. Without a position, it is inserted at the current one.
 func (s *scanner) edit(e edit) {
 	if e.end == 0 {
 		e.at, e.end = s.r.Pos(), s.r.Pos()
@@ -36,11 +36,11 @@ func (s *scanner) edit(e edit) {
 type emitter struct {
 	*scanner
 	b []byte
-	// stackLocal and scratchLocal are the locals that are added.
+	// stackLocal and scratchLocal are the added locals.
 	stackLocal, scratchLocal uint32
 }
 
-// emit appends the function that was scanned last, without its length.
+// emit appends the last scanned function, without its length.
 func (s *scanner) emit(dst []byte) []byte {
 	e := emitter{scanner: s, b: dst}
 	from := e.locals()
@@ -68,7 +68,7 @@ func (e *emitter) copyTo(from *int, to int) {
 	*from = to
 }
 
-// locals writes the declaration of locals and returns where it ended.
+// locals writes the declaration of locals and returns its end.
 func (e *emitter) locals() int {
 	r := e.body.code
 	groups := r.U32()
@@ -149,9 +149,9 @@ func (e *emitter) chargeAt(p *point, check bool) {
 	}
 }
 
-// enter writes the head of a function that counts its stack. A local holds
-// what is left of the stack below this function, so that nothing has to be put
-// back when it returns, however it does. One branch covers both counters.
+// enter writes the head of a function that counts its stack. A local has the remaining stack below
+// this function, so that nothing has to be restored when it returns, by any path. One branch covers
+// both counters.
 func (e *emitter) enter(p *point) {
 	e.charge(p.cost)
 	e.op(opGlobalGet, e.m.fuelGlobal())
@@ -168,14 +168,13 @@ func (e *emitter) enter(p *point) {
 	e.b = append(e.b, opEnd)
 }
 
-// branch writes a branch to the head of a loop, which charges the next round.
-// The call of the refill function lies behind the branch, out of the way of
-// the rounds that do not need it: that keeps the values of the loop in
-// registers.
+// branch writes a branch to the head of a loop, which charges the next iteration. The call of the
+// refill function follows the branch, outside the path of the iterations that do not need it. That
+// keeps the values of the loop in registers.
 func (e *emitter) branch(ed *edit) {
 	l := &e.loops[ed.arg]
 	cost := e.points[l.point].cost
-	if l.atHead || cost == 0 { // what costs nothing comes before a look at the counter
+	if l.atHead || cost == 0 { // free code precedes a check of the counter
 		e.b = append(e.b, e.body.code.Rest()[ed.at:ed.end]...)
 		return
 	}
@@ -196,8 +195,8 @@ func (e *emitter) branch(ed *edit) {
 	}
 }
 
-// call writes what comes before a call of a function that counts its stack. A
-// replacement of this function has the same stack.
+// call writes the code before a call of a function that counts its stack. The replacement of this
+// function has the same stack.
 func (e *emitter) call(ed *edit) {
 	if e.tracked {
 		e.op(opLocalGet, e.stackLocal)
@@ -212,7 +211,7 @@ func (e *emitter) call(ed *edit) {
 	}
 }
 
-// bulk writes fuel -= length >> shift, of the length on the stack.
+// bulk writes fuel -= length >> shift for the length on the stack.
 func (e *emitter) bulk(ed *edit) {
 	e.op(opLocalSet, e.scratchLocal)
 	e.op(opGlobalGet, e.m.fuelGlobal())

@@ -5,19 +5,19 @@ import (
 	"fmt"
 )
 
-// UnknownOpcodeError refuses a module with an instruction that Rewrite does
-// not know: it can neither say what the instruction costs nor where it ends.
+// UnknownOpcodeError is the error about a module with an instruction that Rewrite does not know, so
+// that neither its cost nor its end is known.
 type UnknownOpcodeError struct {
-	// Name is the instruction's name, where it belongs to a known proposal.
+	// Name is the instruction's name, if it belongs to a known proposal.
 	Name string
-	// Prefix is the first byte of an opcode of two parts, or 0.
+	// Prefix is the first byte of a two-part opcode, or 0.
 	Prefix byte
 	// Opcode is the instruction's number, after the prefix.
 	Opcode uint32
 	// Func is the index of the function in the module, or -1 in a constant
 	// expression.
 	Func int
-	// Offset is where the opcode is, in bytes from the start of the module.
+	// Offset is the position of the opcode, in bytes from the start of the module.
 	Offset int
 }
 
@@ -38,7 +38,7 @@ func (e *UnknownOpcodeError) Error() string {
 	return fmt.Sprintf("meter: %s in %s at byte %#x is not supported: build the module without it", what, where, e.Offset)
 }
 
-// inMeter makes an error one of this package.
+// inMeter marks an error as one of this package.
 func inMeter(err error) error {
 	if unknown, ok := errors.AsType[*UnknownOpcodeError](err); ok {
 		return unknown

@@ -1,42 +1,40 @@
 package meter
 
-// maxOverEstimate is how much more native stack a call may take than it is
-// charged. The upper bound of a frame is ten times what the frames of Go and Rust
-// guests take: who charges all of it takes most of the stack from guests that
-// mean well.
+// maxOverEstimate is the maximum factor between a call's native stack and its charge. The upper
+// bound of a frame is ten times the real frames of Go and Rust guests: charging it completely would
+// take most of the stack from honest guests.
 const maxOverEstimate = 4
 
-// framer bounds the native stack that one call of a function takes, from above.
+// framer computes an upper bound of the native stack for one call of a function.
 //
-// wazero gives each value that has to survive a call, or for which there is no
-// register, a place of its own in the frame, which nothing else ever gets: each
-// result of an instruction, each value that a local is set to, and each value
-// that a local has where paths meet. All of these are counted, as if none were
-// kept in a register.
+// wazero gives each value that must survive a call, or that has no register, its own slot in the
+// frame, which no other value uses: each result of an instruction, each value that a local is set
+// to, and each value of a local at a merge of paths. All of these are counted, as if none were in a
+// register.
 type framer struct {
 	locals []localLife
-	loops  []int32 // merges that were passed at the end of each outermost loop
-	depth  []bool  // of the open blocks: whether it is a loop
+	loops  []int32 // merges at the end of each outermost loop
+	depth  []bool  // for each open block: whether it is a loop
 	inLoop int     // open loops
-	merges int32   // places where paths meet, until here
-	block  uint32  // counts them too, and the arms of an if
-	values int     // that were made, in places of 8 bytes
+	merges int32   // merges of paths so far
+	block  uint32  // counts merges too, and the arms of an if
+	values int     // the values created, in slots of 8 bytes
 	widest int     // bytes of parameters and results of the widest callee
 	vector bool
 }
 
-// localLife is the part of a function in which a local may have a value that was
-// made where paths meet: in merges that were passed.
+// localLife is the part of a function in which a local may have a value from a merge of paths, in
+// numbers of merges.
 type localLife struct {
-	block       uint32 // in which it was set last
-	loop        int32  // outermost loop in which it is used, plus 1
+	block       uint32 // the block that set it last
+	loop        int32  // the outermost loop that uses it, plus 1
 	first, last int32
 	used        bool
-	exposed     bool // it is read in a block that has not set it
+	exposed     bool // a block reads it without setting it
 }
 
-// most is the upper bound, in bytes: also what is saved for the caller, and what
-// each place where paths meet keeps of the memory's size and address.
+// most returns the upper bound, in bytes. It includes the values saved for the caller, and the
+// memory's size and address at each merge.
 func (f *framer) most(sig signature, locals localCount) int {
 	const fixed = 256
 	place := 8
@@ -46,7 +44,7 @@ func (f *framer) most(sig signature, locals localCount) int {
 	return fixed + sig.paramBytes + sig.resultBytes + locals.bytes + f.widest + place*(f.values+f.met()+2*int(f.merges))
 }
 
-// begin starts a function with so many locals.
+// begin starts a function with this number of locals.
 func (f *framer) begin(locals int) {
 	*f = framer{locals: append(f.locals[:0], make([]localLife, locals)...), loops: f.loops[:0], depth: f.depth[:0], block: 1}
 }
@@ -62,7 +60,7 @@ func (f *framer) step(in *instr, m *module) {
 		f.typed(m, in.value)
 	}
 	switch {
-	case in.prefix: // each vector is a place of its own size
+	case in.prefix: // each vector is a slot of its own size
 		f.vector = f.vector || in.op == opVector
 		f.values += 2
 	case in.op == opLoop:
@@ -81,7 +79,7 @@ func (f *framer) step(in *instr, m *module) {
 	case in.imm == immLocal:
 		f.local(in)
 	case in.imm == immMem:
-		f.values += 2 // where it is, and what it is
+		f.values += 2 // its position and its value
 	case in.class == classCall && int64(in.a) < int64(len(m.funcs)):
 		f.call(m, int64(m.funcs[in.a]))
 	case in.class == classIndirect:
@@ -93,8 +91,8 @@ func (f *framer) step(in *instr, m *module) {
 	}
 }
 
-// call counts the results of a callee, and the memory's size and address, which
-// are read again behind it.
+// call counts the results of a callee, and the memory's size and address, which are read again
+// after the call.
 func (f *framer) call(m *module, t int64) {
 	if t < int64(len(m.types)) {
 		sig := m.types[t]
@@ -103,7 +101,7 @@ func (f *framer) call(m *module, t int64) {
 	}
 }
 
-// typed counts the values that a block takes and leaves.
+// typed counts the parameters and results of a block.
 func (f *framer) typed(m *module, t int64) {
 	if t >= 0 && t < int64(len(m.types)) {
 		f.values += (m.types[t].paramBytes + m.types[t].resultBytes) / 8
@@ -148,14 +146,13 @@ func (f *framer) local(in *instr) {
 	f.values++
 }
 
-// makesValue reports whether an instruction without special treatment leaves a
-// value: constants, arithmetic and references, select, and what memory.size,
-// memory.grow and table.get answer.
+// makesValue reports whether an instruction without special treatment produces a value: constants,
+// arithmetic and references, select, and the results of memory.size, memory.grow and table.get.
 func (in *instr) makesValue() bool {
 	return in.op >= opI32Const || in.op == 0x1b || in.op == 0x1c || in.op == 0x25 || in.op == 0x3f || in.op == 0x40
 }
 
-// met is how many values locals have where paths meet.
+// met returns the number of values that locals have at merges of paths.
 func (f *framer) met() int {
 	n := 0
 	for i := range f.locals {

@@ -14,8 +14,8 @@ type instr struct {
 	value  int64  // of i32.const, and the block type
 }
 
-// decode reads one instruction. The labels of br_table are left to be read: a
-// is their count without the last one.
+// decode reads one instruction. It leaves the labels of br_table to the caller: a is their number
+// without the last one.
 func decode(r *binary.Reader, in *instr, fn int) {
 	in.at, in.prefix = r.Pos(), false
 	in.op = r.Byte()
@@ -68,7 +68,7 @@ func (in *instr) immediates(r *binary.Reader) {
 		in.a = r.U32()
 		r.U32()
 	case immMem, immMemLane:
-		// Bit 6 of the alignment says that a memory index follows.
+		// Bit 6 of the alignment means that a memory index follows.
 		if align := r.U32(); align >= 64 {
 			r.Failf("more than one memory is not supported")
 		}
@@ -94,8 +94,8 @@ func (in *instr) immediates(r *binary.Reader) {
 	}
 }
 
-// cost is the charge of an instruction. in must not be a call, whose cost
-// depends on the callee.
+// cost returns the charge of an instruction, which must not be a call: its cost depends on the
+// callee.
 func (k *Costs) cost(c class) uint32 {
 	switch c {
 	case classPlain:

@@ -1,26 +1,25 @@
 package meter
 
-// recent is what the instructions just before did.
+// recent describes the preceding instructions.
 //
-// It finds branches to the head of a loop that only looks in a local where to go
-// on. Compilers that do not nest their blocks make such a loop of a function: Go
-// does. Where the local was just set to a constant, the block to go on with is
-// known. If it lies ahead, the branch can lead there: a way forward needs no check
-// of the counter, and is shorter.
+// It finds branches to the head of a loop that only selects the next block by a local. Compilers
+// without structured control flow, like that of Go, make a function such a loop. If the local was
+// just set to a constant, the next block is known. If that block is ahead, the branch can lead
+// there directly: it is shorter, and a forward branch needs no check of the counter.
 type recent struct {
 	// constant is the value of an i32.const, or -1.
 	constant int64
-	// opening is the loop of which only the start of blocks was read, or -1;
-	// selecting is the same once a local was read behind them.
+	// opening is the loop of which only block starts were read, or -1. selecting is the same after
+	// a local was read.
 	opening, selecting int32
-	// local was just read, or set to value, if that is not -1.
+	// local was just read, or set to value if that is not -1.
 	local uint32
 	value int64
 }
 
 var nothing = recent{constant: -1, opening: -1, selecting: -1, value: -1}
 
-// follow notes an instruction that was read.
+// follow records an instruction.
 func (s *scanner) follow(in *instr) {
 	was := s.recent
 	s.recent = nothing
@@ -34,12 +33,12 @@ func (s *scanner) follow(in *instr) {
 		s.recent.local, s.recent.selecting = in.a, was.opening
 	case in.op == opBlock && in.value == blockVoid:
 		s.recent.opening = was.opening
-	case in.op == opLoop && s.cur >= 0 && !s.loops[len(s.loops)-1].atHead: // a branch to it brings no parameters
+	case in.op == opLoop && s.cur >= 0 && !s.loops[len(s.loops)-1].atHead: // a branch to it has no parameters
 		s.recent.opening = int32(len(s.loops)) - 1 //nolint:gosec // fewer than bytes
 	}
 }
 
-// selects reports whether a branch table is all that a loop begins with.
+// selects reports whether a loop begins with only a branch table.
 func (s *scanner) selects(in *instr) bool {
 	if s.recent.selecting < 0 {
 		return false
@@ -49,9 +48,9 @@ func (s *scanner) selects(in *instr) bool {
 	return true
 }
 
-// onward returns the block that a branch to an open block leads to: another one
-// where that is the head of a loop that selects one ahead. It is charged for the
-// way through the head.
+// onward returns the block to which a branch to an open block leads. That is another block if the
+// branch leads to the head of a loop that selects a block ahead. The branch is charged for the path
+// through the head.
 func (s *scanner) onward(in *instr, t int) int {
 	i := s.frames[t].loop
 	if in.op != opBr || s.frames[t].kind != opLoop || s.recent.value < 0 {
@@ -63,9 +62,9 @@ func (s *scanner) onward(in *instr, t int) int {
 	}
 	on := int(s.targets[min(int64(l.from)+s.recent.value, int64(l.to)-1)])
 	if on >= len(s.frames) || s.frames[on].kind != opBlock || s.frames[on].loop != i {
-		return t // behind, or not a block that the loop begins with
+		return t // behind, or not a block at the beginning of the loop
 	}
-	const head = 2 // instructions that a branch table by a local takes
+	const head = 2 // the instructions of a branch table by a local
 	s.charge(head*int64(s.cfg.Costs.Instruction), 0)
 	label := uint32(len(s.frames) - 1 - on) //nolint:gosec // an index
 	s.edit(edit{kind: editJump, at: in.at, end: s.r.Pos(), label: label})

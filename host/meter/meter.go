@@ -1,22 +1,20 @@
 // Package meter rewrites a WebAssembly module so that it counts its own work.
 //
-// wazero has no fuel. Rewrite adds a counter, which the module charges as it
-// runs, and a call to an imported function, which it makes when the counter has
-// run out: there the host checks deadline and budget, and either refills the
-// counter or ends the call. It adds a second counter for the stack, so that
-// recursion ends before it takes the host's memory.
+// wazero has no fuel. Rewrite adds a counter that the module charges as it runs, and a call to an
+// imported function that it makes when the counter is exhausted. There the host checks deadline and
+// budget, and either refills the counter or ends the call. Rewrite adds a second counter for the
+// stack, so that recursion ends before it uses up the host's memory.
 //
 //	out, err := meter.Rewrite(wasm, meter.Config{})
 //
-// The metered module needs a host module of the name ImportModule with the
-// function RefillFunc, () -> (). It exports two mutable i64 globals. The host
-// sets StackGlobal to Output.MaxStack before each call into the module. When
-// RefillFunc is called and StackGlobal is negative, the stack is used up and the
-// host must end the call. Else FuelGlobal is negative, and the host ends the
-// call or adds the fuel of a slice: what is below zero has been used already.
+// The metered module needs a host module with the name ImportModule and the function RefillFunc, ()
+// -> (). It exports two mutable i64 globals. The host sets StackGlobal to Output.MaxStack before
+// each call into the module. If StackGlobal is negative when RefillFunc is called, the stack is
+// exhausted and the host must end the call. Otherwise FuelGlobal is negative, and the host ends the
+// call or adds the fuel of a slice: the amount below zero was already used.
 //
-// Rewrite is a pure function of its arguments. docs/metering.md says what is
-// charged and what that costs.
+// Rewrite is a pure function of its arguments. docs/metering.md describes the charges and their
+// cost.
 package meter
 
 import (
@@ -25,36 +23,34 @@ import (
 	"math"
 )
 
-// Names that a metered module imports and exports. A module that has them
-// already is refused.
+// Names that a metered module imports and exports. A module that already has them is refused.
 const (
 	// ImportModule is the module that a metered module imports RefillFunc from.
 	ImportModule = "wasmctl_meter"
 	// RefillFunc is the function, () -> (), that a metered module calls when
 	// FuelGlobal or StackGlobal is negative.
 	RefillFunc = "refill"
-	// FuelGlobal is the exported mutable i64 that holds the fuel left. It is 0
-	// in a new instance, so RefillFunc is called before anything runs.
+	// FuelGlobal is the exported mutable i64 with the remaining fuel. It is 0 in a new instance, so
+	// RefillFunc is called before any code runs.
 	FuelGlobal = "wasmctl_fuel"
-	// StackGlobal is the exported mutable i64 that holds the bytes of stack
-	// left. It is Output.MaxStack in a new instance, and undefined after a
-	// call: the host sets it before the next one.
+	// StackGlobal is the exported mutable i64 with the remaining stack in bytes. It is
+	// Output.MaxStack in a new instance, and undefined after a call: the host sets it before the
+	// next one.
 	StackGlobal = "wasmctl_stack"
-	// GlobalPrefix begins the names of the module's own mutable globals, which are
-	// exported as well: behind it is a number from 0 on. See Output.Globals.
+	// GlobalPrefix is the start of the export names of the module's own mutable globals. A number
+	// from 0 on follows. See Output.Globals.
 	GlobalPrefix = "wasmctl_global_"
 )
 
-// Config says what is charged. The zero value is the default.
+// Config configures the charges. The zero value is the default.
 type Config struct {
 	Costs Costs
-	// MaxStack is how many bytes the frames of nested calls may take together,
-	// by the estimate that docs/metering.md describes. Zero means
-	// DefaultMaxStack.
+	// MaxStack is the maximum size of the frames of nested calls, in bytes, by the estimate of
+	// docs/metering.md. If zero, it is DefaultMaxStack.
 	MaxStack int64
-	// Slack is how much a point of charge may charge in advance for code that
-	// may not run. Less slack counts more exactly and costs more. Zero means
-	// DefaultSlack, a negative number none at all.
+	// Slack is the amount that a point of charge may charge in advance for code that may not run.
+	// Less slack counts more precisely and costs more. If zero, it is DefaultSlack. A negative
+	// number means none.
 	Slack int
 }
 
@@ -64,8 +60,7 @@ const (
 	DefaultSlack    = 12
 )
 
-// Costs are what instructions are charged, in units of fuel. Zero means the
-// default.
+// Costs are the charges for instructions, in units of fuel. A zero field means the default.
 type Costs struct {
 	Instruction  uint32 // an instruction that computes, loads or stores; 1
 	Divide       uint32 // integer division and remainder, float division and square root; 4
@@ -79,27 +74,26 @@ type Costs struct {
 // Output is a metered module.
 type Output struct {
 	Wasm []byte
-	// MaxStack is what StackGlobal is set to before a call, in bytes.
+	// MaxStack is the value of StackGlobal before a call, in bytes.
 	MaxStack int64
-	// Work estimates what compiling the module takes, in instructions of simple
-	// code. Few bytes may be much work: locals, signatures and branches multiply.
+	// Work estimates the work of compiling the module, in instructions of simple code. A few bytes
+	// can be much work, because locals, signatures and branches multiply.
 	Work int64
-	// Globals is how many globals are exported by GlobalPrefix, where they and the
-	// memory are all that running the module can change. Else it is -1: tables change,
-	// segments are dropped, or there are globals of types that the host cannot set.
+	// Globals is the number of globals that are exported with GlobalPrefix, if running the module
+	// can change only these and the memory. Otherwise it is -1: tables change, segments are
+	// dropped, or the host cannot set some global's type.
 	Globals int
-	// Segments says that the code uses data segments: it copies from them or drops them.
+	// Segments reports whether the code copies or drops data segments.
 	Segments bool
-	// Dropped are the names of custom sections left out because they hold code
-	// offsets, which no longer fit: debug information, mostly.
+	// Dropped are the names of custom sections that were omitted because they have invalid code
+	// offsets: mostly debug information.
 	Dropped []string
 }
 
-// maxCost bounds each cost and the charge of one point, so that no sum
-// overflows.
+// maxCost limits each cost and the charge of one point, so that no sum overflows.
 const maxCost = 1 << 20
 
-// withDefaults fills in what is zero.
+// withDefaults sets the defaults of zero fields.
 func (c Config) withDefaults() Config {
 	k := &c.Costs
 	k.Instruction = cmp.Or(k.Instruction, 1)
@@ -130,11 +124,10 @@ func (c Config) validate() error {
 	return nil
 }
 
-// Rewrite returns the metered form of a core module. The same module and
-// Config give the same bytes. wasm is neither changed nor kept. A module that
-// uses what Rewrite does not know is refused: with *UnknownOpcodeError where it
-// is an instruction. Rewrite does not validate: what is not valid WebAssembly
-// is refused here or by who compiles the output.
+// Rewrite returns the metered form of a core module. The same module and Config give the same
+// bytes. wasm is neither changed nor retained. A module with unknown features is refused, with
+// *UnknownOpcodeError for an instruction. Rewrite does not validate: invalid WebAssembly is refused
+// here or by the compiler of the output.
 func Rewrite(wasm []byte, cfg Config) (*Output, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err

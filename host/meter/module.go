@@ -8,18 +8,18 @@ import (
 	"github.com/wasmctl/wasmctl/host/internal/binary"
 )
 
-// rank is the order in which sections must come; custom ones may be anywhere.
+// rank is the required order of sections. Custom sections may be anywhere.
 var rank = [...]int{
 	binary.SectionCustom: 0, binary.SectionType: 1, binary.SectionImport: 2, binary.SectionFunction: 3, binary.SectionTable: 4,
 	binary.SectionMemory: 5, binary.SectionTag: 6, binary.SectionGlobal: 7, binary.SectionExport: 8, binary.SectionStart: 9, binary.SectionElement: 10, binary.SectionDataCount: 11, binary.SectionCode: 12, binary.SectionData: 13,
 }
 
-// signature is what metering needs of a function type.
+// signature is the part of a function type that metering needs.
 type signature struct {
 	params, paramBytes, resultBytes int
 }
 
-// module is what is known of a module.
+// module is the information about a module.
 type module struct {
 	wasm     []byte
 	sections []binary.Section
@@ -27,22 +27,21 @@ type module struct {
 	funcs    []uint32 // type of each function, imported ones first
 	imported int      // functions that are imported
 	globals  int
-	bodies   []body // of the functions that are not imported
+	bodies   []body // of the functions that the module defines
 	voidType int    // the type () -> (), or -1
 	slack    int64  // Config.Slack
 	framer   framer
 	paths    paths
 	widest   int   // parameters and results of the widest type
 	work     int64 // Output.Work
-	// mutable are the globals that the module defines and can change, otherwise says
-	// that it has other state beside them and its memory. Both are known once the code
-	// was read.
+	// mutable are the globals that the module defines and can change. otherwise reports whether it
+	// has other state in addition to these and its memory. Both are known after the code was read.
 	mutable   []uint32
 	otherwise bool
 	segments  bool // Output.Segments
 }
 
-// parse reads all but the code.
+// parse reads everything except the code.
 func parse(wasm []byte) (*module, error) {
 	if !bytes.HasPrefix(wasm, []byte(binary.Header)) {
 		return nil, errors.New("not a WebAssembly module of version 1")
@@ -63,11 +62,11 @@ func parse(wasm []byte) (*module, error) {
 			r.Each(m.addFunc)
 		case binary.SectionGlobal:
 			m.readGlobals(r)
-			continue // rewritten, and read wholly, later
+			continue // rewritten, and read completely, later
 		case binary.SectionExport:
 			m.checkExports(&r)
 		case binary.SectionDataCount:
-			r.U32() // wazero takes an empty one, if nothing comes behind it
+			r.U32() // wazero accepts an empty one if nothing follows
 		default:
 			continue
 		}
@@ -112,7 +111,7 @@ func (m *module) readTypes(r *binary.Reader) {
 	}
 }
 
-// slotBytes is what values of these types take on the native stack.
+// slotBytes returns the native stack size of values of these types.
 func slotBytes(types []byte) int {
 	return 8*len(types) + 8*bytes.Count(types, []byte{typeV128})
 }
@@ -167,8 +166,8 @@ func (m *module) checkExports(r *binary.Reader) {
 	}
 }
 
-// The rewritten module has one function, two globals and perhaps one type
-// more. These checks keep what was out of range out of range.
+// The rewritten module has one more function, two more globals and perhaps one more type. These
+// checks ensure that indices that were out of range stay so.
 
 func (m *module) checkType(r *binary.Reader, t int64) {
 	if t >= int64(len(m.types)) {
@@ -188,8 +187,8 @@ func (m *module) checkGlobal(r *binary.Reader, idx uint32) {
 	}
 }
 
-// shift returns the index of a function in the rewritten module, where one
-// import more comes before the functions that the module defines.
+// shift returns the index of a function in the rewritten module, which has one more import before
+// the module's own functions.
 func (m *module) shift(idx uint32) uint32 {
 	if int64(idx) >= int64(m.imported) {
 		return idx + 1
@@ -197,7 +196,7 @@ func (m *module) shift(idx uint32) uint32 {
 	return idx
 }
 
-// Indices of what is added.
+// Indices of the additions.
 func (m *module) refillFunc() uint32  { return uint32(m.imported) }    //nolint:gosec // counts fit
 func (m *module) fuelGlobal() uint32  { return uint32(m.globals) }     //nolint:gosec // counts fit
 func (m *module) stackGlobal() uint32 { return uint32(m.globals) + 1 } //nolint:gosec // counts fit

@@ -9,9 +9,9 @@ import (
 
 const nameSection = "name"
 
-// names rewrites the name section. Names keep to their functions. A function
-// without a name gets the one that wazero would show: its index in the original
-// module, so that stack traces stay as they were.
+// names rewrites the name section. Names stay with their functions. A function without a name gets
+// the one that wazero would show: its index in the original module, so that stack traces stay the
+// same.
 func (w *rewriter) names(s *binary.Section) error {
 	w.payload = w.payload[:0]
 	r := s.Body
@@ -30,7 +30,7 @@ func (w *rewriter) names(s *binary.Section) error {
 		case binary.NameOfModule:
 			w.copyFrom(&r, from)
 			part.Name()
-			_ = part.End() // the error stays in part
+			_ = part.End() // part still has the error
 		case binary.NamesOfFunctions:
 			w.functionNames(&part)
 		case binary.NamesOfLocals, binary.NamesOfLabels:
@@ -49,8 +49,7 @@ func (w *rewriter) names(s *binary.Section) error {
 	return r.Err()
 }
 
-// functionNames writes the names of functions, and what stands in for those
-// that have none.
+// functionNames writes the names of functions, and substitutes for missing ones.
 func (w *rewriter) functionNames(r *binary.Reader) {
 	var out []byte
 	count, next := uint32(0), uint32(w.imported) //nolint:gosec // counts fit
@@ -76,8 +75,7 @@ func (w *rewriter) functionNames(r *binary.Reader) {
 	w.namePart(binary.NamesOfFunctions, count, out)
 }
 
-// indirectNames writes names that go by function first: those of locals and
-// labels.
+// indirectNames writes names that are grouped by function: those of locals and labels.
 func (w *rewriter) indirectNames(id byte, r *binary.Reader) {
 	var out []byte
 	n := r.Count()
@@ -101,8 +99,7 @@ func (w *rewriter) namePart(id byte, count uint32, names []byte) {
 	w.payload = binary.AppendSection(w.payload, id, append(binary.AppendU32(nil, count), names...))
 }
 
-// custom writes a custom section. Those that hold offsets into the code are
-// left out.
+// custom writes a custom section. It omits sections with offsets into the code.
 func (w *rewriter) custom(s *binary.Section) {
 	switch {
 	case strings.HasPrefix(s.Name, ".debug_"), strings.HasPrefix(s.Name, "reloc."), strings.HasPrefix(s.Name, "metadata.code."),

@@ -1,6 +1,6 @@
 package meter
 
-// imm is the form of what follows an opcode.
+// imm is the format of an opcode's immediates.
 type imm uint8
 
 const (
@@ -27,7 +27,7 @@ const (
 	immPrefix              // the opcode's second part
 )
 
-// class is what an instruction is charged as.
+// class is the class of charge of an instruction.
 type class uint8
 
 const (
@@ -84,7 +84,7 @@ const (
 	opAtomic             = 0xfe
 )
 
-// Opcodes behind opMisc.
+// Opcodes after opMisc.
 const (
 	miscMemoryInit = 0x08
 	miscDataDrop   = 0x09
@@ -101,12 +101,11 @@ const (
 	typeF64    = 0x7c
 	typeV128   = 0x7b
 	blockEmpty = 0x40
-	blockVoid  = -0x40 // the same, as a number
+	blockVoid  = -0x40 // the same as a number
 )
 
-// The instructions that Rewrite knows: WebAssembly 2.0, extended constant
-// expressions, tail calls and threads, each opcode with its immediates. All
-// others are refused.
+// The instructions that Rewrite supports: WebAssembly 2.0, extended constant expressions, tail
+// calls and threads, each opcode with its immediates. All others are refused.
 var (
 	opcodes       = baseOpcodes()
 	miscOpcodes   = miscTable()

@@ -2,33 +2,32 @@ package meter
 
 import "math"
 
-// paths estimates, from above, what wazero's compiler takes to find the loops of
-// a function. It asks of each edge between two blocks whether it leads back, and
-// for that climbs the tree of dominators from the block that the edge leaves up
-// to the function's start. Where each block is reached only through the one
-// before, that is the square of the blocks. In Go's functions a br_table leads to
+// paths computes an upper bound of the work of wazero's compiler to find the loops of a function.
+// For each edge between two blocks, the compiler checks whether the edge leads back: it climbs the
+// dominator tree from the block of the edge to the function's start. If each block is reached only
+// through the previous one, that is quadratic in the blocks. In Go's functions, a br_table leads to
 // most blocks, and the tree is flat.
 type paths struct {
 	open  []meeting
-	depth int   // in that tree, of the block that the next instruction is in
+	depth int   // the depth in that tree of the next instruction's block
 	steps int64 // of all climbs
 }
 
-// meeting is where the edges to a label meet.
+// meeting is the place where the edges to a label meet.
 type meeting struct {
 	op     byte
-	start  int // depth of the block that the label's block begins in
-	first  int // least depth of those that go to the end from the first arm of an if
-	end    int // least depth of those that go to the end
+	start  int // the depth of the block in which the label's block begins
+	first  int // the least depth of the edges to the end from the first arm of an if
+	end    int // the least depth of the edges to the end
 	armTwo bool
 }
 
-// nowhere is the depth of a block that nothing reaches.
+// nowhere is the depth of an unreachable block.
 const nowhere = math.MaxInt32
 
 func (p *paths) begin() { *p = paths{open: p.open[:0], depth: 1} }
 
-// step follows an instruction. The labels of br_table are branches of their own.
+// step follows an instruction. The labels of br_table count as separate branches.
 func (p *paths) step(in *instr) {
 	switch in.op {
 	case opBlock, opIf, opLoop:
@@ -88,8 +87,8 @@ func (p *paths) otherwise() {
 	p.deeper()
 }
 
-// end goes on behind a block: one step below the lowest that all ways there have
-// in common, which is not deeper than any of them.
+// end continues after a block. Its depth is one more than that of the deepest block common to all
+// paths, which is not deeper than any of them.
 func (p *paths) end() {
 	if len(p.open) == 0 {
 		return

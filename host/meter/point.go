@@ -1,16 +1,15 @@
 package meter
 
-// point is a place where the counter is charged. The charge of a point is for
-// the code that runs whenever the point is passed: it lies behind the point
-// and no branch leads around it.
+// point is a place where the counter is charged. It charges for the code that always runs after it:
+// the code follows the point, and no branch bypasses it.
 type point struct {
 	cost int64
-	// work is cost, and what callees may do without looking at the counter.
+	// work is cost, and the work that callees may do without checking the counter.
 	work int64
-	// spare is the part of cost that is for code that may not run.
+	// spare is the part of cost for code that may not run.
 	spare int64
-	// parent is the point that is always passed before this one, once or more
-	// often; -1 where there is none to charge in advance.
+	// parent is the point that is always passed before this one, at least once. It is -1 if there
+	// is none that could be charged in advance.
 	parent int32
 	kind   pointKind
 }
@@ -20,7 +19,7 @@ type pointKind uint8
 const (
 	// pointPlain charges only.
 	pointPlain pointKind = iota
-	// pointChecked also looks whether the counter has run out.
+	// pointChecked also checks whether the counter is exhausted.
 	pointChecked
 	// pointLoop is the head of a loop.
 	pointLoop
@@ -31,17 +30,16 @@ type loop struct {
 	point int32
 	// back counts the branches to its head.
 	back int
-	// atHead is set if the head checks the counter because the branches back
-	// cannot.
+	// atHead means that the head checks the counter because the branches back cannot.
 	atHead bool
-	// local is what the branch table in its head looks at, where it has nothing
-	// else; targets[from:to] are where that leads.
+	// local is the local that the branch table in its head reads, if the head has nothing else.
+	// targets[from:to] are the blocks of that table.
 	local    uint32
 	from, to int
 }
 
-// maxWork bounds the work between two checks of the counter in straight code. A
-// function whose points have more together checks at each further one.
+// maxWork limits the work between two checks of the counter in straight code. If the points of a
+// function have more in total, each further point checks.
 const maxWork = 1 << 17
 
 // addPoint adds a point here and returns its number.
@@ -52,7 +50,7 @@ func (s *scanner) addPoint(kind pointKind) int32 {
 	return n
 }
 
-// begin makes a new current point, in code that runs only if outer was passed.
+// begin creates a new current point, in code that runs only after outer.
 func (s *scanner) begin(outer int32) {
 	if s.cur = outer; outer < 0 {
 		return
@@ -74,17 +72,16 @@ func (s *scanner) charge(cost, work int64) {
 	s.work += cost + work
 }
 
-// boundWork adds a point between two instructions where the current one has enough.
+// boundWork adds a point between two instructions if the current one has enough work.
 func (s *scanner) boundWork() {
 	if s.cur >= 0 && s.points[s.cur].work > maxWork {
 		s.cur = s.addPoint(pointChecked)
-		s.points[s.cur].parent = -1 // its charge is its own
+		s.points[s.cur].parent = -1 // it is charged separately
 	}
 }
 
-// settle decides how loops are metered and how much each point charges.
-// Points come in the order of the code, so a parent is final only after all
-// that name it.
+// settle decides how loops are metered and how much each point charges. Points are in the order of
+// the code, so a parent is final only after all its children.
 func (s *scanner) settle() {
 	for i := range s.loops {
 		l := &s.loops[i]
@@ -103,7 +100,7 @@ func (s *scanner) settle() {
 		parent := &s.points[p.parent]
 		switch {
 		case p.kind == pointLoop:
-			// The branches back charge the rounds, but not the first.
+			// The branches back charge all iterations but the first.
 			parent.cost += p.cost
 		case p.kind == pointPlain && parent.spare+p.cost <= s.m.slack:
 			parent.cost += p.cost
@@ -113,6 +110,6 @@ func (s *scanner) settle() {
 	}
 }
 
-// maxBranches is how many branches back a loop may have that look at the
-// counter; a loop with more does it at its head.
+// maxBranches is the maximum number of branches back that check the counter themselves. A loop with
+// more checks at its head.
 const maxBranches = 4

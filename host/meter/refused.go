@@ -1,8 +1,8 @@
 package meter
 
-// Names of instructions that Rewrite refuses, so that the refusal can say
-// which proposal a toolchain has to leave out. wazero compiles some of them
-// when an experimental feature is on, which this host never does.
+// Names of refused instructions, so that the error can name the proposal that a toolchain must not
+// use. wazero compiles some of them if an experimental feature is on, but this host never enables
+// one.
 var (
 	refusedBase = map[uint32]string{
 		0x06: "try", 0x07: "catch", 0x08: "throw", 0x09: "rethrow", 0x0a: "throw_ref",
@@ -25,7 +25,7 @@ var (
 // gcPrefix is the first byte of the instructions of garbage-collected types.
 const gcPrefix = 0xfb
 
-// refusedName returns the name of an instruction that is refused, or "".
+// refusedName returns the name of a refused instruction, or "".
 func refusedName(prefix byte, op uint32) string {
 	switch prefix {
 	case 0:

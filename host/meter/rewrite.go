@@ -11,15 +11,15 @@ type rewriter struct {
 	*module
 	cfg     *Config
 	out     []byte
-	payload []byte // of the section that is being written
+	payload []byte // of the current section
 	dropped []string
 }
 
-// rewrite returns the metered module and the names of the sections left out.
+// rewrite returns the metered module and the names of the omitted sections.
 func (m *module) rewrite(cfg *Config) ([]byte, []string, error) {
 	w := &rewriter{module: m, cfg: cfg, out: make([]byte, 0, len(m.wasm)+len(m.wasm)/2+256)}
 	w.out = append(w.out, binary.Header...)
-	// Additions go into these sections; a missing one is created in its place.
+	// Additions go into these sections. Missing ones are created at their position.
 	missing := []byte{binary.SectionType, binary.SectionImport, binary.SectionGlobal, binary.SectionExport}
 	if m.voidType >= 0 {
 		missing = missing[1:]
@@ -37,7 +37,7 @@ func (m *module) rewrite(cfg *Config) ([]byte, []string, error) {
 			if names.End > 0 {
 				return nil, nil, binary.Errorf(s.Start, "second name section")
 			}
-			names = s // it must come after all others
+			names = s // it must follow all others
 			continue
 		}
 		if err := w.section(s); err != nil {
@@ -59,9 +59,9 @@ func emptyVector() *binary.Reader {
 	return &r
 }
 
-// make writes a section that the module does not have.
+// make writes a section that the module lacks.
 func (w *rewriter) make(id byte) {
-	_ = w.section(&binary.Section{ID: id, Body: *emptyVector()}) // it can be read
+	_ = w.section(&binary.Section{ID: id, Body: *emptyVector()}) // an empty vector is valid
 }
 
 // section writes one section.
@@ -114,12 +114,12 @@ func (w *rewriter) copyRest(r *binary.Reader) {
 	r.Skip(r.Left())
 }
 
-// copyFrom copies what was read since from.
+// copyFrom copies the bytes that were read since from.
 func (w *rewriter) copyFrom(r *binary.Reader, from int) {
 	w.payload = append(w.payload, r.Since(from)...)
 }
 
-// vector rewrites each element of a vector, behind which the caller adds more.
+// vector rewrites each element of a vector. The caller appends further elements.
 func (w *rewriter) vector(r *binary.Reader, added uint32, f func(*binary.Reader)) {
 	n := r.Count()
 	w.payload = binary.AppendU32(w.payload, uint32(n)+added) //nolint:gosec // counts fit
@@ -128,8 +128,8 @@ func (w *rewriter) vector(r *binary.Reader, added uint32, f func(*binary.Reader)
 	}
 }
 
-// imports adds the refill function behind all imports. Functions that are
-// imported keep their index, the others move by one.
+// imports adds the refill function after all imports. Imported functions keep their index, and the
+// others move by one.
 func (w *rewriter) imports(r *binary.Reader) {
 	void := w.voidType
 	if void < 0 {
@@ -143,7 +143,7 @@ func (w *rewriter) imports(r *binary.Reader) {
 	w.appendTo(r, true, e...)
 }
 
-// globalSection adds the two counters behind all globals, so that none moves.
+// globalSection adds the two counters after all globals, so that none moves.
 func (w *rewriter) globalSection(r *binary.Reader) {
 	w.vector(r, 2, func(r *binary.Reader) {
 		from := r.Pos()
@@ -181,16 +181,16 @@ func (w *rewriter) exports(r *binary.Reader) {
 	}
 }
 
-// funcIndex reads the index of a function and returns where it moved.
+// funcIndex reads the index of a function and returns its new index.
 func (w *rewriter) funcIndex(r *binary.Reader) uint32 {
 	idx := r.U32()
 	w.checkFunc(r, idx)
 	return w.shift(idx)
 }
 
-// element rewrites one segment of the element section. Of its flags, the
-// lowest says that it is not active, the next that it has a table index or is
-// declared only, the third that it holds expressions and not functions.
+// element rewrites one segment of the element section. Of its flags, the lowest one means that it
+// is not active, the next one that it has a table index or is only declared, and the third one that
+// it has expressions instead of functions.
 func (w *rewriter) element(r *binary.Reader) {
 	from := r.Pos()
 	flags := r.U32()
@@ -217,7 +217,7 @@ func (w *rewriter) element(r *binary.Reader) {
 	})
 }
 
-// data copies one segment of the data section. Its offset may name a global.
+// data copies one segment of the data section. Its offset may refer to a global.
 func (w *rewriter) data(r *binary.Reader) {
 	from := r.Pos()
 	flags := r.U32()
@@ -259,8 +259,7 @@ func (w *rewriter) constExpr(r *binary.Reader) {
 	}
 }
 
-// code writes the code section. It goes straight to the output, behind a
-// length of fixed width.
+// code writes the code section directly to the output, after a length of fixed width.
 func (w *rewriter) code() error {
 	const width = 5
 	w.out = append(w.out, binary.SectionCode)

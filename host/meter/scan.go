@@ -5,21 +5,19 @@ import "github.com/wasmctl/wasmctl/host/internal/binary"
 // frame is one open block.
 type frame struct {
 	kind byte
-	// outer is the point that was current where the block began; -1 in code
-	// that is never reached.
+	// outer is the current point at the beginning of the block. It is -1 in unreachable code.
 	outer int32
-	// loop is the index of a loop, and of the one that a block begins, or -1.
+	// loop is the index of a loop, or of the one that a block begins, or -1.
 	loop int32
 	// targeted is set if a branch leads to the block's end.
 	targeted bool
-	// passed is set if the end of the first arm of an if is reached.
+	// passed is set if the end of the first arm of an if is reachable.
 	passed bool
-	// out is the outermost open block that a branch from inside leads to.
+	// out is the outermost open block to which a branch from inside leads.
 	out int
 }
 
-// scanner finds where the metering of one function goes. It is used for one
-// function after the other, to keep its memory.
+// scanner finds the edits for one function. It is reused for all functions, to reuse its memory.
 type scanner struct {
 	m    *module
 	cfg  *Config
@@ -31,16 +29,16 @@ type scanner struct {
 	loops  []loop
 	frames []frame
 	edits  []edit
-	cur    int32 // current point, or -1 in code that is never reached
-	work   int64 // of all points until here
-	// quiet is set in a function that is charged to who calls it.
+	cur    int32 // the current point, or -1 in unreachable code
+	work   int64 // of all points so far
+	// quiet is set in a function that is charged to its callers.
 	quiet bool
 	// tracked is set if the function counts its stack.
 	tracked bool
-	// scratch is set if the function needs a local to hold a length.
+	// scratch is set if the function needs a local for a length.
 	scratch bool
 	recent  recent
-	targets []int32 // of the branch tables of loops: blocks
+	targets []int32 // the blocks in branch tables of loops
 }
 
 // scan reads one function.
@@ -150,9 +148,8 @@ func (s *scanner) orElse() {
 	s.begin(f.outer)
 }
 
-// end closes the innermost block. The code after a block runs whenever the
-// block was entered, unless a branch inside leads further out: then it is
-// charged separately.
+// end closes the innermost block. The code after a block runs whenever the block was entered,
+// unless a branch inside leads further out. Then it is charged separately.
 func (s *scanner) end() {
 	n := len(s.frames) - 1
 	f := s.frames[n]
@@ -172,13 +169,13 @@ func (s *scanner) end() {
 	}
 }
 
-// leave notes a branch to the end or head of an open block.
+// leave records a branch to the end or head of an open block.
 func (s *scanner) leave(target int) {
 	f := &s.frames[len(s.frames)-1]
 	f.out = min(f.out, target)
 }
 
-// target returns the open block that a label means.
+// target returns the open block of a label.
 func (s *scanner) target(label uint32) int {
 	if int64(label) >= int64(len(s.frames)) {
 		s.r.Failf("label %d does not exist", label)
@@ -260,11 +257,11 @@ func (s *scanner) callIndirect(in *instr) {
 	s.charge(int64(s.cfg.Costs.CallIndirect), maxLeaf)
 }
 
-// bulk charges an instruction for the length that is its last operand, where
-// that is a constant in advance.
+// bulk charges an instruction for the length that is its last operand. If the length is constant,
+// it is charged in advance.
 func (s *scanner) bulk(in *instr, length int64) {
 	s.charge(int64(s.cfg.Costs.Bulk), 0)
-	shift := 4 // one unit of fuel pays for so many bytes, or entries, as a power of two
+	shift := 4 // one unit of fuel pays for this number of bytes or entries, as a power of two
 	if in.class == classBulkTable {
 		shift = 1
 	}

@@ -2,8 +2,8 @@ package meter
 
 import "github.com/wasmctl/wasmctl/host/internal/binary"
 
-// maxGlobals is how many globals are exported at most. Go's modules have eight, and
-// those of LLVM one or two.
+// maxGlobals is the maximum number of exported globals. Go's modules have eight, and LLVM's have
+// one or two.
 const maxGlobals = 64
 
 // exported is Output.Globals.
@@ -14,8 +14,8 @@ func (m *module) exported() int {
 	return len(m.mutable)
 }
 
-// readGlobals counts the globals, and finds those that can change. Whether the section
-// can be read is said where it is rewritten.
+// readGlobals counts the globals, and finds the mutable ones. The rewriter reports errors of the
+// section.
 func (m *module) readGlobals(r binary.Reader) {
 	first, n := m.globals, r.Count()
 	m.globals += n

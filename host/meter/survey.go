@@ -6,8 +6,7 @@ import (
 	"github.com/wasmctl/wasmctl/host/internal/binary"
 )
 
-// body is one function that the module defines, and what the survey found out
-// about it.
+// body is one function that the module defines, with the results of the survey.
 type body struct {
 	code    binary.Reader // locals and instructions
 	callees []uint32
@@ -16,25 +15,23 @@ type body struct {
 	// loops is set if the function has a loop, bulk if it has a bulk
 	// instruction.
 	loops, bulk bool
-	// locals counts parameters and locals, frame estimates the bytes of native
-	// stack that one call takes.
+	// locals counts parameters and locals. frame estimates the native stack of one call, in bytes.
 	locals, frame int
-	// cost is what all instructions cost together, without what is charged to
-	// callees. work is at least cost and what is charged for callees that are
-	// not charged on their own.
+	// cost is the total cost of all instructions, without the charges of callees. work is at least
+	// cost and the charges for callees that are not charged separately.
 	cost, work int64
 
 	leaf, flat verdict
-	// height is the most stack that a flat function and its callees take.
+	// height is the maximum stack of a flat function and its callees.
 	height int
 }
 
-// verdict is an answer that is worked out once.
+// verdict is a cached answer.
 type verdict uint8
 
 const (
 	notAsked verdict = iota
-	asking           // being worked out: to ask again means to go in a circle
+	asking           // in progress: a second question means a cycle
 	no
 	yes
 )
@@ -50,17 +47,17 @@ const (
 	// maxLeaf is the maximum cost, without loops, of a function that does not
 	// check the counter when it starts.
 	maxLeaf = 1 << 10
-	// maxFlat is the most stack, in bytes, that a function and all it calls
-	// take which is left out of the count, and maxFlatDepth how many calls deep
-	// the search for such functions goes.
+	// maxFlat is the maximum stack, in bytes, of a function and its callees that is not counted.
+	// maxFlatDepth is the maximum call depth of the search for such functions.
 	maxFlat      = 16 << 10
 	maxFlatDepth = 32
 )
 
-// What compiling one function may take at most: wazero cannot be interrupted
-// within it. Each step of paths takes it 3 to 18 ns on a busy machine, in chains of
-// blocks, of loops and of branches. So maxSteps is some ten seconds: what 20,000
-// blocks take of which each is reached through the one before. A map of a Go
+// Limits on compiling one function, which cannot be interrupted in wazero. Each step of paths takes
+// it 3 to 18 ns on a busy machine, in chains of blocks, of loops and of branches. So maxSteps is
+// about ten seconds: the time for 20,000 blocks of which each is reached through the previous one.
+// A map of a Go program has 60,000 in its init, and takes two seconds, because a br_table leads to
+// each.
 // program has 60,000 in its init, and takes two, as a br_table leads to each.
 const (
 	maxControl = 200_000       // blocks and branches
@@ -68,8 +65,8 @@ const (
 	maxSteps   = 700_000_000
 )
 
-// survey reads all code once, for what a function's metering needs to know of
-// the functions that it calls.
+// survey reads all code once to find what the metering of a function needs to know about its
+// callees.
 func (m *module) survey(cfg *Config) error {
 	m.slack = int64(cfg.Slack)
 	at := slices.IndexFunc(m.sections, func(s binary.Section) bool { return s.ID == binary.SectionCode })
@@ -157,9 +154,8 @@ func (m *module) surveyBody(i int, costs *Costs) error {
 	return r.Err()
 }
 
-// compileWork estimates what compiling a function takes. Each branch may carry
-// each local, and each block and call the values of the widest type; and wazero
-// climbs from block to block.
+// compileWork estimates the work of compiling a function. Each branch may carry each local, each
+// block and call may carry the values of the widest type, and wazero climbs from block to block.
 func compileWork(instrs, locals, control, calls, widest, steps int64) int64 {
 	return instrs + locals + control*locals + (control+calls)*widest + steps/64
 }
@@ -180,17 +176,17 @@ func (m *module) surveyCall(b *body, callee uint32, costs *Costs) {
 	}
 }
 
-// frameBytes estimates how much native stack a call takes where wazero keeps most
-// values in registers: a fixed part, a place for each parameter, result and
-// local, and places for the values that have to survive a call or a branch. The
-// frames of Go and Rust guests take about as much, and few more than twice.
+// frameBytes estimates the native stack of a call if wazero keeps most values in registers: a fixed
+// part, a slot for each parameter, result and local, and slots for the values that must survive a
+// call or a branch. The frames of Go and Rust guests are about that large, and few are more than
+// twice as large.
 func frameBytes(sig signature, locals, calls, sets int) int {
 	return 64 + sig.paramBytes + sig.resultBytes + locals + 8*(calls+sets/2)
 }
 
 type localCount struct{ count, bytes int }
 
-// maxLocals bounds the locals of one function, as web browsers do.
+// maxLocals is the maximum number of locals of one function, as in web browsers.
 const maxLocals = 50_000
 
 // readLocals reads the declaration of locals.
@@ -208,8 +204,7 @@ func readLocals(r *binary.Reader) (l localCount) {
 
 func (m *module) body(fn uint32) *body { return &m.bodies[int(fn)-m.imported] }
 
-// tinyCost is the maximum cost of a function that is charged to its callers and
-// not instrumented at all.
+// tinyCost is the maximum cost of a function that is charged to its callers and not instrumented.
 func (m *module) tinyCost() int64 { return 2 * m.slack }
 
 // isTiny reports whether a function is short, has no loops and calls nothing.
@@ -217,9 +212,8 @@ func (m *module) isTiny(b *body) bool {
 	return !b.loops && !b.bulk && !b.indirect && len(b.callees) == 0 && b.cost <= m.tinyCost()
 }
 
-// isLeaf reports whether a function is not long and calls no function that is
-// charged on its own. Its work is bounded by its length and its own loops, so
-// that it need not look at the counter when it starts.
+// isLeaf reports whether a function is short and calls no function that is charged separately. Its
+// length and its own loops limit its work, so it need not check the counter when it starts.
 func (m *module) isLeaf(b *body) bool {
 	if b.leaf == notAsked {
 		ok := !b.indirect && !b.bulk && b.work <= maxLeaf
@@ -231,8 +225,8 @@ func (m *module) isLeaf(b *body) bool {
 	return b.leaf == yes
 }
 
-// isFlat reports whether a function cannot be part of a recursion and takes
-// little stack with all that it calls, so that its stack need not be counted.
+// isFlat reports whether a function cannot be part of a recursion and takes little stack with all
+// its callees, so that its stack need not be counted.
 func (m *module) isFlat(b *body, depth int) bool {
 	if b.flat != notAsked {
 		return b.flat == yes

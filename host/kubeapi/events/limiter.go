@@ -9,20 +9,19 @@ import (
 	"k8s.io/utils/lru"
 )
 
-// The limit of each object: so many events at once, and then one in so many
-// seconds. They are those of client-go's spam filter for core events;
-// its recorder for events.k8s.io has none.
+// The limit of each object: a number of events at once, and then one event per interval. It is that
+// of client-go's spam filter for core events. Its recorder for events.k8s.io has none.
 const (
 	burst     = 25
 	perSecond = 1.0 / 300
 
-	// maxObjects is how many objects and how many different events are
-	// distinguished; those that were not heard of for longest are forgotten.
+	// maxObjects is the maximum number of distinguished objects, and of different events. The least
+	// recently used ones are forgotten.
 	maxObjects = 4096
 )
 
-// limiter limits the events about each object. One that differs from an earlier
-// one in its note only is free: client-go counts it in that one's series.
+// limiter limits the events about each object. An event that differs from an earlier one only in
+// its note is free, because client-go adds it to the series of that one.
 type limiter struct {
 	seen    *lru.Cache // of Event without its note; has a lock of its own
 	mu      sync.Mutex
@@ -31,7 +30,7 @@ type limiter struct {
 
 func newLimiter() *limiter { return &limiter{seen: lru.New(maxObjects), buckets: lru.New(maxObjects)} }
 
-// seriesKey is what the events of a series have in common.
+// seriesKey has the common fields of the events in a series.
 type seriesKey struct {
 	kind, reason, action string
 	regarding, related   corev1.ObjectReference

@@ -1,8 +1,8 @@
-// Package events records events (events.k8s.io/v1) for modules, with client-go's
-// recorder: events that differ in their note only become one with a series.
+// Package events records events (events.k8s.io/v1) for modules, with client-go's recorder: events
+// that differ only in their note become one event with a series.
 //
-// Events of a guest go through a bounded queue and a limit for each object, so that it
-// never waits and cannot flood the API server:
+// Events of a guest pass a bounded queue and a limit for each object, so that the guest never waits
+// and cannot flood the API server:
 //
 //	recorder := events.New(events.Config{Sink: sink, Controller: "web", Logger: logger})
 //	go recorder.Run(ctx)
@@ -27,7 +27,7 @@ import (
 	"github.com/wasmctl/wasmctl/internal/text"
 )
 
-// Limits of what the API server takes, in bytes (validation of events.k8s.io/v1).
+// Limits of the API server, in bytes (validation of events.k8s.io/v1).
 const (
 	MaxReason = 128
 	MaxAction = 128
@@ -36,7 +36,7 @@ const (
 	maxInstance = 128
 )
 
-// queueSize is how many events wait for Run, as in client-go's broadcaster.
+// queueSize is the number of events that can wait for Run, as in client-go's broadcaster.
 const queueSize = 1000
 
 // Event is one event to be recorded.
@@ -45,39 +45,37 @@ type Event struct {
 	Type                 string
 	Reason, Action, Note string
 	Regarding            corev1.ObjectReference
-	// Related is nil where there is no second object.
+	// Related is the second object, or nil.
 	Related *corev1.ObjectReference
 }
 
-// Counts says what became of the events that were given to Record.
+// Counts are the results of the events that were passed to Record.
 type Counts struct {
-	// Recorded are requests that the API server has accepted. Events of a series
-	// share them.
+	// Recorded are requests that the API server has accepted. The events of a series share them.
 	Recorded uint64
-	// Limited were dropped by the limit of their object, Dropped because the queue
-	// was full, or too many waited for the API server.
+	// Limited were discarded by the limit of their object. Dropped were discarded because the queue
+	// was full, or too many events waited for the API server.
 	Limited, Dropped uint64
-	// Refused are those that the API server did not take.
+	// Refused are events that the API server has refused.
 	Refused uint64
 }
 
-// Config says what a Recorder is made of. Sink and Controller are needed.
+// Config configures a Recorder. Sink and Controller are required.
 type Config struct {
 	// Sink sends events to the API server.
 	Sink clientevents.EventSink
-	// Controller is the controller's name. Events name "wasmctl/" and this name as
-	// what reports them.
+	// Controller is the controller's name. "wasmctl/" and this name is the reporting controller of
+	// events.
 	Controller string
-	// Logger gets what the API server refuses, each reason once; nil is slog's
-	// default.
+	// Logger receives the API server's refusals, each reason once. If nil, it is slog's default.
 	Logger *slog.Logger
 }
 
-// Recorder records events. Record may be called by any number of goroutines, at
-// any time; nothing is sent unless Run runs.
+// Recorder records events. Any number of goroutines may call Record at any time. Nothing is sent
+// unless Run runs.
 type Recorder struct {
 	config Config
-	queue  chan *Event // pointers: most queues stay empty
+	queue  chan *Event // of pointers, because most queues stay empty
 	limit  *limiter
 
 	recorded, limited, dropped, refused atomic.Uint64
@@ -89,8 +87,8 @@ func New(c Config) *Recorder {
 	return &Recorder{config: c, queue: make(chan *Event, queueSize), limit: newLimiter()}
 }
 
-// Record takes an event and reports whether it will be recorded, as far as is
-// known. It never waits. A note that is too long is cut.
+// Record accepts an event, and reports whether it will probably be recorded. It never waits. A note
+// that is too long is cut.
 func (r *Recorder) Record(e Event) bool {
 	if len(e.Note) > MaxNote {
 		e.Note = text.Truncate(e.Note, MaxNote-len("...")) + "..."
@@ -113,20 +111,19 @@ func (r *Recorder) Counts() Counts {
 	return Counts{Recorded: r.recorded.Load(), Limited: r.limited.Load(), Dropped: r.dropped.Load(), Refused: r.refused.Load()}
 }
 
-// Run records events until ctx ends, and returns when no request is under way
-// any longer. Events that wait then are lost, as with every client of
-// Kubernetes: they are kept for people, and no program may rely on one. It is
-// called once.
+// Run records events until ctx ends, and returns when no request is in flight. Waiting events are
+// then lost, as with every client of Kubernetes: events are for people, and no program may depend
+// on one. Run must be called only once.
 func (r *Recorder) Run(ctx context.Context) error {
 	select {
-	case first := <-r.queue: // many controllers never record one, and client-go's broadcaster is not small
+	case first := <-r.queue: // many controllers never record an event, and client-go's broadcaster is large
 		return r.record(ctx, first)
 	case <-ctx.Done():
 		return nil
 	}
 }
 
-// record records an event and those that follow.
+// record records an event and the following ones.
 func (r *Recorder) record(ctx context.Context, e *Event) error {
 	ctx, cancel := context.WithCancel(klog.NewContext(ctx, klog.Logger{})) // our sink logs
 	defer cancel()
@@ -148,7 +145,7 @@ func (r *Recorder) record(ctx context.Context, e *Event) error {
 		case <-ctx.Done():
 			cancel()
 			broadcaster.Shutdown()
-			for range cap(sink.slots) { // from now on nothing starts
+			for range cap(sink.slots) { // no request starts from now on
 				sink.slots <- struct{}{}
 			}
 			return nil
@@ -156,10 +153,9 @@ func (r *Recorder) record(ctx context.Context, e *Event) error {
 	}
 }
 
-// reportingController is the name under which events are reported: a qualified
-// name, whose second part has at most 63 bytes of letters, digits, "-", "_" and
-// ".", the first and last of them a letter or digit. ReportingInstance, which
-// has the host's name behind it, must fit too.
+// reportingController returns the name under which events are reported: a qualified name whose
+// second part has at most 63 bytes of letters, digits, "-", "_" and ".", and begins and ends with a
+// letter or digit. ReportingInstance, which appends the host's name, must fit too.
 func reportingController(controller string) string {
 	const limit = 50
 	name := strings.Map(func(c rune) rune {
@@ -174,8 +170,7 @@ func reportingController(controller string) string {
 	return "wasmctl/" + name
 }
 
-// fit makes an event valid where client-go did not: the name of the host may be
-// long.
+// fit makes an event valid if client-go did not: the host's name may be long.
 func fit(e *eventsv1.Event) {
 	if len(e.ReportingInstance) > maxInstance {
 		e.ReportingInstance = e.ReportingInstance[:maxInstance]

@@ -9,25 +9,25 @@ import (
 )
 
 const (
-	// maxAtOnce is how many requests are under way at a time.
+	// maxAtOnce is the maximum number of concurrent requests.
 	maxAtOnce = 4
-	// maxPending is how many events wait for their turn or their next try. While
-	// the API server is down client-go tries each twelve times, ten seconds apart.
+	// maxPending is the maximum number of events that wait for their turn or their next try. While
+	// the API server is down, client-go tries each event twelve times, ten seconds apart.
 	maxPending = 1000
 	maxTries   = 12
-	// maxReasons is how many different refusals are logged.
+	// maxReasons is the maximum number of different refusals in the log.
 	maxReasons = 64
 )
 
-// sink is the API server as client-go's broadcaster sees it: with bounds on
-// what waits, and with an end.
+// sink is the API server for client-go's broadcaster. It limits the waiting events, and can be
+// stopped.
 type sink struct {
 	*Recorder
 
-	slots chan struct{} // one token per request under way; full for good when Run has ended
+	slots chan struct{} // a token for each concurrent request; permanently full after the end of Run
 
 	pendingMu sync.Mutex
-	pending   map[string]int  // tries by name; guarded by pendingMu
+	pending   map[string]int  // number of tries by name; guarded by pendingMu
 	logged    map[string]bool // reasons of refusals; guarded by pendingMu
 }
 
@@ -47,7 +47,7 @@ func (s *sink) Patch(ctx context.Context, e *eventsv1.Event, data []byte) (*even
 	return s.send(ctx, e, func(ctx context.Context) (*eventsv1.Event, error) { return s.config.Sink.Patch(ctx, e, data) })
 }
 
-// givenUp is an error that client-go does not try again.
+// givenUp returns an error after which client-go does not retry.
 func givenUp() error {
 	return apierrors.NewServiceUnavailable("event dropped after retries")
 }
@@ -79,9 +79,9 @@ func (s *sink) enqueue(name string) bool {
 	return true
 }
 
-// finish counts what became of a try. client-go's next step depends on the
-// error: it gives up after an answer of the API server (but recreates an event
-// whose series is gone), and retries after anything else.
+// finish counts the result of a try. client-go's next step depends on the error: it gives up after
+// an answer of the API server (but recreates an event whose series is gone), and retries after any
+// other error.
 func (s *sink) finish(name string, err error) error {
 	s.pendingMu.Lock()
 	defer s.pendingMu.Unlock()
@@ -102,8 +102,7 @@ func (s *sink) finish(name string, err error) error {
 	return err
 }
 
-// log says why the API server refused, once per reason. The caller holds
-// pendingMu.
+// log logs the API server's reason for a refusal, once per reason. The caller must hold pendingMu.
 func (s *sink) log(status *apierrors.StatusError) {
 	reason := string(status.ErrStatus.Reason)
 	if s.logged[reason] || len(s.logged) >= maxReasons {

@@ -4,9 +4,8 @@ import (
 	"slices"
 )
 
-// Changed yields the fields that are not the same in two states of an object. A
-// null is as if it were not there. Of items of a list that are there in both
-// states, a change of their order touches the list.
+// Changed yields the fields that differ between two states of an object. A null counts as absent. A
+// change in the order of the items that both states of a list have touches the list.
 func Changed(before, after map[string]any) Fields {
 	return func(yield func(Path) bool) {
 		c := changes{walk{yield: yield}}
@@ -14,8 +13,8 @@ func Changed(before, after map[string]any) Fields {
 	}
 }
 
-// changes finds where two values differ. Each value is compared once: what is
-// entered is not compared as a whole before.
+// changes finds the differences between two values. Each value is compared once: nested values are
+// not compared as a whole first.
 type changes struct{ walk }
 
 func (c *changes) maps(before, after map[string]any) {
@@ -61,8 +60,8 @@ func (c *changes) values(before, after any) {
 	}
 }
 
-// lists compares two lists of items; false says that they are none, or that
-// their order has changed.
+// lists compares two lists of items. It returns false if they are not such lists, or if their order
+// has changed.
 func (c *changes) lists(before, after []any) bool {
 	if len(before)+len(after) == 0 {
 		return false
@@ -82,13 +81,13 @@ func (c *changes) lists(before, after []any) bool {
 	return false
 }
 
-// shared returns the ids that another list has too.
+// shared returns the IDs that another list has too.
 func (l *itemList) shared(other itemList) []string {
 	return slices.DeleteFunc(slices.Clone(l.ids), func(id string) bool { _, ok := other.place[id]; return !ok })
 }
 
-// items compares the items of two lists: one that has gone is touched as a
-// whole, one that has come in each of its fields.
+// items compares the items of two lists. A removed item is touched as a whole, and an added one in
+// each of its fields.
 func (c *changes) items(before, after itemList) {
 	for i, id := range before.ids {
 		c.push(step{item: before.list[i]})
@@ -115,7 +114,7 @@ func (c *changes) items(before, after itemList) {
 	}
 }
 
-// equal compares two values as JSON has them: 1 and 1.0 are the same.
+// equal compares two values with the semantics of JSON: 1 and 1.0 are equal.
 func equal(a, b any) bool {
 	switch a := a.(type) {
 	case map[string]any:
@@ -135,7 +134,7 @@ func equal(a, b any) bool {
 	}
 	switch b.(type) {
 	case map[string]any, []any:
-		return false // which == cannot compare
+		return false // == cannot compare them
 	}
 	return a == b
 }

@@ -2,10 +2,10 @@ package fieldpath
 
 import "slices"
 
-// Covers reports whether a pattern covers a field: all its steps are those that
-// the field starts with. The right to any field of an item includes its key
-// fields. By says whether all patterns that do lead into a list: then it is right
-// only if the list is one of items to the API server too.
+// Covers reports whether a pattern covers a field: the field starts with all steps of the pattern.
+// The right to any field of an item includes its key fields. byItem reports whether all covering
+// patterns lead into a list. Then the result is valid only if the API server also treats the list
+// as one of items.
 func (s *Set) Covers(field Path) (covers, byItem bool) {
 	m := matcher{set: s}
 	switch m.match(field) {
@@ -18,8 +18,8 @@ func (s *Set) Covers(field Path) (covers, byItem bool) {
 	}
 }
 
-// Missing returns the first fields that no pattern covers, at most limit of
-// them, and whether some of the others are covered by item only; see Covers.
+// Missing returns the first fields that no pattern covers, up to limit, and whether some of the
+// others are covered only by item; see Covers.
 func (s *Set) Missing(fields Fields, limit int) (missing []Path, byItem bool) {
 	m := matcher{set: s}
 	for f := range fields {
@@ -36,7 +36,7 @@ func (s *Set) Missing(fields Fields, limit int) (missing []Path, byItem bool) {
 	return missing, byItem
 }
 
-// coverage is whether patterns cover a field.
+// coverage is how patterns cover a field.
 type coverage uint8
 
 const (
@@ -45,22 +45,22 @@ const (
 	covered
 )
 
-// matcher compares fields with the patterns of a set, step by step. It keeps what
-// it knows of the steps that a field shares with the one before it, so that a
-// walk costs by the values that it goes through, not by their depth.
+// matcher compares fields with the patterns of a set, step by step. It reuses the results for the
+// steps that a field shares with the previous one, so that the cost of a walk depends on the number
+// of values, and not on their depth.
 type matcher struct {
 	set *Set
 	// prefixes has one element for the empty path, and for each step of the field.
 	prefixes []prefix
 }
 
-// prefix is what is known of the first steps of a field.
+// prefix is the result for the first steps of a field.
 type prefix struct {
 	serial uint64 // of the last of these steps
-	// reached is whether a pattern that ends in these steps covers all below.
+	// reached reports whether a pattern that ends with these steps covers everything below.
 	reached coverage
 	inItem  bool // one of the steps leads to an item
-	// open are the patterns that begin with these steps and have more.
+	// open are the patterns that begin with these steps and continue.
 	open []int32
 }
 
@@ -76,7 +76,7 @@ func (m *matcher) match(field Path) coverage {
 	return last.reached
 }
 
-// shared returns how many steps of a field are known.
+// shared returns the number of steps of a field whose result is known.
 func (m *matcher) shared(field Path) int {
 	if len(m.prefixes) == 0 {
 		m.prefixes = append(m.prefixes, prefix{})
@@ -89,7 +89,7 @@ func (m *matcher) shared(field Path) int {
 	return n
 }
 
-// step finds out about step i of a field.
+// step computes the result for step i of a field.
 func (m *matcher) step(i int, got *step) {
 	if len(m.prefixes) == i+1 {
 		m.prefixes = append(m.prefixes, prefix{})
@@ -106,14 +106,14 @@ func (m *matcher) step(i int, got *step) {
 	}
 }
 
-// sort puts all patterns where they belong for no step.
+// sort computes the result for no steps from all patterns.
 func (m *matcher) sort(p *prefix, steps int) {
 	for at := range m.set.patterns {
 		m.enter(p, int32(at), steps) //nolint:gosec // a set is much smaller
 	}
 }
 
-// enter adds a pattern that begins with so many steps of a field.
+// enter adds a pattern that begins with the first steps of a field.
 func (m *matcher) enter(p *prefix, at int32, steps int) {
 	switch {
 	case len(m.set.patterns[at]) > steps:
@@ -125,7 +125,7 @@ func (m *matcher) enter(p *prefix, at int32, steps int) {
 	}
 }
 
-// covers reports whether a step of a pattern means a step of a field.
+// covers reports whether a step of a pattern matches a step of a field.
 func (s *step) covers(got *step) bool {
 	switch {
 	case s.any:
@@ -136,8 +136,8 @@ func (s *step) covers(got *step) bool {
 	return got.item == nil && got.key == s.key
 }
 
-// keyOfItem reports whether a field is what an item is known by in a pattern that
-// goes on from this item.
+// keyOfItem reports whether a field is the key of an item in a pattern that continues from this
+// item.
 func (m *matcher) keyOfItem(field Path) bool {
 	n := len(field)
 	if n < 2 || field[n-1].item != nil {

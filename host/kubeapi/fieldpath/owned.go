@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// Owned yields the fields that an entry of metadata.managedFields names
-// ("FieldsV1"), in an object that has them. What the API server owns as one value
-// is one field.
+// Owned yields the fields in an entry of metadata.managedFields ("FieldsV1") of an object. A value
+// that the API server owns as a whole is one field.
 func Owned(fields, object map[string]any) Fields {
 	return func(yield func(Path) bool) {
 		o := owned{walk{yield: yield}}
@@ -34,9 +33,9 @@ func (o *owned) fields(fields map[string]any, value any) {
 			o.push(step{item: item})
 			o.fields(below, item)
 			o.pop()
-		case ".": // that it is there, which comes with each field of it
+		case ".": // existence, which each field inside implies
 			leaf = leaf || len(fields) == 1
-		default: // a value of a set, or an item by its place
+		default: // a value of a set, or an item by position
 			leaf = true
 		}
 		if o.over {
@@ -48,7 +47,7 @@ func (o *owned) fields(fields map[string]any, value any) {
 	}
 }
 
-// itemOf returns the item of a list that has these keys; of none there, its keys.
+// itemOf returns the item of a list with these keys. If there is none, it returns the keys.
 func itemOf(list any, keys string) map[string]any {
 	var want map[string]any
 	if err := json.Unmarshal([]byte(keys), &want); err != nil {

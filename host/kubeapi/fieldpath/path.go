@@ -1,9 +1,7 @@
-// Package fieldpath says which fields of objects a write touches, and whether
-// patterns of fields cover them: the "fields" of a capability (abi/ABI.md,
-// section 8).
+// Package fieldpath determines the fields of objects that a write touches, and whether patterns of
+// fields cover them: the "fields" of a capability (abi/ABI.md, section 8).
 //
-// A pattern is a path into an object, and covers what it names and everything
-// below:
+// A pattern is a path into an object. It covers the named value and everything below:
 //
 //	spec.replicas
 //	metadata.labels                          each label
@@ -11,9 +9,9 @@
 //	spec.template.spec.containers[name=app].image
 //	status.conditions[*]                     each item of a list, or value of a map
 //
-// A step in brackets is a key of a map, quoted as JSON where it has one of the
-// signs . [ ] " = * \ a comma or white space; or key=value pairs, which name the
-// items of a list that have these values; or *.
+// A step in brackets is one of these: a key of a map, which is quoted like in JSON if it has one of
+// the characters . [ ] " = * \ a comma or white space; key=value pairs, which match the items of a
+// list with these values; or *.
 package fieldpath
 
 import (
@@ -24,21 +22,20 @@ import (
 	"strings"
 )
 
-// maxSteps bounds the length of a pattern: objects do not nest deeper.
+// maxSteps is the maximum length of a pattern: objects are not nested more deeply.
 const maxSteps = 128
 
-// A step leads from a value to one in it: by a key of a map, unless one of the
-// others is set.
+// step leads from a value to a value in it: by a key of a map, unless another field is set.
 type step struct {
 	key string
 	// item is an item of a list, in the path of an object.
 	item map[string]any
-	// match has the values of the items that a pattern means.
+	// match has the values of the items that a pattern matches.
 	match map[string]string
 	// any, in a pattern, means all keys of a map, or all items of a list.
 	any bool
-	// serial is the same in two paths of one walk if they share all steps up to
-	// this one; 0 says nothing.
+	// serial is the same in two paths of one walk if they share all steps up to this one. 0 means
+	// unknown.
 	serial uint64
 }
 
@@ -65,8 +62,8 @@ func (p Path) Clone() Path {
 	return c
 }
 
-// String returns the path as a pattern. An item of a list is named by the first
-// of its values that items are known by in Kubernetes.
+// String returns the path as a pattern. An item of a list is named by the first of its values that
+// identify items in Kubernetes.
 func (p Path) String() string {
 	var b strings.Builder
 	for i, s := range p {
@@ -89,7 +86,7 @@ func (p Path) String() string {
 	return b.String()
 }
 
-// special are the signs that a word without quotes does not have.
+// special are the characters that require quotes.
 const special = ".[]\"=*,\\ \t\r\n"
 
 func plain(word string) bool { return word != "" && !strings.ContainsAny(word, special) }
@@ -126,7 +123,7 @@ func itemName(item map[string]any) string {
 	return "*"
 }
 
-// text returns a scalar as patterns have it.
+// text returns a scalar in the form of patterns.
 func text(v any) (string, bool) {
 	switch v := v.(type) {
 	case string:
@@ -140,7 +137,7 @@ func text(v any) (string, bool) {
 // Len returns the number of steps.
 func (p Path) Len() int { return len(p) }
 
-// KeyAt returns the key of step i, "" where it is none or there is no such step.
+// KeyAt returns the key of step i, or "" if there is no such step or it has no key.
 func (p Path) KeyAt(i int) string {
 	if i >= len(p) {
 		return ""
@@ -148,8 +145,8 @@ func (p Path) KeyAt(i int) string {
 	return p[i].key
 }
 
-// ItemAt returns what an item of a list that step i leads to has under a key,
-// "" if it is no item.
+// ItemAt returns a value, by key, of the list item at step i. It is "" if the step does not lead to
+// an item.
 func (p Path) ItemAt(i int, key string) string {
 	if i >= len(p) {
 		return ""
@@ -158,8 +155,8 @@ func (p Path) ItemAt(i int, key string) string {
 	return value
 }
 
-// Within reports whether a path leads to what another, of keys alone, leads to,
-// or below.
+// Within reports whether a path leads to the value of another path, which must have only keys, or
+// into that value.
 func (p Path) Within(other Path) bool {
 	if len(p) < len(other) {
 		return false

@@ -9,7 +9,7 @@ import (
 // Set is a set of patterns. It never changes.
 type Set struct{ patterns []Path }
 
-// ParseSet reads patterns. With an error the set has those that could be read.
+// ParseSet reads patterns. If there is an error, the set has the valid ones.
 func ParseSet(patterns []string) (*Set, error) {
 	s := &Set{}
 	var errs []error
@@ -36,8 +36,8 @@ func (s *step) matches(item map[string]any) bool {
 	return true
 }
 
-// Intersect returns the pattern of what two patterns both cover; ok is false if
-// that is nothing.
+// Intersect returns the pattern that covers the fields that two patterns both cover. ok is false if
+// there are none.
 func Intersect(a, b Path) (both Path, ok bool) {
 	if len(a) < len(b) {
 		a, b = b, a
@@ -74,8 +74,8 @@ func unify(a, b *step) (step, bool) {
 	return step{match: match}, true
 }
 
-// IntersectAll is Intersect of each of some patterns with each of others, as
-// text. Empty lists stand for all fields: ok is false where nothing is left.
+// IntersectAll returns the intersections of all pairs of patterns, as text. An empty list means all
+// fields. ok is false if nothing is left.
 func IntersectAll(a, b []string) (both []string, ok bool) {
 	switch {
 	case len(a) == 0:
@@ -83,7 +83,7 @@ func IntersectAll(a, b []string) (both []string, ok bool) {
 	case len(b) == 0:
 		return a, true
 	}
-	as, _ := ParseSet(a) // what cannot be read covers nothing
+	as, _ := ParseSet(a) // an invalid pattern covers nothing
 	bs, _ := ParseSet(b)
 	seen := map[string]bool{}
 	for _, x := range as.patterns {
@@ -98,8 +98,7 @@ func IntersectAll(a, b []string) (both []string, ok bool) {
 	return both, len(both) > 0
 }
 
-// Includes reports whether each pattern of another set lies within one of this
-// set.
+// Includes reports whether each pattern of another set lies within one of this set.
 func (s *Set) Includes(other *Set) bool {
 	for _, p := range other.patterns {
 		if !slices.ContainsFunc(s.patterns, func(q Path) bool { return lies(p, q) }) {
@@ -109,7 +108,7 @@ func (s *Set) Includes(other *Set) bool {
 	return true
 }
 
-// lies reports whether all that a pattern covers lies within what another covers.
+// lies reports whether everything that a pattern covers is covered by another.
 func lies(p, within Path) bool {
 	if len(p) < len(within) {
 		return false
@@ -134,7 +133,7 @@ func lies(p, within Path) bool {
 	return true
 }
 
-// Union returns the set of all patterns of some sets.
+// Union returns the set of all patterns of several sets.
 func Union(sets ...*Set) *Set {
 	u := &Set{}
 	for _, s := range sets {

@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// itemKeys are what items of lists are known by in Kubernetes' own kinds, the
-// usual ones first. A list is treated as one of items if each has a value under
-// one of these keys, and no two the same; else it is one value.
+// itemKeys are the keys that identify items of lists in Kubernetes' own kinds, the most common ones
+// first. A list is treated as one of items if each element has a value under the same one of these
+// keys, and no two values are equal. Otherwise it counts as one value.
 var itemKeys = []string{"name", "type", "key", "containerPort", "port", "mountPath", "devicePath", "ip", "uid", "topologyKey"}
 
-// Touched yields the fields that a value sets: its scalars, empty maps, and
-// lists that are one value.
+// Touched yields the fields that a value sets: its scalars, its empty maps, and lists that count as
+// one value.
 func Touched(value map[string]any) Fields {
 	return func(yield func(Path) bool) {
 		l := leaves{walk: walk{yield: yield}}
@@ -19,8 +19,8 @@ func Touched(value map[string]any) Fields {
 	}
 }
 
-// Merged is Touched for a merge patch (RFC 7386): a list replaces what is there,
-// and so is one value.
+// Merged is Touched for a merge patch (RFC 7386): a list replaces the previous value, so it counts
+// as one value.
 func Merged(patch map[string]any) Fields {
 	return func(yield func(Path) bool) {
 		l := leaves{walk: walk{yield: yield}, whole: true}
@@ -31,7 +31,7 @@ func Merged(patch map[string]any) Fields {
 // leaves finds the leaves of a value.
 type leaves struct {
 	walk
-	whole bool // lists are one value
+	whole bool // lists count as one value
 }
 
 func (l *leaves) value(v any) {
@@ -68,14 +68,14 @@ func (l *leaves) fields(m map[string]any) {
 	}
 }
 
-// itemList is a list of items that are known by a key.
+// itemList is a list of items that are identified by a key.
 type itemList struct {
 	list  []map[string]any
 	ids   []string
-	place map[string]int // of each id
+	place map[string]int // the position of each ID
 }
 
-// items reads a list as one of items; ok is false if it is none, or empty.
+// items reads a list of items. ok is false if the list has other elements, or is empty.
 func items(list []any) (l itemList, ok bool) {
 	for _, key := range itemKeys {
 		if l, ok = itemsBy(list, key); ok {

@@ -2,19 +2,19 @@ package fieldpath
 
 import "iter"
 
-// Fields yields the paths of fields, in the order of their keys. A path is valid
-// until the next one: walks share one stack of steps, so that the fields of an
-// object take memory by its depth, and not each its own. Clone keeps a path.
+// Fields yields the paths of fields, ordered by their keys. A path is valid only until the next
+// one: a walk uses one stack of steps, so that it takes memory by the depth of the object and not
+// by its fields. Clone returns a permanent copy.
 type Fields iter.Seq[Path]
 
-// Without leaves out some fields.
-func (f Fields) Without(drop func(Path) bool) Fields {
+// Without omits the fields for which omit returns true.
+func (f Fields) Without(omit func(Path) bool) Fields {
 	return func(yield func(Path) bool) {
-		f(func(p Path) bool { return drop(p) || yield(p) })
+		f(func(p Path) bool { return omit(p) || yield(p) })
 	}
 }
 
-// Collect returns copies of the first fields, at most so many.
+// Collect returns copies of the first fields, up to limit.
 func (f Fields) Collect(limit int) []Path {
 	var paths []Path
 	for p := range f {
@@ -26,12 +26,12 @@ func (f Fields) Collect(limit int) []Path {
 	return paths
 }
 
-// walk yields the fields of an object while it goes through it.
+// walk yields the fields of an object during a traversal.
 type walk struct {
 	yield func(Path) bool
 	path  Path
-	steps uint64 // pushed until now
-	over  bool   // who reads has had enough
+	steps uint64 // the number of pushed steps
+	over  bool   // the consumer has stopped
 }
 
 func (w *walk) push(s step) {
@@ -42,5 +42,5 @@ func (w *walk) push(s step) {
 
 func (w *walk) pop() { w.path = w.path[:len(w.path)-1] }
 
-// leaf yields the field that the walk is at.
+// leaf yields the current field of the walk.
 func (w *walk) leaf() { w.over = w.over || !w.yield(w.path) }

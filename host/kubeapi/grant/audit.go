@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// maxNamespaces bounds how many namespaces a learned rule names, maxSiblings how
-	// many fields of one parent: beyond that it is about all of them.
+	// maxNamespaces is the maximum number of namespaces in a learned rule, and maxSiblings of
+	// fields with the same parent. Beyond it, the rule covers all of them.
 	maxNamespaces = 10
 	maxSiblings   = 8
 )
@@ -29,22 +29,21 @@ type Audit struct {
 
 var owners = fieldpath.NewPath("metadata", "ownerReferences")
 
-// use is what is learned about: one verb on one resource.
+// use is a unit of learning: one verb on one resource.
 type use struct{ group, resource, subresource, verb string }
 
 type learned struct {
-	namespaces map[string]bool // nil: all
-	names      map[string]bool // nil: all
+	namespaces map[string]bool // if nil, all
+	names      map[string]bool // if nil, all
 	fields     map[string]fieldpath.Path
 }
 
-// NewAudit returns an audit that knows nothing. Names of objects are learned for
-// what the capabilities of the manifest ask for by name: those of other objects
-// are as many as there will be objects.
+// NewAudit returns an empty audit. It learns names only if the capabilities of the manifest have
+// names for them, because other objects may be arbitrarily many.
 func NewAudit(asked []abi.Capability) *Audit { return &Audit{asked: asked, used: map[use]*learned{}} }
 
-// Learn takes note of an operation that was carried out, and reports whether it
-// was of a new kind.
+// Learn records an operation that was carried out, and reports whether it needs a right that is new
+// to the audit.
 func (a *Audit) Learn(e *kubeapi.Exchange) bool {
 	if e.Err != nil || e.Status != abi.StatusOK {
 		return false
@@ -67,8 +66,8 @@ func (a *Audit) Learn(e *kubeapi.Exchange) bool {
 	return fresh
 }
 
-// verbsOf adds to the verbs of an operation the create of an apply that made an
-// object, which cannot be told from one that did not.
+// verbsOf adds create to the verbs of an apply that created an object. Otherwise it could not be
+// distinguished from other applies.
 func (a *Audit) verbsOf(e *kubeapi.Exchange) []string {
 	verbs := e.Verbs()
 	if e.Op == abi.OpAPIApply && e.Subresource == "" {
@@ -77,8 +76,7 @@ func (a *Audit) verbsOf(e *kubeapi.Exchange) []string {
 	return verbs
 }
 
-// namesFor returns the names for which alone the manifest asks for a use; none
-// for any.
+// namesFor returns the names to which the manifest limits a use. It is empty if there is no limit.
 func (a *Audit) namesFor(u use) (names []string) {
 	for i := range a.asked {
 		c := &a.asked[i]
@@ -114,11 +112,11 @@ func (l *learned) in(namespace string) bool {
 	return true
 }
 
-// touch adds fields, and puts the parent in the place of too many siblings.
+// touch adds fields, and replaces too many siblings by their parent.
 func (l *learned) touch(fields []fieldpath.Path) (fresh bool) {
 	for _, f := range fields {
 		if f.Within(owners) {
-			f = owners // each object has other ones
+			f = owners // each object has others
 		}
 		if !l.covers(f) {
 			l.fields[f.String()] = f
@@ -142,12 +140,12 @@ func (l *learned) touch(fields []fieldpath.Path) (fresh bool) {
 	return fresh
 }
 
-// merge replaces all fields below a parent by it.
+// merge replaces all fields below a parent by the parent.
 func (l *learned) merge(parent fieldpath.Path) {
 	text := parent.String()
 	set, err := fieldpath.ParseSet([]string{text})
 	if err != nil {
-		return // it came from an object, and is a pattern
+		return // it comes from an object, so it is a valid pattern
 	}
 	maps.DeleteFunc(l.fields, func(_ string, f fieldpath.Path) bool { covered, _ := set.Covers(f); return covered })
 	l.fields[text] = parent
@@ -162,8 +160,8 @@ func (l *learned) covers(f fieldpath.Path) bool {
 	return covered
 }
 
-// Rules returns what was learned: a rule for each resource, namespaces, names
-// and fields.
+// Rules returns the learned rules: one for each combination of resource, namespaces, names and
+// fields.
 func (a *Audit) Rules() []abi.Capability {
 	a.mu.Lock()
 	defer a.mu.Unlock()

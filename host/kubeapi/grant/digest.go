@@ -7,12 +7,12 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// MaxDigests is how many digests a document may name, and how many signers.
+// MaxDigests is the maximum number of digests in a document, and of signers.
 const MaxDigests = 20
 
 var digest = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
-// digests reads one digest or a list of them: of modules, or of keys.
+// digests reads one digest or a list of them, of modules or of keys.
 func (p *parser) digests(n *yaml.Node, key string) (list []string) {
 	if n == nil {
 		return nil
@@ -33,13 +33,13 @@ func (p *parser) digests(n *yaml.Node, key string) (list []string) {
 	return list
 }
 
-// Bound says which modules documents are for: those with one of the digests, or
-// those that one of the signers has signed.
+// Bound identifies the modules for which documents are: those with one of the digests, or those
+// that one of the signers has signed.
 type Bound struct{ Digests, Signers []string }
 
-// For returns the documents for the module with a digest and these signers: without
-// those that are bound to others. Others says to which, where none is bound to this
-// one.
+// For returns the documents for a module with a digest and these signers. It omits documents that
+// are bound to others. If none is bound to this module, others has the modules to which they are
+// bound.
 func (f File) For(digest string, signers []string) (of File, others Bound) {
 	bound := false
 	for _, d := range f {

@@ -19,41 +19,40 @@ const (
 	Kind       = "Grant"
 )
 
-// Bounds of a grant's file. A rule's own lists have those of a manifest's.
+// Limits of a grant file. The lists of a rule have the limits of a manifest.
 const (
 	MaxDocuments = 1000
-	// MaxRules is how many capabilities all documents may have together, MaxRights
-	// how many single rights these may name: see abi.Capability.Count.
+	// MaxRules is the maximum number of capabilities in all documents together, and MaxRights is
+	// the maximum number of single rights in them: see abi.Capability.Count.
 	MaxRules  = 1000
 	MaxRights = 20_000
-	// MaxFields is how many patterns of fields they may have together.
+	// MaxFields is the maximum number of patterns of fields in all documents.
 	MaxFields = 2000
-	// MaxFinalizers is how many a document may name.
+	// MaxFinalizers is the maximum number of finalizers in a document.
 	MaxFinalizers = 20
 )
 
-// Document is one document of a grant's file.
+// Document is one document of a grant file.
 type Document struct {
-	// Controller is the name of the controller that it is for; "" is all of the
-	// process.
+	// Controller is the name of the controller to which the document applies. If empty, it applies
+	// to all controllers of the process.
 	Controller string
-	// Digests are those of the modules that it is for; none is all.
+	// Digests are the modules to which the document applies. If empty, it applies to all.
 	Digests []string
-	// Signers are fingerprints of keys, one of which must have signed the module; none
-	// is that nobody must.
+	// Signers are fingerprints of keys, one of which must have signed the module. If empty,
+	// unsigned modules are accepted.
 	Signers []string
-	// Capabilities are rules as in a manifest.
+	// Capabilities are rules, as in a manifest.
 	Capabilities []abi.Capability
-	// Finalizers are names beyond those under the API group of the reconciled kind
-	// that a module may have.
+	// Finalizers are permitted names in addition to those under the API group of the reconciled
+	// kind.
 	Finalizers []string
 }
 
-// File is a grant's file.
+// File is a grant file.
 type File []Document
 
-// Of returns the documents for a controller: those with its name, and those
-// without one.
+// Of returns the documents for a controller: those with its name, and those without a name.
 func (f File) Of(controller string) (of File) {
 	for i := range f {
 		if c := f[i].Controller; c == "" || c == controller {
@@ -63,8 +62,7 @@ func (f File) Of(controller string) (of File) {
 	return of
 }
 
-// Rules returns the rules for a controller. Named says whether any document is for
-// it.
+// Rules returns the rules for a controller. named reports whether any document applies to it.
 func (f File) Rules(controller string) (rules []abi.Capability, named bool) {
 	of := f.Of(controller)
 	for i := range of {
@@ -81,7 +79,7 @@ func (f File) Finalizers(controller string) (names []string) {
 	return names
 }
 
-// Controllers returns the names that documents are for.
+// Controllers returns the names of controllers in documents.
 func (f File) Controllers() []string {
 	var names []string
 	for i := range f {
@@ -92,7 +90,7 @@ func (f File) Controllers() []string {
 	return names
 }
 
-// Parse reads a grant's file:
+// Parse reads a grant file:
 //
 //	apiVersion: wasmctl.dev/v1
 //	kind: Grant
@@ -108,8 +106,8 @@ func (f File) Controllers() []string {
 //	  fields: [spec.replicas]
 //	finalizers: [example.com/web] # optional; see OwnFinalizer
 //
-// The error joins everything that is wrong, each as path:line:column, with the
-// nearest word where one is not known.
+// The returned error joins all errors, each with path:line:column. For an unknown word, it suggests
+// the nearest one.
 func Parse(path string, content []byte) (File, error) {
 	p := parser{Reader: strictyaml.Reader{Path: path}}
 	var f File
@@ -122,11 +120,11 @@ func Parse(path string, content []byte) (File, error) {
 	return f, p.Err()
 }
 
-// parser reads a file, and collects what is wrong with it.
+// parser reads a file, and collects its errors.
 type parser struct {
 	strictyaml.Reader
 
-	rules, rights, fields int // until now
+	rules, rights, fields int // so far
 }
 
 func (p *parser) document(root *yaml.Node) Document {
@@ -183,7 +181,7 @@ func (p *parser) capability(n *yaml.Node) abi.Capability {
 	return c
 }
 
-// count refuses the rule with which a file has more than it may.
+// count refuses a rule that exceeds the limits of the file.
 func (p *parser) count(n *yaml.Node, c *abi.Capability) {
 	if err := c.CheckLists(); err != nil {
 		p.Bad(n, "%w", err)
@@ -210,7 +208,7 @@ func items(n *yaml.Node) []*yaml.Node {
 	return n.Content
 }
 
-// text returns a scalar; "" where there is none.
+// text returns a scalar, or "".
 func (p *parser) text(n *yaml.Node, key string) string {
 	if n == nil {
 		return ""
@@ -219,8 +217,7 @@ func (p *parser) text(n *yaml.Node, key string) string {
 	return text
 }
 
-// texts returns a list of scalars, which must not be empty: an empty list would
-// read as all of them.
+// texts returns a list of scalars. It must not be empty, because an empty list would mean all.
 func (p *parser) texts(n *yaml.Node, key string, most int) []string {
 	if n == nil {
 		return nil
@@ -239,7 +236,7 @@ func (p *parser) texts(n *yaml.Node, key string, most int) []string {
 	return list
 }
 
-// Marshal writes a document that Parse reads back unchanged.
+// Marshal writes a document in the form that Parse reads.
 func (d *Document) Marshal() ([]byte, error) {
 	return yaml.Marshal(struct {
 		APIVersion   string       `yaml:"apiVersion"`
@@ -252,7 +249,7 @@ func (d *Document) Marshal() ([]byte, error) {
 	}{APIVersion, Kind, d.Controller, d.Digests, d.Signers, capabilities(d.Capabilities), d.Finalizers})
 }
 
-// capability is an abi.Capability with the keys of YAML, in flow style.
+// capability is an abi.Capability with YAML keys, in flow style.
 type capability struct {
 	Group        string   `yaml:"group,omitempty"`
 	Resource     string   `yaml:"resource"`

@@ -4,16 +4,16 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// Verbs of constrained impersonation, which API servers know from Kubernetes 1.36
-// on: who acts as a service account needs the first on the account, and the second
-// with the verb of each request on what that is for.
+// Verbs of constrained impersonation, which API servers support from Kubernetes 1.36 on. To act as
+// a service account, a client needs the first verb on the account, and the second one, combined
+// with the verb of each request, on the resource of the request.
 const (
 	verbImpersonate   = "impersonate:serviceaccount"
 	verbImpersonateOn = "impersonate-on:serviceaccount:"
 )
 
-// ImpersonateRules let requests be sent as any service account of a namespace, ""
-// for all of them: with all rights that the account has.
+// ImpersonateRules permit requests as any service account of a namespace (or "" for all), with all
+// rights of that account.
 func ImpersonateRules(namespace string) []abi.Capability {
 	c := abi.Capability{Resource: "serviceaccounts", Verbs: []string{"impersonate"}}
 	if namespace != "" {
@@ -22,15 +22,15 @@ func ImpersonateRules(namespace string) []abi.Capability {
 	return []abi.Capability{c}
 }
 
-// ReviewRules let requests that are sent as a service account ask what this may do,
-// under constrained impersonation.
+// ReviewRules permit requests as a service account that ask for its rights, under constrained
+// impersonation.
 func ReviewRules() []abi.Capability {
 	return []abi.Capability{{Group: "authorization.k8s.io", Resource: "selfsubjectaccessreviews", Verbs: []string{verbImpersonateOn + "create"}}}
 }
 
-// Impersonation returns the roles by which an account may act as another one, for
-// what rules allow and nothing else: constrained impersonation. The API server
-// asks whether the other one may do it as well.
+// Impersonation returns the roles with which an account may act as another one under constrained
+// impersonation, limited to the given rules. The API server also checks the rights of the other
+// account.
 func Impersonation(account, as Account, rules []abi.Capability) []any {
 	scopes := map[string]map[right]bool{
 		as.Namespace: {{group: "authentication.k8s.io", resource: "serviceaccounts", verb: verbImpersonate, name: as.Name}: true},

@@ -1,6 +1,5 @@
-// Package grant says what running a module takes, reads what an operator grants
-// it, and writes the RBAC objects that give an identity just that. It is pure,
-// without requests.
+// Package grant determines the rights that a module needs, reads the grants of an operator, and
+// writes the RBAC objects that give an identity exactly these rights. It is pure, without requests.
 package grant
 
 import (
@@ -12,34 +11,33 @@ import (
 	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 )
 
-// Watch is a kind that is watched for a module.
+// Watch is a watch of a kind for a module.
 type Watch struct {
 	Kind kinds.Kind
-	// Namespaces is empty for all, and for a cluster-scoped kind.
+	// If Namespaces is empty, all are watched. It is also empty for a cluster-scoped kind.
 	Namespaces []string
-	// Name is the one name that the watch's field selector lets through; "" is any.
+	// Name is the only name that the watch's field selector matches. If empty, any name matches.
 	Name string
-	// Seen says that the module is shown the objects: it may read the cache, or its
-	// map or filter is asked. Then a watch is a right to get them too.
+	// Seen means that the module sees the objects: it may read the cache, or has a map or a filter.
+	// Then a watch also needs the right to get them.
 	Seen bool
-	// Optional says that the module runs without it.
+	// Optional means that the module runs without this watch.
 	Optional bool
 }
 
-// Needs is what running a module takes of the API.
+// Needs are the rights that a module needs.
 type Needs struct {
-	// For is the kind that is reconciled, Watches those that are owned or watched.
+	// For is the reconciled kind, and Watches are the owned or watched ones.
 	For     Watch
 	Watches []Watch
-	// Finalizer says that the module has one, which the host keeps on the objects.
+	// Finalizer means that the module has a finalizer, which the host adds and removes.
 	Finalizer bool
-	// Capabilities are those of the manifest.
+	// Capabilities are the capabilities of the manifest.
 	Capabilities []abi.Capability
 }
 
-// Rules returns what a grant must allow so that nothing of the module is refused:
-// its watches, its finalizer, what it may do with the kind that it reconciles,
-// and its capabilities.
+// Rules returns the rules that a grant must have so that nothing of the module is refused: its
+// watches, its finalizer, its rights on the reconciled kind, and its capabilities.
 func (n *Needs) Rules() []abi.Capability {
 	rules := OwnRights(n.For)
 	for i := range n.Watches {
@@ -48,10 +46,9 @@ func (n *Needs) Rules() []abi.Capability {
 	return append(append(rules, n.FinalizerRules()...), n.Capabilities...)
 }
 
-// AccessRules returns what the API server must allow: Rules, but for what no
-// request is sent for. CanCall says which operations the module can ask for at
-// all. Declared results apply and prune under the module's capabilities, and
-// apply the status.
+// AccessRules returns the rules that the API server must allow: Rules without those for which no
+// request is sent. canCall reports whether the module can call an operation at all. Declared
+// results apply and prune with the module's capabilities, and apply the status.
 func (n *Needs) AccessRules(canCall func(abi.Op) bool) []abi.Capability {
 	read, status := n.For, n.For.rule(kubeapi.VerbPatch)
 	read.Seen = canCall(abi.OpAPIGet)
@@ -63,17 +60,17 @@ func (n *Needs) AccessRules(canCall func(abi.Op) bool) []abi.Capability {
 		status.Verbs = append(status.Verbs, kubeapi.VerbUpdate)
 	}
 	if slices.ContainsFunc([]abi.Op{abi.OpAPIUpdate, abi.OpAPIPatch, abi.OpAPIApply}, canCall) || n.For.Kind.BuiltIn() {
-		status.Fields = []string{"status"} // what is there is compared with what is written
+		status.Fields = []string{"status"} // the current status is compared with the written one
 	}
 	rules := []abi.Capability{read.Rule(), status}
 	for _, w := range n.Watches {
-		w.Seen = false // the host lists and watches, and shows what that brought
+		w.Seen = false // the host only lists and watches, and passes the objects on
 		rules = append(rules, w.Rule())
 	}
 	return append(append(rules, n.FinalizerRules()...), n.Capabilities...)
 }
 
-// FinalizerRules are what the module's finalizer takes, if it has one.
+// FinalizerRules returns the rights for the module's finalizer, if it has one.
 func (n *Needs) FinalizerRules() []abi.Capability {
 	if !n.Finalizer {
 		return nil
@@ -81,25 +78,24 @@ func (n *Needs) FinalizerRules() []abi.Capability {
 	return []abi.Capability{n.For.finalizer()}
 }
 
-// OwnFinalizer reports whether a finalizer is the module's own, which the right to
-// the finalizers of its objects includes: its domain is the API group of the
-// reconciled kind, or below it, as in GROUP/finalizer and KIND.GROUP/finalizer. The
-// operator grants another one by its name, since it may be another controller's. One
-// without a slash has no domain.
+// OwnFinalizer reports whether a finalizer is the module's own. The right to the finalizers of its
+// objects includes it. Its domain is the API group of the reconciled kind, or below it, as in
+// GROUP/finalizer and KIND.GROUP/finalizer. The operator must grant any other finalizer by name,
+// because it may belong to another controller. A finalizer without a slash has no domain.
 func (n *Needs) OwnFinalizer(finalizer string) bool {
 	domain, _, found := strings.Cut(finalizer, "/")
 	group := n.For.Kind.Group
 	return found && group != "" && (domain == group || strings.HasSuffix(domain, "."+group))
 }
 
-// OwnRights are those that every module has on the kind that it reconciles
-// (abi/ABI.md, section 8): to read it, and to read and write its status.
+// OwnRights returns the rights of every module on the kind that it reconciles (abi/ABI.md, section
+// 8): to read it, and to read and write its status.
 func OwnRights(w Watch) []abi.Capability {
 	w.Seen = true
 	return []abi.Capability{w.Rule(), w.status()}
 }
 
-// Rule is the right to watch, and to get where the module sees the objects.
+// Rule returns the right to watch, and also to get if the module sees the objects.
 func (w *Watch) Rule() abi.Capability {
 	verbs := []string{kubeapi.VerbList, kubeapi.VerbWatch}
 	if w.Seen {
@@ -125,17 +121,16 @@ func (w *Watch) status() abi.Capability {
 	return c
 }
 
-// finalizer is the right that adding and removing a finalizer takes. The host
-// does that itself, so that the module needs no capability for it.
+// finalizer returns the right to add and remove a finalizer. The host does that itself, so the
+// module needs no capability.
 func (w *Watch) finalizer() abi.Capability {
 	c := w.rule(kubeapi.VerbPatch)
 	c.Fields = []string{"metadata.finalizers"}
 	return c
 }
 
-// Narrow returns the namespaces in which rules let a kind be watched, of those in
-// which it is to be: none for all. Ok is false where they let it be watched
-// nowhere.
+// Narrow returns the namespaces, of those to watch, in which rules allow a watch of the kind. An
+// empty list means all. ok is false if they allow it in none.
 func (w *Watch) Narrow(rules []abi.Capability) (namespaces []string, ok bool) {
 	p, need := kubeapi.NewPolicy(rules), w.Rule()
 	if len(p.AllowedIn(&need, []string{""})) > 0 {
@@ -156,8 +151,8 @@ func (w *Watch) Narrow(rules []abi.Capability) (namespaces []string, ok bool) {
 	return namespaces, len(namespaces) > 0
 }
 
-// Beyond returns what of some rules others do not allow: each with the verbs
-// that are missing somewhere.
+// Beyond returns the parts of rules that other rules do not allow: each rule with the verbs that
+// are missing somewhere.
 func Beyond(granted, asked []abi.Capability) []abi.Capability {
 	p := kubeapi.NewPolicy(granted)
 	var more []abi.Capability

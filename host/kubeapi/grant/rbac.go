@@ -16,12 +16,12 @@ import (
 	"github.com/wasmctl/wasmctl/host/kubeapi"
 )
 
-// Account is the service account that a controller runs as. Its roles are called
-// Name too, a ClusterRole Namespace:Name, since it has no namespace.
+// Account is the service account of a controller. Its roles have the same name. A ClusterRole is
+// called Namespace:Name, because it has no namespace.
 type Account struct{ Namespace, Name string }
 
-// LeaseRules are what an election takes: a Lease of this name. Kubernetes cannot
-// limit a create to a name.
+// LeaseRules returns the rights for an election: a Lease of this name. Kubernetes cannot limit a
+// create to a name.
 func LeaseRules(namespace, name string) []abi.Capability {
 	lease := abi.Capability{Group: "coordination.k8s.io", Resource: "leases", Namespaces: []string{namespace}}
 	create, use := lease, lease
@@ -30,8 +30,8 @@ func LeaseRules(namespace, name string) []abi.Capability {
 	return []abi.Capability{create, use}
 }
 
-// ShardRules are what replicas take that share the objects: Leases of names that are
-// not known before, one for each replica, which a watch has to show all of.
+// ShardRules returns the rights of replicas that share the objects: Leases with names that are not
+// known in advance, one for each replica. Their watch must show all of them.
 func ShardRules(namespace string) []abi.Capability {
 	return []abi.Capability{{
 		Group: "coordination.k8s.io", Resource: "leases", Namespaces: []string{namespace},
@@ -39,7 +39,7 @@ func ShardRules(namespace string) []abi.Capability {
 	}}
 }
 
-// EventRules are what events in a namespace take; "" is all namespaces.
+// EventRules returns the rights for events in a namespace, or in all if it is "".
 func EventRules(namespace string) []abi.Capability {
 	c := abi.Capability{Group: "events.k8s.io", Resource: "events", Verbs: []string{kubeapi.VerbCreate, kubeapi.VerbPatch}}
 	if namespace != "" {
@@ -48,11 +48,10 @@ func EventRules(namespace string) []abi.Capability {
 	return []abi.Capability{c}
 }
 
-// RBAC returns the objects that give an account what rules allow, as far as RBAC
-// can say it: the ServiceAccount, a ClusterRole for what is in all namespaces and
-// a Role for each other one, each with its binding. RBAC knows no fields: what a
-// rule limits to them is allowed as a whole, and the get that comparing them
-// takes is added. It also cannot limit creation to names.
+// RBAC returns the objects that give an account the rights of rules, as far as RBAC supports them:
+// the ServiceAccount, a ClusterRole for all namespaces and a Role for each other namespace, each
+// with its binding. RBAC has no fields: a rule limited to fields is allowed completely, and get is
+// added for the comparison. RBAC also cannot limit creation to names.
 func RBAC(account Account, rules []abi.Capability) []any {
 	sa := &corev1.ServiceAccount{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"}, ObjectMeta: meta(account.Namespace, account.Name)}
 	return append([]any{sa}, roles(account, account.Name, flatten(rules))...)
@@ -62,8 +61,8 @@ func meta(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"app.kubernetes.io/managed-by": "wasmctl"}}
 }
 
-// roles returns the roles of this name that give an account rights, by namespace,
-// and their bindings.
+// roles returns the roles of this name that give an account its rights, by namespace, with their
+// bindings.
 func roles(account Account, name string, scopes map[string]map[right]bool) (objects []any) {
 	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: account.Namespace, Name: account.Name}}
 	typed := func(kind string) metav1.TypeMeta {
@@ -110,11 +109,11 @@ func YAML(objects []any) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// right is what RBAC allows at least: one verb on one resource, of one name or,
-// if that is "", of any.
+// right is the smallest unit of RBAC: one verb on one resource, for one name or, if that is "", for
+// any.
 type right struct{ group, resource, verb, name string }
 
-// flatten takes rules apart, by namespace; "" is all of them.
+// flatten splits rules into rights, by namespace. "" means all namespaces.
 func flatten(rules []abi.Capability) map[string]map[right]bool {
 	scopes := map[string]map[right]bool{}
 	for i := range rules {
@@ -148,14 +147,14 @@ func rights(c *abi.Capability, yield func(right)) {
 	}
 }
 
-// compares reports whether fields of a verb are held by reading what is there.
+// compares reports whether limited fields of a verb are enforced by reading the current object.
 func compares(verb string) bool { return verb == kubeapi.VerbUpdate || verb == kubeapi.VerbPatch }
 
-// policyRules puts the rights of one namespace together into few rules, without
-// those that there are in all namespaces or for any name.
+// policyRules combines the rights of one namespace into few rules. It omits rights that also exist
+// for all namespaces or for any name.
 func policyRules(rights, everywhere map[right]bool, ns string) []rbacv1.PolicyRule {
 	type thing struct{ group, resource, verb string }
-	names := map[thing][]string{} // nil for any
+	names := map[thing][]string{} // if nil, any
 	for r := range rights {
 		any := r
 		any.name = ""
@@ -190,7 +189,7 @@ func policyRules(rights, everywhere map[right]bool, ns string) []rbacv1.PolicyRu
 	return policy
 }
 
-// rule is what rights are put together by.
+// rule is the key by which rights are combined.
 type rule struct{ group, of, names string }
 
 func orNone(name string) []string {
@@ -202,5 +201,5 @@ func orNone(name string) []string {
 
 func byVerb(a, b string) int {
 	all := kubeapi.SpellOut([]string{"*"})
-	return cmp.Or(cmp.Compare(slices.Index(all, a), slices.Index(all, b)), cmp.Compare(a, b)) // others are RBAC's own
+	return cmp.Or(cmp.Compare(slices.Index(all, a), slices.Index(all, b)), cmp.Compare(a, b)) // others are specific to RBAC
 }

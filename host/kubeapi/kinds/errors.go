@@ -5,30 +5,27 @@ import (
 	"strings"
 )
 
-// Errors of this package; match them with errors.Is.
+// Errors of this package, for errors.Is.
 var (
-	// ErrBadName says that a name cannot be the name of a kind.
+	// ErrBadName means that a name cannot be the name of a kind.
 	ErrBadName = errors.New("not a kind name")
-	// ErrUnknown says that the API server does not have a kind. It is an
-	// *UnknownError.
+	// ErrUnknown means that the API server does not have a kind. The error is an *UnknownError.
 	ErrUnknown = errors.New("the API server does not know this kind")
-	// ErrAmbiguous says that a name means kinds of several groups. It is an
+	// ErrAmbiguous means that a name matches kinds of several groups. The error is an
 	// *AmbiguousError.
 	ErrAmbiguous = errors.New("the kind exists in several groups")
-	// ErrUnavailable says that the API server cannot be reached or is not ready;
-	// asking again may help.
+	// ErrUnavailable means that the API server cannot be reached or is not ready. A retry may help.
 	ErrUnavailable = errors.New("the API server is unreachable")
 )
 
-// UnknownError is ErrUnknown with what may help.
+// UnknownError is ErrUnknown with suggestions.
 type UnknownError struct {
 	// Name is the requested kind.
 	Name string
-	// Near names kinds that may have been meant, the likeliest first; may be
-	// empty.
+	// Near names similar kinds, the likeliest first. It may be empty.
 	Near []string
-	// MayArrive says that the kind is named in full and its group is not one
-	// that comes with Kubernetes: a CustomResourceDefinition may bring it.
+	// MayArrive means that the name is complete and that its group is not part of Kubernetes, so
+	// that a CustomResourceDefinition may add the kind.
 	MayArrive bool
 }
 
@@ -48,7 +45,7 @@ func (e *UnknownError) Is(target error) bool { return target == ErrUnknown }
 type AmbiguousError struct {
 	// Name is the requested kind.
 	Name string
-	// Choices names each kind that it may mean, in a form that Resolve takes.
+	// Choices names each matching kind, in a form that Resolve accepts.
 	Choices []string
 }
 

@@ -10,15 +10,14 @@ import (
 	"github.com/wasmctl/wasmctl/internal/text"
 )
 
-// lookup finds the kind that a name means.
+// lookup finds the kind with a name.
 //
-// It reads names as kubectl does: a plural or singular comes before a short
-// name, that before a kind; case matters in short names only; a group may be
-// named by its start where no group has exactly that name; without a version
-// the preferred one is taken. It differs in one thing: where a name without a
-// group means kinds of several groups, kubectl silently takes one. This is an
-// *AmbiguousError, unless the first is of the core group, which has no name, or
-// all are Kubernetes' own.
+// It interprets names like kubectl: a plural or singular takes precedence over a short name, and
+// that over a kind. Only in short names, case matters. The start of a group suffices if no group
+// has exactly that name. Without a version, the preferred one is used. There is one difference: if
+// a name without a group matches kinds of several groups, kubectl silently takes one. Here it is an
+// *AmbiguousError, unless the first one is in the core group, which has no name, or all are part of
+// Kubernetes.
 func (s *snapshot) lookup(name string) (Kind, error) {
 	readings, err := parseName(name)
 	if err != nil {
@@ -32,13 +31,13 @@ func (s *snapshot) lookup(name string) (Kind, error) {
 	want := likeliest(readings)
 	show := func(k *Kind) string { return k.Name() }
 	if want.version != "" {
-		show = func(k *Kind) string { return k.String() } // the version may be what is wrong
+		show = func(k *Kind) string { return k.String() } // the version may be the error
 	}
 	return Kind{}, s.unknown(name, want, show)
 }
 
-// lookupGVK finds a kind by its exact name. An empty version is the preferred
-// one among those that have the kind.
+// lookupGVK finds a kind by its exact name. An empty version means the preferred one of the
+// versions with the kind.
 func (s *snapshot) lookupGVK(gvk schema.GroupVersionKind) (Kind, error) {
 	if gvk.Version != "" {
 		if i, ok := s.byGVK[gvk]; ok {
@@ -55,7 +54,7 @@ func (s *snapshot) lookupGVK(gvk schema.GroupVersionKind) (Kind, error) {
 	return Kind{}, s.unknown(gvkName(gvk), want, func(k *Kind) string { return gvkName(k.GVK()) })
 }
 
-// gvkName returns a kind as a user would write it.
+// gvkName returns a kind in the notation of users.
 func gvkName(gvk schema.GroupVersionKind) string {
 	if gvk.Version == "" {
 		return gvk.GroupKind().String()
@@ -63,7 +62,7 @@ func gvkName(gvk schema.GroupVersionKind) string {
 	return gvk.GroupVersion().String() + "/" + gvk.Kind
 }
 
-// find returns the indices of the kinds that one reading of a name means.
+// find returns the indices of the kinds that match one reading of a name.
 func (s *snapshot) find(want reading) []int {
 	lower := strings.ToLower(want.name)
 	for _, candidates := range [][]int{s.byName[lower], s.byShort[want.name], s.byKind[lower]} {
@@ -118,20 +117,18 @@ func (s *snapshot) unknown(name string, want reading, show func(*Kind) string) e
 	return &UnknownError{Name: text.Shorten(name, 200), Near: s.nearKinds(want, show), MayArrive: s.mayArrive(want.group)}
 }
 
-// BuiltIn reports whether the group of a kind is one that comes with Kubernetes,
-// or that Kubernetes keeps for itself: its kinds are not all custom resources.
+// BuiltIn reports whether the group of a kind is part of Kubernetes or reserved for it, so that not
+// all of its kinds are custom resources.
 func (k *Kind) BuiltIn() bool { return isBuiltIn(k.Group) }
 
-// isBuiltIn reports whether a group is one that comes with Kubernetes, or that
-// Kubernetes keeps for itself.
+// isBuiltIn reports whether a group is part of Kubernetes or reserved for it.
 func isBuiltIn(group string) bool {
 	return !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io")
 }
 
-// mayArrive reports whether a CustomResourceDefinition could bring a kind of
-// this group. Under k8s.io there are both groups that come with Kubernetes and
-// groups that are installed (gateway.networking.k8s.io): one that is spelled
-// almost like an existing group is treated as a typo.
+// mayArrive reports whether a CustomResourceDefinition could add a kind of this group. Some groups
+// under k8s.io are part of Kubernetes, and others are installed (gateway.networking.k8s.io). A
+// group that is almost spelled like an existing one is treated as a typo.
 func (s *snapshot) mayArrive(group string) bool {
 	if !isBuiltIn(group) {
 		return true

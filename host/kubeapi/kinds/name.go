@@ -6,23 +6,23 @@ import (
 	"strings"
 )
 
-// reading is one reading of a name that a user gave.
+// reading is one interpretation of a user's name for a kind.
 type reading struct {
 	// name is a plural, singular, short name or kind.
 	name string
-	// version is empty for the preferred one.
+	// version is empty for the preferred version.
 	version string
-	// group may be a prefix of a group, unless exact; it is empty for any
-	// group, unless exact.
+	// group may be the start of a group, unless exact is set. If it is empty, it means any group,
+	// unless exact is set.
 	group string
 	exact bool
 }
 
-// versionPattern is the form that Kubernetes demands of versions.
+// versionPattern is the format of versions in Kubernetes.
 var versionPattern = regexp.MustCompile(`^v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?$`)
 
-// parseName returns the readings of a name, the likeliest first. It takes
-// what kubectl takes, and the form of apiVersion and kind:
+// parseName returns the readings of a name, the likeliest first. It accepts the names of kubectl,
+// and the form of apiVersion and kind:
 //
 //	cm  configmap  configmaps  ConfigMap     any group
 //	deployments.apps                         a group, or the start of one
@@ -40,8 +40,8 @@ func parseName(s string) ([]reading, error) {
 		return []reading{{name: name}}, nil
 	}
 	var readings []reading
-	// As kubectl does, read the second word as a version first: the kinds of a
-	// group that starts with a version's name would need the longer forms.
+	// Like kubectl, read the second word as a version first. Kinds of a group that starts with a
+	// version's name need the longer forms.
 	if version, group, ok := strings.Cut(rest, "."); ok && version != "" {
 		readings = append(readings, reading{name: name, version: version, group: group, exact: true})
 	}
@@ -71,8 +71,7 @@ func badName(s string) error {
 		s, ErrBadName)
 }
 
-// likeliest returns the reading that a name has if it is spelled out in full,
-// for the time before the kind is there.
+// likeliest returns the reading of a complete name, for a kind that does not exist yet.
 func likeliest(readings []reading) reading {
 	first := readings[0]
 	if len(readings) > 1 && !versionPattern.MatchString(first.version) {

@@ -8,11 +8,10 @@ import (
 	"github.com/wasmctl/wasmctl/internal/near"
 )
 
-// maxNear is how many near matches an error names.
+// maxNear is the maximum number of suggestions in an error.
 const maxNear = 3
 
-// nearKinds returns the kinds that a user may have meant, the likeliest first,
-// as show names them.
+// nearKinds returns the kinds that a user may have meant, the likeliest first, named by show.
 func (s *snapshot) nearKinds(want reading, show func(*Kind) string) []string {
 	type match struct {
 		kind *Kind
@@ -36,13 +35,13 @@ func (s *snapshot) nearKinds(want reading, show func(*Kind) string) []string {
 	return names
 }
 
-// farness says how many slips of the finger lie between a name and a kind; ok
-// is false where it is too many for a slip.
+// farness returns the number of typing errors between a name and a kind. ok is false if there are
+// too many.
 func farness(k *Kind, want reading) (far int, ok bool) {
 	name := strings.ToLower(want.name)
 	far = min(near.Distance(name, strings.ToLower(k.Resource)), near.Distance(name, strings.ToLower(k.Singular)), near.Distance(name, strings.ToLower(k.Kind)))
 	for _, short := range k.ShortNames {
-		if d := near.Distance(name, short); d == 0 { // CM; but po is no slip for no
+		if d := near.Distance(name, short); d == 0 { // CM; but po is no typing error for no
 			far = 0
 		}
 	}

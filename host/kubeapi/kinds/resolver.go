@@ -14,72 +14,68 @@ import (
 	"k8s.io/client-go/discovery"
 )
 
-// Times of discovery.
+// Intervals of discovery.
 const (
-	// minRefresh is the least time between two discoveries that unknown kinds
-	// cause, so that a guest with invalid requests cannot flood the API server.
+	// minRefresh is the minimum interval between two discoveries for unknown kinds, so that a guest
+	// with invalid requests cannot flood the API server.
 	minRefresh = 3 * time.Second
-	// waitInterval is how often Wait looks.
+	// waitInterval is the interval at which Wait retries.
 	waitInterval = 2 * time.Second
 )
 
-// Source is an API server with kinds to discover.
+// Source is an API server whose kinds can be discovered.
 type Source interface {
-	// Discover returns all groups and resources. Some may fail while others do not;
-	// the error is then of package discovery. It wraps ErrUnavailable where asking
-	// again may help.
+	// Discover returns all groups and resources. If only some fail, the error is one of package
+	// discovery. It wraps ErrUnavailable if a retry may help.
 	Discover(ctx context.Context) ([]*metav1.APIGroup, []*metav1.APIResourceList, error)
 }
 
-// Resolver knows the kinds that the API server has. It queries the API server
-// when it is first needed, and again for a kind that it does not know. Safe for
-// concurrent use.
+// Resolver knows the kinds of the API server. It queries the API server for its first lookup, and
+// again for an unknown kind. It is safe for concurrent use.
 type Resolver struct {
 	source Source
 	log    *slog.Logger
 
 	// turn holds one token: its owner can query the API server.
 	turn chan struct{}
-	// snap is what the API server said last; nil before the first answer.
+	// snap is the last answer of the API server. It is nil before the first one.
 	snap atomic.Pointer[snapshot]
-	// expired says that snap is known to be out of date.
+	// expired means that snap is out of date.
 	expired atomic.Bool
-	// asked is when the API server was last asked, failed is the text of the
-	// part of its answer that failed; guarded by turn.
+	// asked is the time of the last query, and failed is the text about the part of its answer that
+	// failed. Guarded by turn.
 	asked  time.Time
 	failed string
 }
 
-// NewResolver returns a resolver that asks an API server. It
-// warns of aggregated APIs that do not answer; a nil logger is slog's default.
+// NewResolver returns a resolver for an API server. It logs warnings about aggregated APIs that do
+// not answer. If log is nil, it is slog's default.
 func NewResolver(source Source, log *slog.Logger) *Resolver {
 	r := &Resolver{source: source, log: cmp.Or(log, slog.Default()), turn: make(chan struct{}, 1)}
 	r.turn <- struct{}{}
 	return r
 }
 
-// Resolve returns the kind that a name means. It takes the names that kubectl
-// takes, and the form of apiVersion and kind: cm, configmaps, ConfigMap,
-// deployments.apps, deployments.v1.apps, v1/ConfigMap, apps/v1/deployments.
+// Resolve returns the kind with a name. It accepts the names of kubectl, and the form of apiVersion
+// and kind: cm, configmaps, ConfigMap, deployments.apps, deployments.v1.apps, v1/ConfigMap,
+// apps/v1/deployments.
 //
-// Errors: ErrBadName, *UnknownError, *AmbiguousError,
-// ErrUnavailable, the API server's refusal, the end of ctx.
+// Errors: ErrBadName, *UnknownError, *AmbiguousError, ErrUnavailable, the API server's refusal, the
+// end of ctx.
 func (r *Resolver) Resolve(ctx context.Context, name string) (Kind, error) {
 	return r.resolve(ctx, func(s *snapshot) (Kind, error) { return s.lookup(name) })
 }
 
-// ResolveGVK returns the kind of exactly this group, version and name, as
-// manifests and objects give it. An empty version is the preferred one. Errors
-// are those of Resolve.
+// ResolveGVK returns the kind with exactly this group, version and name, as in manifests and
+// objects. An empty version means the preferred one. Errors are those of Resolve.
 func (r *Resolver) ResolveGVK(ctx context.Context, gvk schema.GroupVersionKind) (Kind, error) {
 	return r.resolve(ctx, func(s *snapshot) (Kind, error) { return s.lookupGVK(gvk) })
 }
 
-// Wait is Resolve for a kind that may not be there yet: it asks again every two
-// seconds while the API server is unavailable or the kind may arrive
-// (UnknownError.MayArrive), until ctx ends. It calls notify with the reason
-// why it waits, once per reason; notify may be nil. The error at the end of ctx
-// is its cause, with the last reason.
+// Wait is Resolve for a kind that may not exist yet. It retries every two seconds while the API
+// server is unavailable or the kind may arrive (UnknownError.MayArrive), until ctx ends. It calls
+// notify, which may be nil, once for each reason for waiting. At the end of ctx, the error is its
+// cause with the last reason.
 func (r *Resolver) Wait(ctx context.Context, name string, notify func(error)) (Kind, error) {
 	return r.wait(ctx, notify, func(s *snapshot) (Kind, error) { return s.lookup(name) })
 }
@@ -131,9 +127,8 @@ func (r *Resolver) wait(ctx context.Context, notify func(error), lookup lookupFu
 	}
 }
 
-// refresh asks the API server, unless it has answered and was asked less than
-// minAge ago, and returns the newest snapshot. Callers that come while another
-// one asks get that one's answer.
+// refresh returns the newest snapshot. It queries the API server unless the last query was less
+// than minAge ago. Concurrent callers share the answer of one query.
 func (r *Resolver) refresh(ctx context.Context, minAge time.Duration) (*snapshot, error) {
 	select {
 	case <-r.turn:
@@ -161,12 +156,11 @@ func (r *Resolver) refresh(ctx context.Context, minAge time.Duration) (*snapshot
 	return s, nil
 }
 
-// Expire makes the next look-up ask the API server again: a kind has gone, or
-// is no longer namespaced, or is so now.
+// Expire makes the next lookup query the API server again, because a kind is gone or its scope has
+// changed.
 func (r *Resolver) Expire() { r.expired.Store(true) }
 
-// warn says which part of discovery failed, once per change. The caller holds
-// the turn.
+// warn logs the failed part of discovery, once per change. The caller must hold the turn.
 func (r *Resolver) warn(err error) {
 	text := ""
 	if err != nil {

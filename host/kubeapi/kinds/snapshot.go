@@ -8,21 +8,18 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// snapshot is what the API server said at one time about its kinds. It never
-// changes.
+// snapshot is the API server's information about its kinds at one time. It never changes.
 type snapshot struct {
-	// kinds stand in the API server's order of groups; within a group, the
-	// preferred version comes first.
+	// kinds are in the API server's order of groups. In a group, the preferred version comes first.
 	kinds []Kind
 	byGVK map[schema.GroupVersionKind]int
-	// Indices into kinds by lower-case plural and singular, by short name and
-	// by lower-case kind, in the order of kinds.
+	// Indices into kinds by lower-case plural and singular, by short name and by lower-case kind,
+	// in the order of kinds.
 	byName, byShort, byKind map[string][]int
 }
 
-// newSnapshot builds a snapshot from an answer of discovery. Group versions
-// that failed are taken from the snapshot before it: an aggregated API that is
-// down for a while is not a reason to forget its kinds.
+// newSnapshot builds a snapshot from an answer of discovery. It copies failed group versions from
+// the old snapshot, because an aggregated API may be down only for a while.
 func newSnapshot(groups []*metav1.APIGroup, lists []*metav1.APIResourceList, old *snapshot, failed map[schema.GroupVersion]error) *snapshot {
 	byGV := make(map[string][]Kind, len(lists))
 	for _, list := range lists {
@@ -47,7 +44,7 @@ func newSnapshot(groups []*metav1.APIGroup, lists []*metav1.APIResourceList, old
 	return s
 }
 
-// versions lists the group versions of a group, the preferred one first.
+// versions returns the group versions of a group, the preferred one first.
 func versions(group *metav1.APIGroup) []string {
 	list := make([]string, 0, len(group.Versions)+1)
 	if group.PreferredVersion.GroupVersion != "" {
@@ -64,7 +61,7 @@ func versions(group *metav1.APIGroup) []string {
 func kindsOf(list *metav1.APIResourceList) []Kind {
 	gv, err := schema.ParseGroupVersion(list.GroupVersion)
 	if err != nil {
-		return nil // an aggregated API may say anything
+		return nil // an aggregated API may return anything
 	}
 	var kinds []Kind
 	subs := map[string]map[string]schema.GroupVersionKind{}
