@@ -12,20 +12,29 @@ import (
 // link finds relative links of Markdown: what is in the parentheses.
 var link = regexp.MustCompile(`\]\(([^()\s:]+)\)`)
 
-// TestDocs_IndexNamesEachPage: docs/README.md leads to every page of docs.
+// TestDocs_IndexNamesEachPage: docs/README.md links to every page of docs, and
+// RATIONALE.md to every decision record.
 func TestDocs_IndexNamesEachPage(t *testing.T) {
-	index, err := os.ReadFile("docs/README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	names, err := filepath.Glob("docs/*.md")
-	if err != nil || len(names) < 20 {
-		t.Fatalf("%d pages, %v", len(names), err)
-	}
-	for _, page := range names {
-		name := filepath.Base(page)
-		if name != "README.md" && !strings.Contains(string(index), "]("+name+")") {
-			t.Errorf("docs/README.md does not name %s", name)
+	for _, tc := range []struct {
+		index, pages, prefix string
+		least                int
+	}{
+		{"docs/README.md", "docs/*.md", "", 20},
+		{"RATIONALE.md", "docs/decisions/*.md", "docs/decisions/", 40},
+	} {
+		index, err := os.ReadFile(tc.index)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names, err := filepath.Glob(tc.pages)
+		if err != nil || len(names) < tc.least {
+			t.Fatalf("%s: %d pages, %v", tc.pages, len(names), err)
+		}
+		for _, page := range names {
+			name := tc.prefix + filepath.Base(page)
+			if page != filepath.FromSlash(tc.index) && !strings.Contains(string(index), "]("+name+")") {
+				t.Errorf("%s does not link to %s", tc.index, name)
+			}
 		}
 	}
 }
