@@ -185,10 +185,7 @@ func (rt *Runtime) share(ctx context.Context) error {
 	defer cancel()
 	wg.Go(func() {
 		for _, c := range rt.Controllers() {
-			select {
-			case <-c.first:
-			case <-waiting.Done():
-			}
+			_ = c.Started(waiting) // it is retried otherwise
 		}
 		rt.member.Ready(ctx)
 	})
@@ -203,7 +200,7 @@ func (rt *Runtime) alarm(wrong string) {
 		e.Type, e.Reason, e.Note = corev1.EventTypeNormal, "SlotsCovered", "each slot is run by one replica, or is on its way to one"
 	}
 	for _, c := range rt.Controllers() {
-		if engine := c.current(); engine != nil {
+		if engine := c.life.View().Engine; engine != nil {
 			engine.Record(e)
 			return
 		}

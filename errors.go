@@ -9,7 +9,6 @@ import (
 	"github.com/wasmctl/wasmctl/internal/plan"
 	"github.com/wasmctl/wasmctl/internal/replay"
 	"github.com/wasmctl/wasmctl/internal/rollout"
-	"github.com/wasmctl/wasmctl/runtime/runner"
 )
 
 // Errors of this package match one of these, with errors.Is, where a caller can
@@ -50,17 +49,9 @@ var (
 	// ErrNative says that a native reconciler has no module.
 	ErrNative = engine.ErrNative
 	// ErrNotRunning says that the controller is loaded, waits or has failed.
-	ErrNotRunning = errors.New("the controller does not run")
+	ErrNotRunning = engine.ErrNotRunning
 	// ErrStopping says that the controller or the Runtime ends.
 	ErrStopping = engine.ErrStopping
 	// ErrNameTaken says that another controller of the Runtime has the name.
 	ErrNameTaken = errors.New("another controller has this name")
 )
-
-// classed gives an error of a controller's run its class.
-func classed(err error) error {
-	if errors.Is(err, runner.ErrForced) || errors.Is(err, runner.ErrDrainTimeout) {
-		return failure.Forced.Wrap(err)
-	}
-	return err
-}

@@ -4,134 +4,71 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"time"
 
 	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/internal/engine"
-	"github.com/wasmctl/wasmctl/internal/humanize"
-	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
-// admit lets the controller begin, with what was loaded of it, as soon as the
-// Runtime runs. After an error nothing is left of it.
-func (c *Controller) admit(e *engine.Controller) error {
-	c.rt.mu.Lock()
-	defer c.rt.mu.Unlock()
-	c.mu.Lock()
-	refused := c.stopping || c.rt.stopped
-	if !refused {
-		c.admitted, c.loaded = true, e
-	}
-	c.mu.Unlock()
-	if refused {
-		return errors.Join(ErrStopping, release(e))
-	}
-	if c.rt.ctx != nil {
-		c.begin()
-	}
-	return nil
-}
+// loader supplies what a controller's life loads. It implements engine.Source.
+type loader struct{ *Controller }
 
-// begin begins the life of the controller, if it is admitted; the Runtime's mu is
-// held.
-func (c *Controller) begin() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.admitted || c.end != nil || c.stopping {
-		return
-	}
-	var ctx context.Context
-	ctx, c.end = context.WithCancelCause(c.rt.ctx)
-	c.rt.wg.Go(func() { c.run(ctx) })
-}
-
-// run is the life of the controller: it is tried until it starts, runs, and
-// begins again where it is restarted.
-func (c *Controller) run(ctx context.Context) {
-	defer close(c.ended)
-	defer c.rt.drop(c)
-	c.mu.Lock()
-	e, wait := c.loaded, minRetry
-	c.loaded = nil
-	c.mu.Unlock()
-	for {
-		var err error
-		if e == nil {
-			e, err = c.try(ctx)
-		}
-		c.tried(ctx, err)
-		if err == nil {
-			ctx, e, wait = c.serve(ctx, e), nil, minRetry
-			if ctx == nil {
-				return
-			}
-			continue
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(wait):
-			wait = min(2*wait, maxRetry)
-		}
-	}
-}
-
-// try loads and starts once. After an error nothing is left.
-func (c *Controller) try(ctx context.Context) (*engine.Controller, error) {
+// Load implements engine.Source. After an error nothing is left.
+func (l loader) Load(ctx context.Context, digest string, waits func(why string)) (a engine.Attempt) {
+	c := l.Controller
 	m, o, err := c.source()
 	if err != nil {
-		return nil, err
+		return engine.Attempt{Err: err}
+	}
+	if known, ok := c.modules.get(digest); ok {
+		m = known
 	}
 	c.mu.Lock()
 	c.options = o
-	if c.wanted != nil {
-		m = c.wanted
-	}
 	if c.name == "" {
 		c.name = cmp.Or(o.Name, NameOf(m))
 	}
 	c.mu.Unlock()
-	for {
-		e := engine.New(&c.rt.shared, c.engineOptions(&o, m), c.log, func(why string) { c.note(admin.PhaseWaiting, why, nil) })
-		if c.native != nil {
-			err = e.LoadNative(ctx, c.native.engine())
-		} else {
-			err = c.loadModule(ctx, e, m)
-		}
-		if err == nil {
-			err = c.start(e)
-		}
-		if err == nil {
-			return e, nil
-		}
-		err = errors.Join(err, e.Close())
-		good := c.rt.kept(err)
-		if good == nil {
-			return nil, err
-		}
-		c.log.Warn("running the module that was live last", "reason", err.Error())
-		m = c.rt.hold(m, good, host.DigestOf(good), nil)
+	e := engine.New(&c.rt.shared, c.engineOptions(&o, m), c.log, waits)
+	if c.native != nil {
+		err = e.LoadNative(ctx, c.native.engine())
+	} else {
+		a.Digest, err = c.loadModule(ctx, e, m)
 	}
+	if err == nil {
+		err = c.start(e)
+	}
+	if err == nil {
+		a.Controller = e
+		return a
+	}
+	a.Err = errors.Join(err, e.Close())
+	if good := c.rt.kept(err); good != nil {
+		a.Kept = host.DigestOf(good)
+		c.modules.add(c.rt.hold(m, good, a.Kept, nil))
+	}
+	return a
 }
 
-func (c *Controller) loadModule(ctx context.Context, e *engine.Controller, m Module) error {
+// loadModule returns the digest of the module, if it could be read.
+func (c *Controller) loadModule(ctx context.Context, e *engine.Controller, m Module) (digest string, err error) {
 	if _, ok := m.(local); !ok { // no other controller waits for a registry
 		wasm, err := m.Read()
 		if err != nil {
-			return err
+			return "", err
 		}
-		m = c.remember(nil, m, wasm) // who has signed it decides about its rights
+		m = c.remember(m, wasm) // who has signed it decides about its rights
 	}
 	end, err := c.rt.turns.take(ctx)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer end()
 	wasm, err := m.Read()
 	if err != nil {
-		return err
+		return "", err
 	}
-	return e.Load(ctx, wasm, c.remember(nil, m, wasm).digest, end)
+	digest = c.remember(m, wasm).digest
+	return digest, e.Load(ctx, wasm, digest, end)
 }
 
 // start starts what is loaded.
@@ -145,109 +82,43 @@ func (c *Controller) start(e *engine.Controller) error {
 		return err
 	}
 	c.mu.Lock()
-	c.name, c.taken, c.wanted = e.Name(), e.Name(), nil
-	c.mu.Unlock()
-	c.note(admin.PhaseRunning, "", e)
+	defer c.mu.Unlock()
+	c.name, c.taken = e.Name(), e.Name()
 	return nil
 }
 
-// tried records the result of an attempt.
-func (c *Controller) tried(ctx context.Context, err error) {
-	c.mu.Lock()
-	first, before := !isOpen(c.first), c.message
-	c.tryErr = err
-	if first && ctx.Err() == nil {
-		c.firstErr = err
-	}
-	c.mu.Unlock()
-	if err != nil && ctx.Err() == nil {
-		if before != err.Error() {
-			c.log.Error("controller failed to start; retrying", "controller", c.Name(), "error", humanize.OneLine(err.Error()))
+// admit lets a controller begin as soon as the Runtime runs, with what was loaded of
+// it, if anything. After an error nothing is left of it.
+func (rt *Runtime) admit(c *Controller, e *engine.Controller) error {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	if rt.stopped || !c.life.Admit() {
+		if e != nil {
+			e.Release()
+			return errors.Join(ErrStopping, e.Close())
 		}
-		c.note(admin.PhaseFailed, err.Error(), nil)
+		return ErrStopping
 	}
-	if first {
-		close(c.first)
-	}
-}
-
-// note says how far the controller is; unless it runs, e is nil.
-func (c *Controller) note(phase, message string, e *engine.Controller) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.phase != phase || c.message != message {
-		c.since = time.Now()
-	}
-	c.phase, c.message, c.engine = phase, message, e
-}
-
-// serve runs the engine until it ends. It returns the context of the next one,
-// nil where there is none.
-func (c *Controller) serve(ctx context.Context, e *engine.Controller) context.Context {
-	err := classed(e.Run(ctx, c.rt.force))
-	restart := errors.Is(context.Cause(ctx), errRestart) && c.rt.ctx.Err() == nil
-	c.mu.Lock()
-	if m := e.Module; m != nil && c.wanted == nil { // a restart goes on with what is live
-		if live, ok := c.modules[m.Digest()]; ok {
-			c.wanted = live
-		}
-	}
-	if restart = restart && !c.stopping; restart {
-		ctx, c.end = context.WithCancelCause(c.rt.ctx)
-	} else {
-		c.err = err
-	}
-	c.mu.Unlock()
-	if closeErr := e.Close(); closeErr != nil {
-		c.log.Error("cannot close the module", "controller", e.Name(), "error", closeErr.Error())
-	}
-	c.note(admin.PhaseLoading, "", nil)
-	if restart {
-		if err != nil {
-			c.log.Warn("controller did not stop cleanly", "controller", e.Name(), "error", err.Error())
-		}
-		return ctx
-	}
-	c.rt.ended(c, context.Cause(ctx), err)
+	rt.wg.Go(func() {
+		defer rt.drop(c)
+		err := c.life.Run(rt.ctx, rt.begun, rt.force, e)
+		rt.ended(c, err)
+	})
 	return nil
 }
 
 // ended notes the end of a controller.
-func (rt *Runtime) ended(c *Controller, cause, err error) {
-	stopped := errors.Is(cause, errStop)
-	if err != nil && !stopped { // else it is Stop's
+func (rt *Runtime) ended(c *Controller, err error) {
+	if err != nil && !c.life.Stopped() { // otherwise it is the error of Stop
 		rt.mu.Lock()
 		rt.errs = append(rt.errs, err)
 		rt.mu.Unlock()
 	}
-	if rt.ctx.Err() != nil {
-		return
-	}
-	if err != nil {
+	switch {
+	case rt.ctx.Err() != nil || !isOpen(rt.begun):
+	case err != nil:
 		rt.log.Error("controller ended", "controller", c.Name(), "error", err.Error())
-		return
+	default:
+		rt.log.Info("controller ended", "controller", c.Name())
 	}
-	rt.log.Info("controller ended", "controller", c.Name())
-}
-
-// discard ends a controller that has not begun.
-func (c *Controller) discard() error {
-	c.rt.drop(c)
-	c.mu.Lock()
-	e, admitted := c.loaded, c.admitted
-	c.loaded = nil
-	c.mu.Unlock()
-	if admitted { // else who loads it does
-		close(c.ended)
-	}
-	return release(e)
-}
-
-// release gives up what was started and is not run; nil is nothing.
-func release(e *engine.Controller) error {
-	if e == nil {
-		return nil
-	}
-	e.Release()
-	return e.Close()
 }

@@ -87,8 +87,8 @@ func (rt *Runtime) stopping() bool {
 func (rt *Runtime) allRun() error {
 	var errs []error
 	for _, c := range rt.Controllers() {
-		if phase, message := c.state(); phase != admin.PhaseRunning {
-			errs = append(errs, fmt.Errorf("%s is %s: %s", c.Name(), phase, message))
+		if v := c.life.View(); v.Phase != admin.PhaseRunning {
+			errs = append(errs, fmt.Errorf("%s is %s: %s", c.Name(), v.Phase, v.Message))
 		}
 	}
 	return errors.Join(errs...)
@@ -115,8 +115,7 @@ func (rt *Runtime) swapped(controller, result string) {
 func (rt *Runtime) figures() metrics.Process {
 	f := metrics.Process{Controllers: map[string]int{}, ForgedCode: rt.forged.Load()}
 	for _, c := range rt.Controllers() {
-		phase, _ := c.state()
-		f.Controllers[phase]++
+		f.Controllers[c.life.View().Phase]++
 	}
 	if !rt.running.Load() {
 		return f
@@ -163,7 +162,7 @@ func shardFigures(v *shard.View, now time.Time) *metrics.Shards {
 // summary is what this replica tells the others of its controllers.
 func (rt *Runtime) summary() (sum shard.Summary) {
 	for _, c := range rt.Controllers() {
-		e := c.current()
+		e := c.life.View().Engine
 		if e == nil {
 			continue
 		}
@@ -193,11 +192,12 @@ func isOpen(c <-chan struct{}) bool {
 
 // snapshot is the controller as package adminserver sees it.
 func (c *Controller) snapshot() adminserver.Controller {
+	v := c.life.View()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	out := adminserver.Controller{
-		Name: c.name, Phase: c.phase, Message: c.message, Since: c.since, Engine: c.engine, Source: c.name, For: c.options.For,
-		Logger: c.log, Ended: c.ended,
+		Name: c.name, Phase: v.Phase, Message: v.Message, Since: v.Since, Engine: v.Engine, Life: c.life, Source: c.name, For: c.options.For,
+		Logger: c.log, Ended: c.Ended(),
 		Swap: func(ctx context.Context, wasm, proof []byte, o rollout.SwapOptions) (uint64, bool, error) {
 			return c.swap(ctx, provenBytes{bytesModule{wasm}, proof}, o)
 		},
@@ -206,8 +206,8 @@ func (c *Controller) snapshot() adminserver.Controller {
 	if c.options.Canary != nil {
 		out.Canary = *c.options.Canary
 	}
-	if c.engine != nil && c.engine.Module != nil {
-		if m, ok := c.modules[c.engine.Module.Digest()]; ok { // where the live one comes from
+	if v.Engine != nil && v.Engine.Module != nil {
+		if m, ok := c.modules.get(v.Engine.Module.Digest()); ok { // where the live one comes from
 			out.Source = m.String()
 		}
 	}
@@ -217,10 +217,3 @@ func (c *Controller) snapshot() adminserver.Controller {
 // Status is how far the controller is, and, once it runs, all that is known of
 // it: what wasmctl status shows.
 func (c *Controller) Status() admin.Controller { return adminserver.Status(c.snapshot()) }
-
-// state says how far the controller is, and why.
-func (c *Controller) state() (phase, message string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.phase, c.message
-}

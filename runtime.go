@@ -55,9 +55,12 @@ type Runtime struct {
 	force chan struct{} // closed by Interrupt
 	once  sync.Once     // closes force
 
+	ctx    context.Context // of the controllers
+	cancel context.CancelFunc
+	begun  chan struct{} // closed by Run
+
 	mu          sync.Mutex
 	controllers []*Controller   // in the order in which they came; guarded by mu
-	ctx         context.Context // of the controllers; nil before Run; guarded by mu
 	stop        context.Context // Run's; nil before; guarded by mu
 	stopped     bool            // no more controllers begin; guarded by mu
 	errs        []error         // of controllers that have ended; guarded by mu
@@ -78,7 +81,8 @@ func New(config *rest.Config, o Options) (*Runtime, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1 // the API server's priority and fairness decides
 	config.UserAgent = "wasmctl/" + o.Version
-	rt := &Runtime{opts: o, log: o.Logger, startedAt: time.Now(), force: make(chan struct{}), turns: newTurns(cmp.Or(o.CPUs, goruntime.GOMAXPROCS(0)))}
+	rt := &Runtime{opts: o, log: o.Logger, startedAt: time.Now(), force: make(chan struct{}), begun: make(chan struct{}), turns: newTurns(cmp.Or(o.CPUs, goruntime.GOMAXPROCS(0)))}
+	rt.ctx, rt.cancel = context.WithCancel(context.Background())
 	var err error
 	rt.users.Watches = watcher.Config{Log: rt.log, Compress: o.CacheCompression}
 	if rt.users.Own, err = engine.NewIdentity(config, rt.users.Watches); err != nil {
@@ -151,11 +155,18 @@ func (rt *Runtime) load(ctx context.Context, source source, native *Native) (*Co
 		return nil, err
 	}
 	c.native = native
-	e, err := c.try(ctx)
-	if err == nil {
-		err = c.admit(e)
+	a := loader{c}.Load(ctx, "", func(string) {})
+	if a.Kept != "" {
+		c.log.Warn("running the module that was live last", "reason", a.Err.Error())
+		a = loader{c}.Load(ctx, a.Kept, func(string) {})
 	}
-	return rt.settled(c, err)
+	if a.Err == nil {
+		a.Err = rt.admit(c, a.Controller)
+	}
+	if c, err = rt.settled(c, a.Err); err == nil {
+		_ = c.Started(ctx) // it is loaded
+	}
+	return c, err
 }
 
 // Ensure adds a controller that is loaded when the Runtime runs, and tried again
@@ -166,14 +177,14 @@ func (rt *Runtime) Ensure(name string, source func() (Module, ControllerOptions,
 	if err != nil {
 		return nil, err
 	}
-	return rt.settled(c, c.admit(nil))
+	return rt.settled(c, rt.admit(c, nil))
 }
 
 // settled returns a controller that was added, unless that came to an error.
 func (rt *Runtime) settled(c *Controller, err error) (*Controller, error) {
 	if err != nil {
 		rt.drop(c)
-		close(c.ended)
+		c.life.Discard()
 		return nil, err
 	}
 	return c, nil
@@ -210,30 +221,23 @@ func (rt *Runtime) Controllers() []*Controller {
 // nil after an orderly stop; else the error matches ErrForced where reconciles
 // were interrupted, or ErrLeaseLost. A Runtime runs once.
 func (rt *Runtime) Run(ctx context.Context) error {
-	stop := ctx
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancel()
-	rt.mu.Lock()
-	if rt.ctx != nil {
-		rt.mu.Unlock()
+	if rt.running.Swap(true) {
 		return errors.New("wasmctl: Runtime.Run was called before")
 	}
-	rt.ctx, rt.stop = ctx, stop
-	for _, c := range rt.controllers {
-		c.begin()
-	}
+	rt.mu.Lock()
+	rt.stop = ctx
 	rt.mu.Unlock()
-	rt.running.Store(true)
-	rt.wg.Go(func() { rt.shared.Watchdog.Run(ctx) })
-	lease := rt.elect(ctx)
+	close(rt.begun)
+	rt.wg.Go(func() { rt.shared.Watchdog.Run(rt.ctx) })
+	lease := rt.elect(rt.ctx)
 	select {
-	case <-stop.Done():
+	case <-ctx.Done():
 		lease.handOver(rt.force)
 	case <-rt.force:
 	case <-lease.lost:
 		rt.Interrupt()
 	}
-	cancel()
+	rt.cancel()
 	rt.mu.Lock()
 	rt.stopped = true
 	rt.mu.Unlock()
@@ -258,7 +262,7 @@ func (rt *Runtime) conflict(by *Controller, e *engine.Controller) error {
 		if name := e.Name(); c.started(name) || c.named(name) && !by.named(name) {
 			return fmt.Errorf("controller[%s]: %w", e.Name(), ErrNameTaken)
 		}
-		if o := c.current(); o != nil {
+		if o := c.life.View().Engine; o != nil {
 			if f := e.SharesFinalizer(o); f != "" {
 				return fmt.Errorf("controller[%s]: finalizer %s: controller[%s] keeps it on objects of the same kind: use another name, or other namespaces", e.Name(), f, o.Name())
 			}

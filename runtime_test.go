@@ -20,6 +20,7 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
 	"github.com/wasmctl/wasmctl/internal/enginetest"
+	"github.com/wasmctl/wasmctl/internal/life"
 	"github.com/wasmctl/wasmctl/internal/memapi"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 )
@@ -212,16 +213,24 @@ func TestRuntime_NamesAreUnique(t *testing.T) {
 // and its field manager go by it.
 func TestRuntime_NamesAreKeptMeanwhile(t *testing.T) {
 	virtually(t, func(t *testing.T, r *running) {
-		first := r.add(&counted{name: "a"})
-		first.mu.Lock()
-		e := first.engine
-		first.mu.Unlock()
-		first.note(admin.PhaseFailed, "its grant is gone", nil)
-		twin := &counted{name: "a"}
-		if _, err := r.Add(t.Context(), twin.native(), ControllerOptions{}); !errors.Is(err, ErrNameTaken) {
-			t.Errorf("another took the name: %v", err)
+		var gone atomic.Bool
+		n := (&counted{name: "a"}).native()
+		first, err := r.load(t.Context(), func() (Module, ControllerOptions, error) {
+			if gone.Load() {
+				return nil, ControllerOptions{}, errors.New("its grant is gone")
+			}
+			return Bytes(nil), ControllerOptions{Name: "a", Grant: Grant{Everything: true}}, nil
+		}, &n)
+		if err != nil {
+			t.Fatal(err)
 		}
-		first.note(admin.PhaseRunning, "", e)
+		gone.Store(true)
+		first.Restart()
+		passes(time.Second)
+		twin := &counted{name: "a"}
+		if _, err := r.Add(t.Context(), twin.native(), ControllerOptions{}); !errors.Is(err, ErrNameTaken) || first.Status().Phase != admin.PhaseFailed {
+			t.Errorf("it is %s, and another took the name: %v", first.Status().Phase, err)
+		}
 	})
 }
 
@@ -278,7 +287,7 @@ func TestRuntime_OneThatEndsDoesNotEndTheOthers(t *testing.T) {
 		}
 		module.Store(new(enginetest.Worse(enginetest.Good, 0)))
 		r.put("o0", 2)
-		passes(2 * maxRetry)
+		passes(2 * life.MaxRetry)
 		if b.ended.Load() != 2 || !broken.Running() {
 			t.Errorf("b ran %d times; the one that could not start runs: %t", b.ended.Load(), broken.Running())
 		}

@@ -31,9 +31,5 @@ func (c *Controller) Shadow(ctx context.Context, m Module, o ShadowOptions, repo
 	if s, ok := m.(Signed); ok {
 		defer c.known(wasm, s.Proof())()
 	}
-	e, err := c.live()
-	if err != nil {
-		return sum, err
-	}
-	return e.Shadow(ctx, wasm, o, report)
+	return c.life.Shadow(ctx, wasm, o, report)
 }

@@ -58,10 +58,10 @@ func (c *Controller) proven(m Module, digest string) []string {
 // signers returns who has signed the module with a digest. Each proof that it came
 // with counts: a swap that was refused may have brought another one.
 func (c *Controller) signers(digest string) []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	all := slices.Clone(c.modules[digest].signers)
-	if g := c.shadows[digest]; g != nil {
+	c.modules.mu.Lock()
+	defer c.modules.mu.Unlock()
+	all := slices.Clone(c.modules.byDigest[digest].signers)
+	if g := c.modules.shadows[digest]; g != nil {
 		all = append(all, g.signers...)
 	}
 	slices.Sort(all)
@@ -75,20 +75,20 @@ func (c *Controller) known(wasm, proof []byte) (forget func()) {
 	if signers == nil {
 		return func() {}
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	g := c.shadows[digest]
+	c.modules.mu.Lock()
+	defer c.modules.mu.Unlock()
+	g := c.modules.shadows[digest]
 	if g == nil {
 		g = &shadow{}
-		c.shadows[digest] = g
+		c.modules.shadows[digest] = g
 	}
 	g.signers = append(g.signers, signers...)
 	g.users++
 	return func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
+		c.modules.mu.Lock()
+		defer c.modules.mu.Unlock()
 		if g.users--; g.users == 0 {
-			delete(c.shadows, digest)
+			delete(c.modules.shadows, digest)
 		}
 	}
 }

@@ -158,12 +158,13 @@ func TestSigned_BytesThatWereKeptAreNotOfTheirModule(t *testing.T) {
 	wasm, kept := []byte("new"), []byte("kept")
 	c := newController(r.Runtime, "x", nil)
 	m := provenBytes{bytesModule{wasm}, proofOf(t, wasm, key)}
-	c.remember(nil, r.hold(m, kept, host.DigestOf(kept), nil), kept)
+	c.remember(r.hold(m, kept, host.DigestOf(kept), nil), kept)
 	if got := c.signers(host.DigestOf(kept)); got != nil {
 		t.Errorf("signed by %v", got)
 	}
-	c.remember(nil, m, wasm)
-	c.remember(nil, c.modules[host.DigestOf(wasm)], wasm)
+	c.remember(m, wasm)
+	known, _ := c.modules.get(host.DigestOf(wasm))
+	c.remember(known, wasm)
 	if got := c.signers(host.DigestOf(wasm)); !slices.Equal(got, []string{key.Fingerprint()}) {
 		t.Errorf("signed by %v", got)
 	}

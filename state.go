@@ -3,10 +3,12 @@ package wasmctl
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"sync"
 
 	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/internal/aside"
-	"github.com/wasmctl/wasmctl/internal/engine"
 	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/internal/rollout"
 	"github.com/wasmctl/wasmctl/internal/rollout/ledger"
@@ -16,11 +18,8 @@ import (
 // restart has them although its file has a module that was rolled back.
 func (rt *Runtime) keep(controller, digest string) {
 	for _, c := range rt.Controllers() {
-		c.mu.Lock()
-		m, ok := c.modules[digest]
-		ok = ok && c.name == controller
-		c.mu.Unlock()
-		if !ok {
+		m, ok := c.modules.get(digest)
+		if !ok || c.Name() != controller {
 			continue
 		}
 		wasm, err := m.Read()
@@ -64,25 +63,48 @@ func (h held) local() {}
 // String implements Module.
 func (h held) String() string { return h.name }
 
-// remember keeps the bytes of a module for a restart, and forgets those of
-// modules that are gone.
-func (c *Controller) remember(e *engine.Controller, m Module, wasm []byte) held {
+// modules are those that were live or requested, and those that shadow the live one.
+type modules struct {
+	mu       sync.Mutex
+	byDigest map[string]held    // guarded by mu
+	shadows  map[string]*shadow // by digest; guarded by mu
+}
+
+func newModules() modules { return modules{byDigest: map[string]held{}, shadows: map[string]*shadow{}} }
+
+func (s *modules) get(digest string) (held, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m, ok := s.byDigest[digest]
+	return m, ok
+}
+
+// add adds a module. While a controller runs, modules without an open revision are
+// forgotten.
+func (s *modules) add(h held, open ...host.RevisionInfo) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(open) > 0 {
+		maps.DeleteFunc(s.byDigest, func(digest string, _ held) bool {
+			return !slices.ContainsFunc(open, func(r host.RevisionInfo) bool { return r.Digest == digest })
+		})
+	}
+	s.byDigest[h.digest] = h
+}
+
+// remember keeps the bytes of a module for a restart, and forgets those of modules
+// that are gone.
+func (c *Controller) remember(m Module, wasm []byte) held {
 	h, ok := m.(held)
 	if !ok {
 		digest := host.DigestOf(wasm)
 		h = c.rt.hold(m, wasm, digest, c.proven(m, digest))
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	open := map[string]held{h.digest: h}
-	if e != nil && e.Module != nil {
-		for _, g := range e.Module.Revisions() {
-			if known, ok := c.modules[g.Digest]; ok {
-				open[g.Digest] = known
-			}
-		}
+	var open []host.RevisionInfo
+	if e := c.life.View().Engine; e != nil && e.Module != nil {
+		open = e.Module.Revisions()
 	}
-	c.modules = open
+	c.modules.add(h, open...)
 	return h
 }
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/internal/failure"
-	"github.com/wasmctl/wasmctl/internal/rollout"
+	"github.com/wasmctl/wasmctl/internal/life"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
@@ -118,7 +118,7 @@ func awaitProbation(ctx context.Context, c *admin.Client, controller string, num
 			return nil
 		case g.State == "failed":
 			return fmt.Errorf("revision %d: was rolled back: %s", number, g.Reason)
-		case g.State == string(rollout.Aborted) || g.State == string(rollout.Replaced):
+		case g.State == string(life.CanaryAborted) || g.State == string(life.CanaryReplaced):
 			return fmt.Errorf("revision %d: canary %s: %s", number, g.State, g.Reason)
 		case g.State != "probation" && g.State != "canary":
 			return fmt.Errorf("revision %d: was replaced before its probation ended: it is %s", number, g.State)

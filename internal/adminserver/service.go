@@ -30,6 +30,7 @@ type Controller struct {
 	Since          time.Time
 	// Engine is nil unless it runs.
 	Engine *engine.Controller
+	Life   *engine.Life
 	// Source says where its module comes from, For what it was told to reconcile.
 	Source, For string
 	Logger      *slog.Logger
@@ -177,7 +178,7 @@ func (s Service) Rollback(ctx context.Context, name string, to uint64) (res admi
 	if err != nil {
 		return res, err
 	}
-	res.Revision, res.Canary, err = c.Engine.Rollback(ctx, to, "wasmctl rollback")
+	res.Revision, res.Canary, err = c.Life.Rollback(ctx, to, "wasmctl rollback")
 	return res, admin.Refuse(err)
 }
 
@@ -187,7 +188,7 @@ func (s Service) Promote(ctx context.Context, name string) (res admin.Swapped, e
 	if err != nil {
 		return res, err
 	}
-	res.Revision, err = c.Engine.Promote(ctx, "wasmctl promote")
+	res.Revision, err = c.Life.Promote(ctx, "wasmctl promote")
 	return res, admin.Refuse(err)
 }
 
@@ -197,7 +198,7 @@ func (s Service) Abort(ctx context.Context, name string) (res admin.Swapped, err
 	if err != nil {
 		return res, err
 	}
-	res.Revision, err = c.Engine.Abort(ctx, "wasmctl abort")
+	res.Revision, err = c.Life.Abort(ctx, "wasmctl abort")
 	return res, admin.Refuse(err)
 }
 
@@ -207,7 +208,7 @@ func (s Service) Configure(ctx context.Context, name string, change map[string]*
 	if err != nil {
 		return 0, err
 	}
-	number, err := c.Engine.Override(ctx, change)
+	number, err := c.Life.Override(ctx, change)
 	if errors.Is(err, admin.ErrInvalid) {
 		return number, err
 	}
@@ -222,7 +223,7 @@ func (s Service) Shadow(ctx context.Context, name string, wasm []byte, options a
 	}
 	defer c.Known(wasm, options.Proof)()
 	var reported error
-	sum, err := c.Engine.Shadow(ctx, wasm, engine.ShadowOptions{Limit: replay.Limit{For: options.For, Count: options.Count}, All: options.All}, func(of replay.Compared) error {
+	sum, err := c.Life.Shadow(ctx, wasm, engine.ShadowOptions{Limit: replay.Limit{For: options.For, Count: options.Count}, All: options.All}, func(of replay.Compared) error {
 		reported = report(admin.Shadowed{Object: of.Object.String(), ReconcileID: of.ReconcileID, Differences: of.Differences})
 		return reported
 	})

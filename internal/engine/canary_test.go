@@ -15,6 +15,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/internal/enginetest"
+	"github.com/wasmctl/wasmctl/internal/life"
 	"github.com/wasmctl/wasmctl/internal/rollout"
 	"github.com/wasmctl/wasmctl/internal/rollout/canary"
 )
@@ -22,7 +23,7 @@ import (
 // try swaps bytes in on some of the objects.
 func (w *swapping) canary(module []byte, c rollout.Canary) uint64 {
 	w.t.Helper()
-	number, tried, err := w.engine.Swap(w.t.Context(), module, rollout.SwapOptions{Why: "test", Canary: &c})
+	number, tried, err := w.life.Swap(w.t.Context(), module, rollout.SwapOptions{Why: "test", Canary: &c})
 	if err != nil || !tried {
 		w.t.Fatalf("a canary %v: %v", tried, err)
 	}
@@ -81,9 +82,9 @@ func (w *swapping) putAll(n, edit int) {
 // steerCanary ends a canary as a user does.
 func (w *swapping) steerCanary(promote bool) {
 	w.t.Helper()
-	end := w.engine.Abort
+	end := w.life.Abort
 	if promote {
-		end = w.engine.Promote
+		end = w.life.Promote
 	}
 	if _, err := end(w.t.Context(), "test"); err != nil {
 		w.t.Fatal(err)
@@ -118,7 +119,7 @@ func TestCanary_ObjectsStayAssigned(t *testing.T) {
 	if got := w.stateOf(first); got != "aborted" {
 		t.Errorf("revision %d is %q", first, got)
 	}
-	if _, err := w.engine.Abort(t.Context(), "test"); err == nil || !strings.Contains(err.Error(), "--canary 10%") {
+	if _, err := w.life.Abort(t.Context(), "test"); err == nil || !strings.Contains(err.Error(), "--canary 10%") {
 		t.Errorf("abort without a canary: %v", err)
 	}
 	w.unlabelled = false
@@ -152,12 +153,12 @@ func TestCanary_WorseIsAbortedByItself(t *testing.T) {
 	w.putAll(6, 1)
 	bad := w.canary(enginetest.Worse(enginetest.Traps, 1), w.bySelector(0, 2, 4))
 	w.ranBy(map[int]uint64{0: 1, 1: 1, 2: 1, 3: 1, 4: 1, 5: 1})
-	enginetest.Until(t, "it has failed", func() bool { return w.stateOf(bad) == string(rollout.Failed) })
+	enginetest.Until(t, "it has failed", func() bool { return w.stateOf(bad) == string(life.CanaryFailed) })
 	if w.engine.Module.Revision() != 1 {
 		t.Errorf("revision %d is live", w.engine.Module.Revision())
 	}
 	options := w.bySelector(1)
-	_, _, err := w.engine.Swap(t.Context(), enginetest.Worse(enginetest.Traps, 1), rollout.SwapOptions{Canary: &options})
+	_, _, err := w.life.Swap(t.Context(), enginetest.Worse(enginetest.Traps, 1), rollout.SwapOptions{Canary: &options})
 	if err == nil || !strings.Contains(err.Error(), "--force") {
 		t.Errorf("the same bytes again: %v", err)
 	}
@@ -204,7 +205,7 @@ func TestCanary_IsPromotedAfterACleanTime(t *testing.T) {
 	none.Time = time.Millisecond
 	idle := w.canary(enginetest.Worse(enginetest.Good, 1), none)
 	number := w.canary(enginetest.Worse(enginetest.Good, 2), share(t, "50%", 300*time.Millisecond))
-	if got := w.stateOf(idle); got != string(rollout.Replaced) {
+	if got := w.stateOf(idle); got != string(life.CanaryReplaced) {
 		t.Errorf("a canary without objects is %q, want that it was replaced", got)
 	}
 	want := map[int]uint64{}
@@ -274,7 +275,7 @@ func TestCanary_TheLiveModuleAgainEndsIt(t *testing.T) {
 	w.putAll(2, 1)
 	number := w.canary(enginetest.Worse(enginetest.Good, 1), w.bySelector(1))
 	options := w.bySelector(1)
-	again, _, err := w.engine.Swap(t.Context(), enginetest.Worse(enginetest.Good, 1), rollout.SwapOptions{Canary: &options})
+	again, _, err := w.life.Swap(t.Context(), enginetest.Worse(enginetest.Good, 1), rollout.SwapOptions{Canary: &options})
 	if again != number {
 		t.Errorf("the same again is revision %d", again)
 	}
@@ -284,7 +285,7 @@ func TestCanary_TheLiveModuleAgainEndsIt(t *testing.T) {
 	if _, err := w.swap(enginetest.Worse(enginetest.Good, 0)); err == nil {
 		t.Error("the live module was swapped in")
 	}
-	if got := w.stateOf(number); got != string(rollout.Replaced) {
+	if got := w.stateOf(number); got != string(life.CanaryReplaced) {
 		t.Errorf("the canary is %q", got)
 	}
 }

@@ -1,5 +1,5 @@
-// Package engine runs one module as a controller: it joins host and runtime, and
-// owns the one loop that changes the controller while it runs.
+// Package engine runs one module as a controller: it joins host and runtime. Its Life
+// is the one loop of a controller, which carries out what package life decides.
 package engine
 
 import (
@@ -24,8 +24,9 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/metrics"
 )
 
-// Controller is one module as a controller. Its life is Load, Start, Run, Close.
-// What Load sets does not change; what the loop changes says so.
+// Controller is one module as a controller, from Load to Close. Its Life calls Load,
+// Start, Run and Close, and changes it while it runs. What Load sets does not change;
+// what the loop changes says so.
 type Controller struct {
 	*Identity        // whose fields are set by Load
 	leave     func() // gives up the Identity; nil where there is none
@@ -42,7 +43,7 @@ type Controller struct {
 	cache     *controller.Cache
 	api       *kubeapi.API                    // under the policy of the first revision
 	account   *host.Account                   // of the host's own memory for it
-	limitsFor func(*abi.Manifest) host.Limits // of a revision with this manifest
+	failed    map[string]string               // why modules were rolled back before, by digest
 	Telemetry *telemetry.Recorder             // the last runs, and the Secrets that were seen
 	native    *plan.Plan                      // of a native reconciler; nil for a module
 	moved     func(has func(uid string) bool) // see Native.Moved
@@ -54,10 +55,9 @@ type Controller struct {
 	Runtime   *controller.Controller // set by Start
 	split     plan.Split             // what the objects are split by between replicas
 	rollout   *rollout.Rollout       // belongs to the loop; nil for a native reconciler
-	loop      loop
-	active    chan struct{}      // closed when runs may begin, where Shared.Notes has a say
-	overrides map[string]*string // settings over those of the options, nil unsets; the loop's
-	install   string             // the command that installs the CRD of a kind that is missing
+	active    chan struct{}          // closed when runs may begin, where Shared.Notes has a say
+	overrides map[string]*string     // settings over those of the options, nil unsets; the loop's
+	install   string                 // the command that installs the CRD of a kind that is missing
 	waits     atomic.Pointer[func(why string)]
 }
 
@@ -65,7 +65,6 @@ type Controller struct {
 func New(shared *Shared, opts Options, log *slog.Logger, waits func(why string)) *Controller {
 	c := &Controller{shared: shared, opts: opts, log: log, account: host.NewAccount(shared.Budget), install: "kubectl apply -f crd.yaml", active: make(chan struct{})}
 	c.waits.Store(&waits)
-	c.loop.init()
 	if shared.Metrics != nil {
 		c.counts = metrics.NewController()
 	}
@@ -104,10 +103,10 @@ func (c *Controller) Run(ctx context.Context, force <-chan struct{}) error {
 		defer context.AfterFunc(ctx, c.Module.Drain)() // tells guests, through cancelled()
 		waits := c.rollout.Waits
 		c.waits.Store(&waits)
-		wg.Go(func() { c.serve(ctx) }) // nothing changes any longer once a stop has begun
-		if c.shared.Notes != nil {
-			wg.Go(func() { c.takeOver(ctx) })
-		}
+		wg.Go(func() {
+			<-ctx.Done()
+			c.rollout.Close()
+		})
 	}
 	wg.Go(func() { _ = c.api.Run(services) }) // its error is only that it runs
 	if c.memo != nil {
@@ -157,7 +156,7 @@ func (c *Controller) Close() error {
 		return nil
 	}
 	if c.rollout != nil {
-		c.rollout.Discard()
+		c.rollout.End()
 	}
 	return c.Module.Close(context.Background())
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -51,6 +52,7 @@ type swapping struct {
 	client   dynamic.Interface
 	objects  dynamic.ResourceInterface
 	engine   *Controller
+	life     *Life
 	observer *observer
 	sent     sent // by its watches
 	// unlabelled leaves the labels of objects out.
@@ -137,17 +139,26 @@ func (w *swapping) run(module []byte, opts *setup) (end func()) {
 	if err := w.engine.Start(); err != nil {
 		w.t.Fatal(err)
 	}
+	w.life = NewLife(named("worse"), log)
+	begin := make(chan struct{})
+	close(begin)
 	ended := make(chan error, 1)
-	go func() { ended <- w.engine.Run(ctx, nil) }()
+	go func() { ended <- w.life.Run(ctx, begin, nil, w.engine) }()
 	return func() {
 		stop()
 		if err := <-ended; err != nil {
 			w.t.Error(err)
 		}
-		if err := w.engine.Close(); err != nil {
-			w.t.Error(err)
-		}
 	}
+}
+
+// named is the Source of a controller that is loaded already.
+type named string
+
+func (n named) Name() string { return string(n) }
+
+func (n named) Load(context.Context, string, func(string)) Attempt {
+	return Attempt{Err: errors.New("it is loaded once")}
 }
 
 // identity is that of a config. The requests of its watches are counted.
@@ -178,7 +189,7 @@ func (w *swapping) identity(config *rest.Config, log *slog.Logger) *Identity {
 
 // swap swaps bytes in.
 func (w *swapping) swap(module []byte) (uint64, error) {
-	number, _, err := w.engine.Swap(w.t.Context(), module, rollout.SwapOptions{Why: "test"})
+	number, _, err := w.life.Swap(w.t.Context(), module, rollout.SwapOptions{Why: "test"})
 	return number, err
 }
 
@@ -186,9 +197,9 @@ func (w *swapping) swap(module []byte) (uint64, error) {
 // is no reason here: the machine may be.
 func (w *swapping) onProbation(d time.Duration) {
 	w.t.Helper()
-	err := w.engine.Do(w.t.Context(), func(context.Context) error {
-		w.engine.rollout.Options.Probation = probation.Config{Time: d, Slowdown: 1e6, Stall: time.Hour}
-		return nil
+	err := w.life.Do(w.t.Context(), func(_ context.Context, c *Controller) (misfit, err error) {
+		c.rollout.Options.Probation = probation.Config{Time: d, Slowdown: 1e6, Stall: time.Hour}
+		return nil, nil
 	})
 	if err != nil {
 		w.t.Fatal(err)

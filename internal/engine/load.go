@@ -41,8 +41,8 @@ func (c *Controller) Load(ctx context.Context, wasm []byte, digest string, loade
 	var first *plan.Plan
 	cfg.API = func(m *abi.Manifest) (_ host.API, err error) {
 		loaded()
-		c.name, c.limitsFor = cfg.NameFor(m), cfg.LimitsFor
-		if first, err = c.connect(ctx, digest, m, apiLimits(cfg.LimitsFor(m))); err != nil {
+		c.name = cfg.NameFor(m)
+		if first, err = c.connect(ctx, digest, m, rollout.APILimits(cfg.LimitsFor(m))); err != nil {
 			return nil, err
 		}
 		return c.recorder.API(c.api), nil
@@ -54,15 +54,14 @@ func (c *Controller) Load(ctx context.Context, wasm []byte, digest string, loade
 		return err
 	}
 	c.rollout = rollout.New(rollout.Config{
-		Controller: c.name, Kind: c.kind, Module: c.Module, Plan: first, API: c.api, Planner: c.planner, Access: c.access,
-		Resolver:  c.shared.Resolver,
-		LimitsFor: func(m *abi.Manifest) kubeapi.Limits { return apiLimits(c.limitsFor(m)) },
-		Wrap:      func(api *kubeapi.API) host.API { return c.recorder.API(api) },
-		Loop:      c, Report: c.report, Notes: c.shared.Notes, Leads: c.leads, Proven: c.proven, Logger: c.log,
+		Controller: c.name, Kind: c.kind, Module: c.Module, Host: cfg, Plan: first, API: c.api, Planner: c.planner, Access: c.access,
+		Resolver: c.shared.Resolver, Recorder: &c.recorder, Notes: c.shared.Notes, Gate: c.shared.Gate, Logger: c.log,
 	}, o.Rollout)
-	if _, err := c.rollout.Recall(ctx); err != nil {
+	noted, err := c.rollout.Recall(ctx)
+	if err != nil {
 		return failure.Module.Wrap(err)
 	}
+	c.failed = rollout.Reasons(noted)
 	return c.check(ctx, first)
 }
 
@@ -160,11 +159,6 @@ func (c *Controller) waiting(reason error) {
 		waits(status)
 	}
 	c.log.Warn(msg, "reason", reason.Error(), "next", next, "controller", c.name)
-}
-
-// apiLimits are those that are kept where the API is served.
-func apiLimits(l host.Limits) kubeapi.Limits {
-	return kubeapi.Limits{Rate: l.APIRate, InFlight: l.APIInFlight, ListItems: l.ListItems, ListBytes: l.ListBytes}
 }
 
 // ModuleError gives errors of a module their class.

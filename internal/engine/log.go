@@ -10,6 +10,7 @@ import (
 	"github.com/wasmctl/wasmctl/host/kubeapi"
 	"github.com/wasmctl/wasmctl/host/kubeapi/events"
 	"github.com/wasmctl/wasmctl/internal/humanize"
+	"github.com/wasmctl/wasmctl/internal/life"
 	"github.com/wasmctl/wasmctl/internal/logging"
 	"github.com/wasmctl/wasmctl/internal/plan"
 	"github.com/wasmctl/wasmctl/internal/rollout"
@@ -142,11 +143,11 @@ func (c *Controller) logStopped() {
 }
 
 // report reports the result of a swap as an event and in metrics.
-func (c *Controller) report(result rollout.Result, revision uint64, reason string) {
+func (c *Controller) report(result life.Result, revision uint64, reason string) {
 	if c.shared.OnSwap != nil {
 		c.shared.OnSwap(c.name, string(result))
 	}
-	c.Record(result.Event(c.name, revision, reason))
+	c.Record(rollout.Event(result, c.name, revision, reason))
 }
 
 // Record records an event about the process or the controller as a whole: that decides

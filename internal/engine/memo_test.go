@@ -267,7 +267,7 @@ func randomEvent(r *rand.Rand, n int) (name string, e event) {
 		value := fmt.Sprint(r.IntN(3))
 		return "setting " + value, func(w *world) {
 			w.settings["x"] = value
-			if _, err := w.engine.Configure(w.t.Context(), maps.Clone(w.settings)); err != nil {
+			if _, err := w.life.Configure(w.t.Context(), maps.Clone(w.settings)); err != nil {
 				w.t.Error(err)
 			}
 		}
@@ -365,15 +365,15 @@ func TestMemo_WritesWhatIsWrittenWithout(t *testing.T) {
 	}
 }
 
-// life is what was seen of a world.
-type life struct {
+// seen is what was seen of a world.
+type seen struct {
 	events []string
 	states []map[string]any // after each event, and at the beginning
 	runs   int
 }
 
 // live has random things happen to a world, the same ones for a seed.
-func live(t *testing.T, seed uint64, memo string) (l life) {
+func live(t *testing.T, seed uint64, memo string) (l seen) {
 	synctest.Test(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // the same each time
 		<-time.After(17 * time.Second)      // no run is near the end of an hour

@@ -13,43 +13,28 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
-// Configure gives the module other settings in the place of those of its options.
-// Settings that it refuses leave the old ones in place. It returns the number of
-// the settings in force.
-func (c *Controller) Configure(ctx context.Context, settings map[string]string) (number int64, err error) {
-	if c.rollout == nil {
-		return 0, ErrNative
+// setSettings gives the module other settings in the place of those of its options.
+// Misfit is the error of a canary that refuses them. The loop calls it.
+func (c *Controller) setSettings(ctx context.Context, settings map[string]string) (number int64, misfit, err error) {
+	number, misfit, err = c.configure(ctx, settings, c.overrides)
+	if err == nil {
+		c.opts.Settings = settings
 	}
-	err = c.Do(ctx, func(ctx context.Context) (err error) {
-		number, err = c.configure(ctx, settings, c.overrides)
-		if err == nil {
-			c.opts.Settings = settings // the loop's own
-		}
-		return err
-	})
-	return number, err
+	return number, misfit, err
 }
 
-// Override changes settings over those of the options, until the controller ends;
-// a nil value leaves one to the manifest. It returns the number of the settings in
-// force.
-func (c *Controller) Override(ctx context.Context, change map[string]*string) (number int64, err error) {
-	if c.rollout == nil {
-		return 0, ErrNative
+// override changes settings over those of the options. The loop calls it.
+func (c *Controller) override(ctx context.Context, change map[string]*string) (number int64, misfit, err error) {
+	if err := c.known(change); err != nil {
+		return 0, nil, err
 	}
-	err = c.Do(ctx, func(ctx context.Context) (err error) {
-		if err := c.known(change); err != nil {
-			return err
-		}
-		overrides := map[string]*string{}
-		maps.Copy(overrides, c.overrides)
-		maps.Copy(overrides, change)
-		if number, err = c.configure(ctx, c.opts.Settings, overrides); err == nil {
-			c.overrides = overrides
-		}
-		return err
-	})
-	return number, err
+	overrides := map[string]*string{}
+	maps.Copy(overrides, c.overrides)
+	maps.Copy(overrides, change)
+	if number, misfit, err = c.configure(ctx, c.opts.Settings, overrides); err == nil {
+		c.overrides = overrides
+	}
+	return number, misfit, err
 }
 
 // known makes sure that the manifest has the settings that a user names: others are
@@ -106,9 +91,9 @@ func (c *Controller) checkSettings() error {
 	return nil
 }
 
-// configure gives the module new settings, and reconciles all objects with
-// them. It returns the number of the settings.
-func (c *Controller) configure(ctx context.Context, settings map[string]string, overrides map[string]*string) (int64, error) {
+// configure gives the module new settings, and reconciles all objects with them. It
+// returns the number of the settings, and the error of a canary that refuses them.
+func (c *Controller) configure(ctx context.Context, settings map[string]string, overrides map[string]*string) (number int64, misfit, err error) {
 	_, before := c.Module.Settings()
 	values := map[string]string{}
 	maps.Copy(values, settings)
@@ -120,17 +105,16 @@ func (c *Controller) configure(ctx context.Context, settings map[string]string, 
 		}
 	}
 	if err := c.Module.Configure(ctx, values); err != nil {
-		return before, err
+		return before, nil, err
 	}
-	_, number := c.Module.Settings()
-	if number == before {
-		return number, nil
+	if _, number = c.Module.Settings(); number == before {
+		return number, nil, nil
 	}
-	c.rollout.Configure(ctx)
+	misfit = c.rollout.Configure(ctx)
 	n := c.Runtime.TriggerAll(ctx, abi.ReasonConfigChanged)
 	c.log.Info("settings applied", "config_gen", number, "triggered", n, "controller", c.name)
 	c.warnSettings()
-	return number, nil
+	return number, misfit, nil
 }
 
 // warnSettings names the settings that the manifest does not have: most

@@ -12,6 +12,7 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host/kubeapi"
 	"github.com/wasmctl/wasmctl/internal/failure"
+	"github.com/wasmctl/wasmctl/internal/life"
 	"github.com/wasmctl/wasmctl/internal/rollout"
 	"github.com/wasmctl/wasmctl/runtime/applier"
 	"github.com/wasmctl/wasmctl/runtime/controller"
@@ -84,9 +85,12 @@ func (c *Controller) proven(digest string) {
 	}
 }
 
-// takeOver lets runs begin once this replica leads, and knows which modules the
-// leader before has rolled back.
-func (c *Controller) takeOver(ctx context.Context) {
+// takeOver lets runs begin once this replica leads, and the modules are rolled back
+// that the leader before has rolled back.
+func (c *Controller) takeOver(ctx context.Context, l *Life) {
+	if c.rollout == nil || c.shared.Notes == nil {
+		return
+	}
 	if gate := c.shared.Gate; gate != nil {
 		select {
 		case <-gate.Open():
@@ -94,7 +98,7 @@ func (c *Controller) takeOver(ctx context.Context) {
 			return
 		}
 	}
-	err := c.Do(ctx, c.rollout.TakeOver)
+	_, err := l.ask(ctx, &request{Event: life.Event{Kind: life.Lead}})
 	if refused, ok := errors.AsType[*rollout.RolledBackError](err); ok {
 		c.log.Error("nothing runs: there is no other module", "error", refused.Error(), "controller", c.name)
 		c.Pause(true)

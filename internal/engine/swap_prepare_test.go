@@ -27,7 +27,7 @@ func (w *swapping) beginSwap(module []byte) <-chan error {
 	ended := make(chan error, 1)
 	ctx := w.t.Context()
 	go func() {
-		_, _, err := w.engine.Swap(ctx, module, rollout.SwapOptions{})
+		_, _, err := w.life.Swap(ctx, module, rollout.SwapOptions{})
 		ended <- err
 	}()
 	w.awaitLoading()
@@ -58,7 +58,7 @@ func TestSwap_NothingWaitsForOneThatIsPrepared(t *testing.T) {
 	ended := w.beginSwap(w.waiting("1"))
 
 	value := "blue"
-	if _, err := w.engine.Override(t.Context(), map[string]*string{"color": &value}); err != nil {
+	if _, err := w.life.Override(t.Context(), map[string]*string{"color": &value}); err != nil {
 		t.Errorf("settings do not change: %v", err)
 	}
 	w.awaitLoading()
@@ -95,7 +95,7 @@ func TestSwap_PreparedOnceItsKindIsThere(t *testing.T) {
 	opts.Rollout.AllowMoreRights = true // a watch is a right
 	w := newSwapping(t, enginetest.Worse(enginetest.Good, 0), opts)
 	ended := w.beginSwap(w.waiting("1"))
-	if err := w.engine.Do(t.Context(), func(context.Context) error { return nil }); err != nil {
+	if err := w.life.Do(t.Context(), func(context.Context, *Controller) (misfit, err error) { return nil, nil }); err != nil {
 		t.Fatal(err)
 	}
 	w.define("gadgets", "Gadget")

@@ -144,13 +144,13 @@ func TestSwap_HammerInVirtualTime(t *testing.T) {
 			case 3:
 				w.canary(enginetest.Worse(enginetest.Traps, 100+round), options)
 			case 4:
-				if _, err := w.engine.Override(w.t.Context(), map[string]*string{"round": new(fmt.Sprint(round))}); err != nil {
+				if _, err := w.life.Override(w.t.Context(), map[string]*string{"round": new(fmt.Sprint(round))}); err != nil {
 					w.t.Error(err)
 				}
 				w.canary(enginetest.Worse(enginetest.Good, 100+round), options)
 				w.steerCanary(false)
 			case 5:
-				if _, _, err := w.engine.Rollback(w.t.Context(), 0, "test"); err != nil {
+				if _, _, err := w.life.Rollback(w.t.Context(), 0, "test"); err != nil {
 					w.t.Error(err)
 				}
 			}

@@ -1,7 +1,6 @@
 package life
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/wasmctl/wasmctl/internal/humanize"
@@ -47,7 +46,7 @@ func (c *Core) sameCanary(ev *Event) { c.reply(ev.ID, Same, nil, c.canary.Number
 func (c *Core) forbidden(ev *Event) {
 	c.learn(ev)
 	if ev.Kind == Led {
-		c.reply(ev.ID, Bad, errors.New(ev.Lives.Reason), 0)
+		c.reply(ev.ID, Bad, ev.Err, 0)
 		return
 	}
 	c.refuseBad(ev.ID, ev.Digest)
@@ -80,7 +79,7 @@ func (c *Core) supersede(*Event) {
 func (c *Core) refuse(ev *Event) {
 	ch := c.pop()
 	if ch.Kind == Swap {
-		c.report(Refused, 0, ev.Err.Error())
+		c.emit(Effect{Kind: Report, Result: Refused, Digest: ch.Digest, Reason: ev.Err.Error(), Err: ev.Err})
 	}
 	c.reply(ch.ID, ev.Outcome, ev.Err, 0)
 }

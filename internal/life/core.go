@@ -46,7 +46,7 @@ func NewCore(now time.Time) *Core {
 
 // Judging reports whether a revision is to be judged.
 func (c *Core) Judging() bool {
-	return c.Phase.runs() && (c.live.Number != c.proven || c.canary.Number != 0)
+	return c.Phase.Runs() && (c.live.Number != c.proven || c.canary.Number != 0)
 }
 
 // Due reports whether Resume must follow, once no result is outstanding.

@@ -33,8 +33,8 @@ const (
 	Stopped    Phase = "Stopped"    // everything that it started has ended
 )
 
-// runs reports whether requests about modules are accepted in a phase.
-func (p Phase) runs() bool { return p == Running || p == Preparing || p == Cutting || p == Promoting }
+// Runs reports whether requests about modules are accepted in a phase.
+func (p Phase) Runs() bool { return p == Running || p == Preparing || p == Cutting || p == Promoting }
 
 // Kind is what happened.
 type Kind string

@@ -79,7 +79,7 @@ func (w *world) step(ev Event) {
 func (w *world) check() {
 	w.Helper()
 	c := w.core
-	if w.running != (c.Phase.runs() || c.Phase == Stopping && w.running || c.Phase == Restarting && w.running) {
+	if w.running != (c.Phase.Runs() || c.Phase == Stopping && w.running || c.Phase == Restarting && w.running) {
 		w.wrong("phase %s, it runs: %t", c.Phase, w.running)
 	}
 	if w.running && !w.draining && (c.live != w.live || c.canary != w.canary || c.proven != w.proven) {
@@ -385,5 +385,34 @@ func TestCore_RetriesWithBackOff(t *testing.T) {
 	}
 	if want := []time.Duration{5, 10, 20, 40, 60, 60}; !slices.Equal(waits, want) {
 		t.Errorf("retried after %v s, want %v", waits, want)
+	}
+}
+
+// A module that was rolled back, was tried again by force and passed may be swapped in
+// like any other.
+func TestCore_PassedIsForgiven(t *testing.T) {
+	c := NewCore(time.Time{})
+	swap := func(number uint64, force bool) {
+		c.Step(Event{Kind: Swap, Digest: "x", Force: force})
+		c.Step(Event{Kind: Prepared, Outcome: OK, Number: number, Digest: "x"})
+		c.Step(Event{Kind: Promoted, Outcome: OK, Number: number, Digest: "x", OnTrial: true})
+	}
+	c.Step(Event{Kind: Begin})
+	c.Step(Event{Kind: Tried, Outcome: OK, Number: 1, Digest: "first"})
+	swap(2, false)
+	c.Step(Event{Kind: Judged, Lives: Verdict{probation.Failed, "worse"}})
+	c.Step(Event{Kind: Prepared, Outcome: OK, Number: 3, Digest: "first"})
+	c.Step(Event{Kind: Promoted, Outcome: OK, Number: 3, Digest: "first"})
+	swap(4, false)
+	if c.live.Number != 3 {
+		t.Fatalf("it is swapped in again: revision %d is live", c.live.Number)
+	}
+	swap(4, true)
+	c.Step(Event{Kind: Judged, Lives: Verdict{Verdict: probation.Passed}})
+	c.Step(Event{Kind: Swap, Digest: "other"})
+	c.Step(Event{Kind: Prepared, Outcome: OK, Number: 5, Digest: "other"})
+	c.Step(Event{Kind: Promoted, Outcome: OK, Number: 5, Digest: "other"})
+	if swap(6, false); c.live.Number != 6 {
+		t.Errorf("it is refused: revision %d is live", c.live.Number)
 	}
 }

@@ -7,8 +7,6 @@ import (
 	"strings"
 
 	"github.com/wasmctl/wasmctl/abi"
-	"github.com/wasmctl/wasmctl/host"
-	"github.com/wasmctl/wasmctl/host/kubeapi"
 	"github.com/wasmctl/wasmctl/internal/plan"
 )
 
@@ -95,23 +93,4 @@ func (r *Rollout) differences(kind plan.Watched, m *abi.Manifest) (diff []string
 		add("finalizer", strconv.Quote(first.Finalizer), strconv.Quote(m.Finalizer))
 	}
 	return diff
-}
-
-// PrepareShadow prepares a module that runs beside the live one and changes
-// nothing. Connect gives the API that its guests call, from one under the
-// module's own policy and limits. The loop calls it.
-func (r *Rollout) PrepareShadow(ctx context.Context, wasm []byte, connect func(*kubeapi.API) host.API) (c *host.Candidate, err error) {
-	err = r.cfg.Loop.Meanwhile(ctx, func(ctx context.Context) (err error) {
-		c, err = r.cfg.Module.Prepare(ctx, wasm, func(digest string, m *abi.Manifest) (host.API, error) {
-			next, err := r.accept(ctx, digest, m)
-			if err != nil {
-				return nil, err
-			}
-			api := r.cfg.API.WithPolicy(next.Policy).WithObserver(nil).WithDryRun(kubeapi.DryRunServer)
-			// Its own limits: the live one's would count together.
-			return connect(api.WithLimits(kubeapi.Limits{}).WithLimits(r.cfg.LimitsFor(m))), nil
-		})
-		return err
-	})
-	return c, err
 }

@@ -8,8 +8,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/wasmctl/wasmctl/internal/humanize"
+	"github.com/wasmctl/wasmctl/internal/life"
 	"github.com/wasmctl/wasmctl/internal/rollout/canary"
-	"github.com/wasmctl/wasmctl/internal/rollout/probation"
 	"github.com/wasmctl/wasmctl/runtime/reflector"
 )
 
@@ -62,7 +63,7 @@ func (c Canary) String() string {
 // canaryRun is a module that runs some of the objects, beside the live one. The
 // loop owns it; sides has a lock of its own. The record has its figures.
 type canaryRun struct {
-	*prepared
+	*Prepared
 
 	options    Canary
 	assignment *canary.Assignment
@@ -71,7 +72,7 @@ type canaryRun struct {
 // String returns for people which objects it has.
 func (k *canaryRun) String() string {
 	n, all := k.assignment.Count()
-	return fmt.Sprintf("canary: revision %d serves %d of %d objects (%s)", k.candidate.Number(), n, all, k.options)
+	return fmt.Sprintf("canary: revision %d serves %d of %d objects (%s)", k.Number(), n, all, k.options)
 }
 
 // runs reports whether an object is the canary's.
@@ -85,15 +86,9 @@ func (k *canaryRun) needs(id string) bool {
 	return k != nil && slices.ContainsFunc(k.list, func(w wanted) bool { return w.id == id })
 }
 
-// OnCanary reports whether a revision is the canary. The loop calls it.
-func (r *Rollout) OnCanary(revision uint64) bool {
-	return r.canary != nil && r.canary.candidate.Number() == revision
-}
-
-// beginCanary gives the objects of its side to a candidate. It returns how many
-// it asked to be reconciled.
-func (r *Rollout) beginCanary(ctx context.Context, up *prepared, o Canary) int {
-	r.endCanary(ctx, Replaced, "another module was swapped in")
+// StartCanary has a revision that was prepared run some of the objects, beside the
+// live one.
+func (r *Rollout) StartCanary(ctx context.Context, up *Prepared, o Canary, why string) {
 	cfg := r.Options.Probation
 	if cfg.Time = o.Time; cfg.Time == 0 {
 		cfg.Time = untilPromoted
@@ -102,25 +97,26 @@ func (r *Rollout) beginCanary(ctx context.Context, up *prepared, o Canary) int {
 	for _, stored := range r.controller.Objects() {
 		objects = append(objects, objectOf(stored))
 	}
-	r.canary = &canaryRun{prepared: up, options: o, assignment: canary.New(o.Config, up.candidate.Digest(), objects)}
+	r.began = up.started
+	r.canary = &canaryRun{Prepared: up, options: o, assignment: canary.New(o.Config, up.Digest(), objects)}
 	r.startCanary(cfg, r.canary)
-	r.show(r.canary, up.candidate.Number(), up.api)
-	return r.reconcileWhere(ctx, r.canary.runs)
+	r.show(r.canary, up.Number(), up.API)
+	n := r.reconcileWhere(ctx, r.canary.runs)
+	r.log.Info("canary started", "why", why, "digest", humanize.Digest(up.Digest()), "before", r.cfg.Module.Revision(), "watches_added", len(up.added),
+		"took", time.Since(up.started), "canary", o.String(), "triggered", n, "revision", up.Number())
 }
 
-// endCanary gives the objects of a canary, if there is one, back to the live
-// revision. The result is Aborted, Failed or Replaced.
-func (r *Rollout) endCanary(ctx context.Context, result Result, reason string) {
+// EndCanary gives the objects of the canary back to the live revision. The result is
+// life.CanaryAborted, CanaryFailed or CanaryReplaced.
+func (r *Rollout) EndCanary(ctx context.Context, result life.Result, reason string) {
 	k := r.canary
-	if k == nil {
-		return
-	}
 	r.canary = nil
-	number := k.candidate.Number()
+	number := k.Number()
 	r.show(nil, number, nil)
 	r.canaryEnded(string(result), reason)
-	k.candidate.Discard()
-	if result == Failed {
+	k.Candidate.Discard()
+	failed := result == life.CanaryFailed
+	if failed {
 		r.cfg.Module.Interrupt(number)
 	}
 	r.watches.remove(k.added)
@@ -131,107 +127,12 @@ func (r *Rollout) endCanary(ctx context.Context, result Result, reason string) {
 	}
 	n := r.reconcileWhere(ctx, mine)
 	level := slog.LevelInfo
-	if result == Failed {
+	if failed {
 		level = slog.LevelWarn
+		r.shareFailed(ctx, k.Digest(), reason)
 	}
 	r.log.Log(ctx, level, "canary ended; the live module has all objects", "result", result, "why", reason, "triggered", n, "revision", number)
-	if result == Failed {
-		r.shareFailed(ctx, k.candidate.Digest(), reason)
-	}
-	r.cfg.Report(result, number, reason)
-}
-
-// Promote makes the canary live. The objects that it did not have are
-// reconciled.
-func (r *Rollout) Promote(ctx context.Context, why string) (uint64, error) {
-	k := r.canary
-	if k == nil {
-		return 0, ErrNoCanary
-	}
-	before, settings := r.cfg.Module.Revision(), r.settings()
-	if err := k.candidate.Promote(ctx); err != nil {
-		return 0, err
-	}
-	number := k.candidate.Number()
-	r.canary = nil
-	r.show(nil, number, nil)
-	r.canaryEnded("", "")
-	same := r.adopt(k.prepared) && settings == r.settings()
-	others := func(o *reflector.Object) bool { return !k.runs(o) }
-	n := r.promoted(ctx, k.candidate, promotion{probation: r.Options.Probation.Time > 0, same: same, wanted: others})
-	r.log.Info("canary promoted", "why", why, "digest", k.candidate.Digest(), "before", before, "triggered", n, "revision", number)
-	r.cfg.Report(Promoted, number, why)
-	return number, nil
-}
-
-// Abort ends the canary and returns the revision that is live.
-func (r *Rollout) Abort(ctx context.Context, why string) (uint64, error) {
-	if r.canary == nil {
-		return 0, ErrNoCanary
-	}
-	r.endCanary(ctx, Aborted, why)
-	return r.cfg.Module.Revision(), nil
-}
-
-// Configure gives the canary, if there is one, the settings of the live
-// revision. One that refuses them ends.
-func (r *Rollout) Configure(ctx context.Context) {
-	if r.canary == nil {
-		return
-	}
-	if err := r.canary.candidate.Configure(ctx); err != nil {
-		r.endCanary(ctx, Failed, err.Error())
-	}
 }
 
 // Wake has a value when a run has failed and Judge must be called at once.
 func (r *Rollout) Wake() <-chan struct{} { return r.wake }
-
-// Judge checks the canary and the revision on probation. It rolls back one that
-// does worse, and promotes a canary whose time has passed.
-func (r *Rollout) Judge(ctx context.Context) {
-	r.judgeCanary(ctx)
-	number, _, ok := r.onTrial()
-	if !ok {
-		return
-	}
-	if r.verdict(time.Now()) == probation.Passed {
-		if f, failed := r.failedElsewhere(ctx, r.cfg.Module.Digest()); failed {
-			r.rollBackFailed(ctx, elsewhere(f))
-			return
-		}
-	}
-	switch v, reason := r.judge(time.Now()); v {
-	case probation.Passed:
-		gone := r.watches.settle(r.canary)
-		r.proven(ctx, r.cfg.Module.Digest())
-		r.log.Info("probation passed", "revision", number, "watches_ended", gone)
-	case probation.Failed:
-		r.rollBackFailed(ctx, reason)
-	default:
-	}
-}
-
-func (r *Rollout) judgeCanary(ctx context.Context) {
-	if r.canary == nil {
-		return
-	}
-	switch v, reason := r.record.judgeCanary(time.Now()); v {
-	case probation.Failed:
-		r.endCanary(ctx, Failed, reason)
-	case probation.Passed:
-		if f, failed := r.failedElsewhere(ctx, r.canary.candidate.Digest()); failed {
-			r.endCanary(ctx, Failed, elsewhere(f))
-			return
-		}
-		if _, err := r.Promote(ctx, "the canary time has passed"); err != nil && ctx.Err() == nil {
-			r.endCanary(ctx, Failed, err.Error())
-		}
-	default:
-	}
-}
-
-// sameCanary reports whether bytes are already tried in the same way.
-func (r *Rollout) sameCanary(digest string, o Canary) bool {
-	return r.canary != nil && r.canary.candidate.Digest() == digest && r.canary.options.String() == o.String()
-}

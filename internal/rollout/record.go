@@ -8,16 +8,14 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/internal/life"
 	"github.com/wasmctl/wasmctl/internal/rollout/probation"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 	"github.com/wasmctl/wasmctl/runtime/applier"
 )
 
-// Bounds for remembered failed revisions.
-const (
-	maxFailed = 10
-	maxBad    = 100
-)
+// maxFailed bounds how many failed revisions are shown.
+const maxFailed = 10
 
 // record knows how the revisions of one module do: their runs, which one is on
 // probation and which one it is compared with. It is safe for concurrent use.
@@ -33,11 +31,10 @@ type record struct {
 	window *probation.Window
 	// trial is nil where the live revision is proven; guarded by mu.
 	trial  *trialRuns
-	canary *canaryFigures    // nil without one; guarded by mu
-	failed []admin.Revision  // the last that failed; guarded by mu
-	next   *admin.Revision   // what is being prepared, or nil; guarded by mu
-	shadow uint64            // the revision that shadows the live one, or 0; guarded by mu
-	bad    map[string]string // why not to try it again, by digest; guarded by mu
+	canary *canaryFigures   // nil without one; guarded by mu
+	failed []admin.Revision // the last that failed; guarded by mu
+	next   *admin.Revision  // what is being prepared, or nil; guarded by mu
+	shadow uint64           // the revision that shadows the live one, or 0; guarded by mu
 }
 
 // runCounts are the runs of one revision.
@@ -48,7 +45,6 @@ type trialRuns struct {
 	*probation.Trial
 
 	number uint64
-	digest string
 	window *probation.Window // what it will be compared with, if it passes
 }
 
@@ -62,7 +58,7 @@ type canaryFigures struct {
 }
 
 func (t *record) init(m *host.Module) {
-	t.module, t.wake, t.counts, t.bad = m, make(chan struct{}, 1), map[uint64]*runCounts{}, map[string]string{}
+	t.module, t.wake, t.counts = m, make(chan struct{}, 1), map[uint64]*runCounts{}
 	t.proven, t.window = m.Revision(), probation.NewWindow()
 }
 
@@ -136,17 +132,20 @@ func (t *record) wakeUp(bad bool) {
 	}
 }
 
-// promoted says that a revision is live now: on probation, or with nil proven
-// as it is.
-func (t *record) promoted(c *host.Candidate, cfg *probation.Config) {
+// promoted notes that a revision is live now: on probation, or, if cfg is nil, proven.
+// With back, it is the revision again that the last runs were compared with.
+func (t *record) promoted(c *host.Candidate, cfg *probation.Config, back bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if cfg == nil {
-		t.trial, t.proven, t.window = nil, c.Number(), probation.NewWindow()
+		t.trial, t.proven = nil, c.Number()
+		if !back {
+			t.window = probation.NewWindow()
+		}
 		return
 	}
 	t.trial = &trialRuns{
-		Trial: probation.New(*cfg, t.window.Figures(), time.Now()), number: c.Number(), digest: c.Digest(), window: probation.NewWindow(),
+		Trial: probation.New(*cfg, t.window.Figures(), time.Now()), number: c.Number(), window: probation.NewWindow(),
 	}
 	t.trial.Excuse(t.window)
 }
@@ -160,38 +159,35 @@ func (t *record) nothingToRun(now time.Time) {
 	}
 }
 
-// verdict says what judge would find. It decides nothing.
-func (t *record) verdict(now time.Time) probation.Verdict {
+// verdicts returns how the canary and the revision on probation do. It changes
+// nothing.
+func (t *record) verdicts(now time.Time) (canary, live life.Verdict) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	canary.Verdict, live.Verdict = probation.Pending, probation.Pending
+	if t.canary != nil {
+		beside := t.canary.live.Figures()
+		if beside.Runs < minLive {
+			beside = t.liveWindow().Figures()
+		}
+		t.canary.Compare(beside)
+		canary.Verdict, canary.Reason = t.canary.Judge(now)
+	}
+	if t.trial != nil {
+		live.Verdict, live.Reason = t.trial.Judge(now)
+	}
+	return canary, live
+}
+
+// pass ends the trial, if there is one: its revision is the one to roll back to.
+func (t *record) pass() (number uint64, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.trial == nil {
-		return probation.Pending
+		return 0, false
 	}
-	v, _ := t.trial.Judge(now)
-	return v
-}
-
-// judge says how the trial goes. A revision that passes is proven from now
-// on.
-func (t *record) judge(now time.Time) (v probation.Verdict, reason string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.trial == nil {
-		return probation.Pending, ""
-	}
-	v, reason = t.trial.Judge(now)
-	if v == probation.Passed {
-		delete(t.bad, t.trial.digest) // it was tried again, and does well
-		t.proven, t.window, t.trial = t.trial.number, t.trial.window, nil
-	}
-	return v, reason
-}
-
-// Failing reports whether the canary or the revision on probation is worse, as
-// judge and judgeCanary would find. It decides nothing.
-func (t *record) Failing(now time.Time) bool {
-	v, _ := t.judgeCanary(now)
-	return v == probation.Failed || t.verdict(now) == probation.Failed
+	t.proven, t.window, t.trial = t.trial.number, t.trial.window, nil
+	return t.proven, true
 }
 
 // onTrial returns the revision on probation and the one before; false where
@@ -205,20 +201,16 @@ func (t *record) onTrial() (number, proven uint64, ok bool) {
 	return t.trial.number, t.proven, true
 }
 
-// fail remembers that a revision is worse than the one before, and returns the
-// window of that.
-func (t *record) fail(reason string) *probation.Window {
+// fail remembers that the revision on probation is worse than the one before.
+func (t *record) fail(reason string) {
+	digest := t.module.Digest()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.bad) < maxBad {
-		t.bad[t.trial.digest] = reason
-	}
-	t.remember(admin.Revision{Number: t.trial.number, Digest: t.trial.digest, State: "failed", Reason: reason})
-	return t.window
+	t.remember(admin.Revision{Number: t.trial.number, Digest: digest, State: "failed", Reason: reason})
 }
 
-// refused remembers a module that did not become live.
-func (t *record) refused(digest string, err error) {
+// Refuse remembers a module that did not become live.
+func (t *record) Refuse(digest string, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.remember(admin.Revision{Digest: digest, State: "refused", Reason: err.Error()})
@@ -232,28 +224,4 @@ func (t *record) remember(g admin.Revision) {
 	}
 	t.failed = append(t.failed, g)
 	t.failed = slices.Delete(t.failed, 0, max(0, len(t.failed)-maxFailed))
-}
-
-// resume compares with these runs: the revision that is live is the one that
-// they are of, again.
-func (t *record) resume(w *probation.Window) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.window = w
-}
-
-// giveUp ends the trial of a revision that failed and cannot be replaced.
-func (t *record) giveUp() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.trial != nil {
-		t.proven, t.window, t.trial = t.trial.number, t.trial.window, nil
-	}
-}
-
-// badReason says why a digest is not to be tried again; "" where it may be.
-func (t *record) badReason(digest string) string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.bad[digest]
 }

@@ -7,45 +7,29 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/wasmctl/wasmctl/host/kubeapi/events"
-)
-
-// Result is the result of a swap, for metrics.
-type Result string
-
-// The results of a swap.
-const (
-	Swapped          = Result("swapped")
-	RolledBackByUser = Result("rollback") // by a user
-	Refused          = Result("refused")
-	RolledBack       = Result("rolled_back") // it failed its probation
-	Stuck            = Result("stuck")       // so it did, and there is none to go back to
-	CanaryStarted    = Result("canary")      // it is run as a canary
-	Promoted         = Result("promoted")
-	Aborted          = Result("aborted")  // a canary, by a user
-	Failed           = Result("failed")   // a canary: it does worse
-	Replaced         = Result("replaced") // a canary, by another module
+	"github.com/wasmctl/wasmctl/internal/life"
 )
 
 // results has the event that reports each result, and whether it is a warning.
-var results = map[Result]struct {
+var results = map[life.Result]struct {
 	reason  string
 	warning bool
 	text    string
 }{
-	Swapped:          {"ModuleSwapped", false, "is live"},
-	RolledBackByUser: {"ModuleRolledBackByUser", false, "is live again"},
-	Refused:          {"ModuleRefused", true, "was not swapped in"},
-	RolledBack:       {"ModuleRolledBack", true, "failed its probation and was rolled back"},
-	Stuck:            {"ModuleFailing", true, "failed its probation; the previous module is no longer kept"},
-	CanaryStarted:    {"CanaryStarted", false, "is running as a canary"},
-	Promoted:         {"CanaryPromoted", false, "is live"},
-	Aborted:          {"CanaryEnded", false, "has no objects any longer"},
-	Failed:           {"CanaryFailed", true, "failed as a canary; the live module has all objects again"},
-	Replaced:         {"CanaryEnded", false, "has no objects any longer"},
+	life.Swapped:          {"ModuleSwapped", false, "is live"},
+	life.RolledBackByUser: {"ModuleRolledBackByUser", false, "is live again"},
+	life.Refused:          {"ModuleRefused", true, "was not swapped in"},
+	life.RolledBack:       {"ModuleRolledBack", true, "failed its probation and was rolled back"},
+	life.Stuck:            {"ModuleFailing", true, "failed its probation; the previous module is no longer kept"},
+	life.CanaryStarted:    {"CanaryStarted", false, "is running as a canary"},
+	life.CanaryPromoted:   {"CanaryPromoted", false, "is live"},
+	life.CanaryAborted:    {"CanaryEnded", false, "has no objects any longer"},
+	life.CanaryFailed:     {"CanaryFailed", true, "failed as a canary; the live module has all objects again"},
+	life.CanaryReplaced:   {"CanaryEnded", false, "has no objects any longer"},
 }
 
 // Event is the Kubernetes event that reports a result for a controller.
-func (r Result) Event(controller string, revision uint64, reason string) events.Event {
+func Event(r life.Result, controller string, revision uint64, reason string) events.Event {
 	e, ok := results[r]
 	if !ok {
 		panic("BUG: rollout: no event for result " + string(r))

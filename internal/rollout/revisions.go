@@ -15,12 +15,11 @@ const minLive = 20
 
 // startCanary says that a candidate runs some of the objects from now on.
 func (t *record) startCanary(cfg probation.Config, k *canaryRun) {
-	c := k.candidate
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.canary = &canaryFigures{
 		trialRuns: trialRuns{
-			Trial: probation.New(cfg, probation.Figures{}, time.Now()), number: c.Number(), digest: c.Digest(), window: probation.NewWindow(),
+			Trial: probation.New(cfg, probation.Figures{}, time.Now()), number: k.Number(), window: probation.NewWindow(),
 		},
 		live: probation.NewWindow(), on: k,
 	}
@@ -35,21 +34,6 @@ func (t *record) liveWindow() *probation.Window {
 	return t.window
 }
 
-// judgeCanary compares the canary with the live revision.
-func (t *record) judgeCanary(now time.Time) (v probation.Verdict, reason string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.canary == nil {
-		return probation.Pending, ""
-	}
-	beside := t.canary.live.Figures()
-	if beside.Runs < minLive {
-		beside = t.liveWindow().Figures()
-	}
-	t.canary.Compare(beside)
-	return t.canary.Judge(now)
-}
-
 // canaryEnded says that the canary is over: promoted, without words, or ended. One
 // that failed is not tried again.
 func (t *record) canaryEnded(result, reason string) {
@@ -59,10 +43,7 @@ func (t *record) canaryEnded(result, reason string) {
 	if t.canary = nil; result == "" {
 		return
 	}
-	if result == string(Failed) && len(t.bad) < maxBad {
-		t.bad[c.digest] = reason
-	}
-	t.remember(admin.Revision{Number: c.number, Digest: c.digest, State: result, Reason: reason})
+	t.remember(admin.Revision{Number: c.number, Digest: c.on.Digest(), State: result, Reason: reason})
 }
 
 // prepare notes that a module is being prepared; its digest is empty for an
@@ -70,21 +51,12 @@ func (t *record) canaryEnded(result, reason string) {
 func (t *record) prepare(digest string) (prepared func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	outer := t.next // which goes on when this one is done
-	prepared = func() {
+	t.next = &admin.Revision{Digest: digest, State: string(host.RevisionLoading), Since: time.Now()}
+	return func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		t.next = outer
+		t.next = nil
 	}
-	t.next = &admin.Revision{Digest: digest, State: string(host.RevisionLoading), Since: time.Now()}
-	return prepared
-}
-
-// Preparing reports whether the module with a digest is being prepared.
-func (t *record) Preparing(digest string) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.next != nil && t.next.Digest == digest
 }
 
 // Waits notes what the module waits for that is being prepared.
@@ -153,11 +125,4 @@ func (t *record) Revisions() []admin.Revision {
 		return int(a.Number) - int(b.Number) //nolint:gosec // small numbers
 	})
 	return out
-}
-
-// Judging reports whether there is anything to judge. That changes with the live module
-// and with the canary.
-func (r *Rollout) Judging() bool {
-	_, _, trial := r.onTrial()
-	return trial || r.canary != nil
 }

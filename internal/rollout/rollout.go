@@ -1,5 +1,6 @@
-// Package rollout decides which revision of a module runs which object of a
-// controller: swap, canary, probation, rollback.
+// Package rollout knows which revision of a module runs which object of a
+// controller, and carries out what package life decides about revisions: swap,
+// canary, probation, rollback.
 //
 // A Rollout belongs to one goroutine, the controller's loop. Workers read one
 // atomic view of it (Acquire, RevisionOf, APIOf) and count their runs in its
@@ -19,11 +20,13 @@ import (
 	"github.com/wasmctl/wasmctl/host/kubeapi"
 	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 	"github.com/wasmctl/wasmctl/internal/plan"
+	"github.com/wasmctl/wasmctl/internal/replay"
 	"github.com/wasmctl/wasmctl/internal/rollout/canary"
 	"github.com/wasmctl/wasmctl/internal/rollout/ledger"
 	"github.com/wasmctl/wasmctl/internal/rollout/probation"
 	"github.com/wasmctl/wasmctl/runtime/applier"
 	"github.com/wasmctl/wasmctl/runtime/controller"
+	"github.com/wasmctl/wasmctl/runtime/leader"
 	"github.com/wasmctl/wasmctl/runtime/reflector"
 )
 
@@ -40,41 +43,23 @@ type Options struct {
 	AllowMoreRights bool
 }
 
-// Config says what is rolled out, and by what means. Notes and Proven may be nil.
+// Config says what is rolled out, and by what means. Notes and Gate may be nil.
 type Config struct {
 	Controller string
 	Kind       plan.Watched // that is reconciled
 	Module     *host.Module
+	Host       host.Config  // of the module
 	Plan       *plan.Plan   // of the first revision; no later module may have more than it and its grant
 	API        *kubeapi.API // under its policy
 	Planner    *plan.Planner
 	Access     *plan.Access
 	Resolver   *kinds.Resolver
-	LimitsFor  func(*abi.Manifest) kubeapi.Limits // of a revision with this manifest
-	// Wrap returns what guests call in the place of an API.
-	Wrap func(*kubeapi.API) host.API
-	// Loop is the goroutine that owns the Rollout.
-	Loop Loop
-	// Report is called with the result of each swap, the revision (0 if none was
-	// created) and the reason.
-	Report func(result Result, revision uint64, reason string)
-	// Notes is what replicas and restarts share; nil: nothing is. Leads reports
-	// whether this replica may change it.
-	Notes ledger.Notes
-	Leads func() bool
-	// Proven, if not nil, is called with the digest of a module that is live and not
-	// on probation.
-	Proven func(digest string)
+	Recorder   *replay.Recorder // records what guests ask an API
+	// Notes is what replicas and restarts share; if nil, nothing is. It is changed by
+	// the replica that leads, as Gate says.
+	Notes  ledger.Notes
+	Gate   *leader.Gate
 	Logger *slog.Logger
-}
-
-// Loop is the goroutine that owns a Rollout.
-type Loop interface {
-	// Do runs something on it, and returns its error.
-	Do(ctx context.Context, run func(context.Context) error) error
-	// Meanwhile has something prepared, beside the loop, that changes nothing. The
-	// loop calls it and goes on with other things until that is done.
-	Meanwhile(ctx context.Context, prepare func(context.Context) error) error
 }
 
 // Rollout rolls out the modules of one controller. It implements applier.Module.
@@ -91,6 +76,7 @@ type Rollout struct {
 	canary     *canaryRun // nil without one
 	began      time.Time  // when the last change did
 	lastGood   lastGood
+	late       chan Late
 
 	view atomic.Pointer[view]
 	// ungranted are the capabilities of the live module that are not granted.
@@ -106,7 +92,7 @@ type view struct {
 // New returns a Rollout of the module that was loaded first. Start must be called
 // before it is used.
 func New(cfg Config, o Options) *Rollout {
-	r := &Rollout{cfg: cfg, log: cfg.Logger.With("controller", cfg.Controller), Options: o, plan: cfg.Plan}
+	r := &Rollout{cfg: cfg, log: cfg.Logger.With("controller", cfg.Controller), Options: o, plan: cfg.Plan, late: make(chan Late)}
 	r.init(cfg.Module)
 	r.lastGood.on = o.Reconcile == ReconcileChanged
 	r.ungranted.Store(&cfg.Plan.Refused)
@@ -133,13 +119,16 @@ func (r *Rollout) Start(c *controller.Controller) error {
 // Close waits for what waits for pending kinds; the loop's context has ended.
 func (r *Rollout) Close() { r.watches.waiting.Wait() }
 
-// Discard gives up the canary of a controller that has ended.
-func (r *Rollout) Discard() {
+// End gives up the canary of a controller that has ended.
+func (r *Rollout) End() {
 	if r.canary != nil {
-		r.canary.candidate.Discard()
+		r.canary.Candidate.Discard()
 		r.canary = nil
 	}
 }
+
+// leads reports whether this replica may change what others see.
+func (r *Rollout) leads() bool { return r.cfg.Gate == nil || r.cfg.Gate.Leads() }
 
 // Plan is that of the live revision. The loop calls it.
 func (r *Rollout) Plan() *plan.Plan { return r.plan }
@@ -173,7 +162,7 @@ func (r *Rollout) candidateFor(key abi.Key, exists bool) *host.Candidate {
 	if !k.assignment.Canary(&o) {
 		return nil
 	}
-	return k.candidate
+	return k.Candidate
 }
 
 func objectOf(o *reflector.Object) canary.Object {

@@ -2,11 +2,15 @@ package rollout
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/wasmctl/wasmctl/internal/humanize"
+	"github.com/wasmctl/wasmctl/internal/life"
 	"github.com/wasmctl/wasmctl/internal/rollout/ledger"
+	"github.com/wasmctl/wasmctl/internal/rollout/probation"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
@@ -47,77 +51,75 @@ func (r *Rollout) Recall(ctx context.Context) (ledger.Entry, error) {
 	return e, nil
 }
 
-// recall remembers what has failed elsewhere or before.
+// recall shows what has failed elsewhere or before.
 func (t *record) recall(failed []ledger.Failure) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, f := range failed {
-		if t.bad[f.Digest] == "" {
-			t.bad[f.Digest] = f.Reason
+		if !slices.ContainsFunc(t.failed, func(known admin.Revision) bool { return known.Digest == f.Digest }) {
 			t.remember(admin.Revision{Digest: f.Digest, State: "failed", Reason: f.String()})
 		}
 	}
 }
 
-// TakeOver begins to lead: the module that the leader before has rolled back is
-// rolled back here too. The error is a *RolledBackError where there is no other
-// module; then nothing may run.
-func (r *Rollout) TakeOver(ctx context.Context) error {
-	if r.cfg.Notes == nil {
-		return nil
-	}
+// Lead reads what the leader before has noted, for a replica that leads from now on:
+// the verdict on the live revision, the module that was live, and why others must
+// not be tried again. The error of a live revision that failed is a *RolledBackError.
+func (r *Rollout) Lead(ctx context.Context) (ev life.Event) {
+	live := r.cfg.Module.Digest()
 	e, err := r.Recall(ctx)
-	if refused, ok := err.(*RolledBackError); ok { //nolint:errorlint // it is not wrapped
-		if _, _, onTrial := r.onTrial(); !onTrial {
-			return refused
-		}
-		r.rollBackFailed(ctx, refused.Failure.Reason)
-		return nil
+	ev = life.Event{Kind: life.Led, Digest: e.Live, Err: err, Failed: Reasons(e)}
+	if refused, ok := errors.AsType[*RolledBackError](err); ok {
+		ev.Lives = life.Verdict{Verdict: probation.Failed, Reason: refused.Failure.Reason}
+		return ev
 	}
 	if err != nil { // it leads without
 		r.log.Warn("cannot read which modules were rolled back", "error", err.Error())
-		return nil
+		ev.Digest = live
+		return ev
 	}
-	live := r.cfg.Module.Digest()
 	if e.Live != "" && e.Live != live {
 		r.log.Info("the module that was live before is another one", "before", humanize.Digest(e.Live), "digest", humanize.Digest(live))
 	}
-	if _, _, onTrial := r.onTrial(); !onTrial && e.Live != live {
+	if e.Live != live {
 		r.began = time.Now()
-		r.proven(ctx, live)
 	}
-	return nil
+	return ev
 }
 
-// proven notes a module that is live and not on probation.
-func (r *Rollout) proven(ctx context.Context, digest string) {
-	r.share(ctx, func(e ledger.Entry) ledger.Entry { return e.Proven(digest, r.began) })
-	if r.cfg.Proven != nil {
-		r.cfg.Proven(digest)
+// Reasons returns why modules were rolled back, by digest.
+func Reasons(e ledger.Entry) map[string]string {
+	reasons := map[string]string{}
+	for _, f := range e.Failed {
+		reasons[f.Digest] = f.Reason
 	}
+	return reasons
 }
 
-// FollowReplicas rolls back the live module, or ends the canary, where another replica
-// has rolled that one back since it was taken here. It returns the revision that is
-// live.
-func (r *Rollout) FollowReplicas(ctx context.Context) (uint64, error) {
+// Follow returns verdicts on the canary and the live revision: whether another replica
+// has rolled them back since they were taken here.
+func (r *Rollout) Follow(ctx context.Context) (canary, live life.Verdict) {
 	if r.canary != nil {
-		if f, failed := r.failedElsewhere(ctx, r.canary.candidate.Digest()); failed {
-			r.endCanary(ctx, Failed, elsewhere(f))
-		}
+		canary = r.confirm(ctx, canary, r.canary.Digest())
 	}
-	if f, failed := r.failedElsewhere(ctx, r.cfg.Module.Digest()); failed {
-		if _, _, onTrial := r.onTrial(); onTrial {
-			r.rollBackFailed(ctx, elsewhere(f))
-			return r.cfg.Module.Revision(), nil
-		}
-		r.recall([]ledger.Failure{f})
-		return r.rollback(ctx, 0, RolledBack, elsewhere(f))
-	}
-	return r.cfg.Module.Revision(), nil
+	live = r.confirm(ctx, live, r.cfg.Module.Digest())
+	return canary, live
 }
 
-func elsewhere(f ledger.Failure) string { return "another replica has rolled it back: " + f.Reason }
+// confirm turns a verdict into a failure where another replica has rolled the module
+// back.
+func (r *Rollout) confirm(ctx context.Context, v life.Verdict, digest string) life.Verdict {
+	if f, failed := r.failedElsewhere(ctx, digest); failed {
+		r.recall([]ledger.Failure{f})
+		return life.Verdict{Verdict: probation.Failed, Reason: "another replica has rolled it back: " + f.Reason}
+	}
+	return v
+}
+
+// shareProven notes a module that is live and not on probation.
+func (r *Rollout) shareProven(ctx context.Context, digest string) {
+	r.share(ctx, func(e ledger.Entry) ledger.Entry { return e.Proven(digest, r.began) })
+}
 
 // failedElsewhere returns how a module has failed at another replica since the last
 // change began here, if it has.
@@ -139,7 +141,7 @@ func (r *Rollout) failedElsewhere(ctx context.Context, digest string) (f ledger.
 // share changes what replicas and restarts share. Only the leader may, and it does
 // while it stops too: the lease is given up last.
 func (r *Rollout) share(ctx context.Context, change func(ledger.Entry) ledger.Entry) {
-	if r.cfg.Notes == nil || !r.cfg.Leads() {
+	if r.cfg.Notes == nil || !r.leads() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteLimit)

@@ -139,19 +139,38 @@ func (r *Rollout) watchPending(ctx context.Context, k plan.Watched) {
 	id := k.ID()
 	var err error
 	if k.Kind, err = r.cfg.Resolver.WaitGVK(ctx, plan.GVK(&k.Watch), func(error) {}); err == nil {
-		err = r.cfg.Loop.Do(ctx, func(context.Context) error { return r.addPending(ctx, id, k) })
+		select {
+		case r.late <- Late{ctx, id, k}:
+		case <-ctx.Done():
+		}
+		return
 	}
-	if err != nil && ctx.Err() == nil {
+	if ctx.Err() == nil {
 		r.log.Error("cannot watch optional kind", "kind", kind, "error", err.Error())
 	}
 }
 
-// addPending adds the watch of an optional kind, unless it is not needed any
-// longer.
-func (r *Rollout) addPending(ctx context.Context, id string, k plan.Watched) error {
-	if ctx.Err() != nil {
-		return ctx.Err()
+// Late is an optional kind that the API server has now.
+type Late struct {
+	ctx  context.Context // ends when it is no longer needed
+	id   string
+	kind plan.Watched
+}
+
+// Late returns the optional kinds that are to be given to Watch.
+func (r *Rollout) Late() <-chan Late { return r.late }
+
+// Watch adds the watch of an optional kind, unless it is no longer needed.
+func (r *Rollout) Watch(l Late) {
+	if l.ctx.Err() != nil {
+		return
 	}
+	if err := r.addPending(l.ctx, l.id, l.kind); err != nil && l.ctx.Err() == nil {
+		r.log.Error("cannot watch optional kind", "kind", plan.GVK(&l.kind.Watch).GroupKind().String(), "error", err.Error())
+	}
+}
+
+func (r *Rollout) addPending(ctx context.Context, id string, k plan.Watched) error {
 	k, err := r.allowed(ctx, r.cfg.Planner.Placed(r.cfg.Kind, k))
 	if err != nil {
 		return err

@@ -1,0 +1,204 @@
+package engine
+
+import (
+	"context"
+	"errors"
+
+	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/internal/life"
+	"github.com/wasmctl/wasmctl/internal/rollout"
+)
+
+// carryOut carries out an effect, and returns what follows from it at once.
+func (l *loop) carryOut(e *life.Effect) []life.Event {
+	switch e.Kind {
+	case life.Load:
+		l.load(e.Digest)
+	case life.Cut:
+		if l.cut != nil {
+			l.cut()
+		} else {
+			l.end()
+		}
+	case life.Run:
+		l.begin()
+	case life.Drain:
+		l.end()
+	case life.Close:
+		l.close()
+	case life.Reply:
+		l.reply(e)
+	default:
+		return l.change(e)
+	}
+	return nil
+}
+
+// change carries out an effect on the revisions of the controller that runs.
+func (l *loop) change(e *life.Effect) []life.Event {
+	c := l.current
+	r := c.rollout
+	switch e.Kind {
+	case life.Configure:
+		return l.configure(e.ID)
+	case life.Do:
+		return l.do(e.ID)
+	case life.Prepare:
+		return l.prepare(e)
+	case life.Discard:
+		r.Discard(l.take())
+	case life.Canary:
+		r.StartCanary(l.run, l.take(), *l.open[e.ID].canary, e.Change.Why)
+	case life.EndCanary:
+		r.EndCanary(l.run, e.Result, e.Reason)
+	case life.Activate:
+		onTrial, err := r.Activate(l.run, l.take(), &e.Change)
+		return []life.Event{{Kind: life.Promoted, Outcome: outcome(l.run, err), Err: err, Number: c.Module.Revision(), Digest: c.Module.Digest(), OnTrial: onTrial}}
+	case life.Judge:
+		canary, live := r.Judge(l.run, l.core.Phase == life.Running)
+		return []life.Event{{Kind: life.Judged, Canaries: canary, Lives: live}}
+	case life.Recall:
+		if e.Change.Kind == life.Lead {
+			ev := r.Lead(l.run)
+			ev.ID = e.ID
+			return []life.Event{ev}
+		}
+		canary, live := r.Follow(l.run)
+		return []life.Event{{Kind: life.Recalled, ID: e.ID, Canaries: canary, Lives: live}}
+	case life.Prove:
+		r.Prove(l.run, e.Digest)
+		c.proven(e.Digest)
+	case life.Fail:
+		r.Fail(e.Number, e.Reason)
+	case life.Bury:
+		r.Bury(l.run, e.Number, e.Digest, e.Reason)
+	case life.Stay:
+		r.Stay(l.run, e.Number, e.Digest, e.Reason, e.Err)
+	default: // life.Report
+		if e.Digest != "" {
+			r.Refuse(e.Digest, e.Err)
+		}
+		c.report(e.Result, e.Number, e.Reason)
+	}
+	return nil
+}
+
+// take returns what was prepared, which is used or given up now.
+func (l *loop) take() *rollout.Prepared {
+	up := l.prepared
+	l.prepared = nil
+	return up
+}
+
+// send passes a result to the loop.
+func (l *loop) send(r result) { l.results <- r }
+
+func (l *loop) load(digest string) {
+	ctx, end := context.WithCancel(l.ctx)
+	l.end = end
+	l.wg.Go(func() {
+		a := l.source.Load(ctx, digest, func(why string) { l.send(result{Event: life.Event{Kind: life.Waits, Why: why}}) })
+		ev := life.Event{Kind: life.Tried, Outcome: life.Error, Err: a.Err, Digest: a.Digest}
+		switch {
+		case a.Err == nil:
+			ev = a.Controller.tried()
+		case a.Kept != "":
+			l.log.Warn("running the module that was live last", "reason", a.Err.Error())
+			ev.Outcome, ev.Digest = life.Bad, a.Kept
+		}
+		l.send(result{Event: ev, controller: a.Controller})
+	})
+}
+
+// begin lets the controller run.
+func (l *loop) begin() {
+	c := l.current
+	l.ran = true
+	l.run, l.end = context.WithCancel(l.ctx)
+	ctx := l.run
+	if c.rollout != nil {
+		c.rollout.AwaitPending(ctx)
+	}
+	l.wg.Go(func() {
+		led := make(chan struct{})
+		go func() { // awaited below
+			defer close(led)
+			c.takeOver(ctx, l.Life)
+		}()
+		err := c.Run(ctx, l.force)
+		<-led
+		l.send(result{Event: life.Event{Kind: life.Ended, Err: err}})
+	})
+}
+
+// close gives up what was loaded.
+func (l *loop) close() {
+	c, ran := l.current, l.ran
+	l.current, l.ran = nil, false
+	l.wg.Go(func() {
+		if !ran {
+			c.Release()
+		}
+		if err := c.Close(); err != nil {
+			l.log.Error("cannot close the module", "controller", c.Name(), "error", err.Error())
+		}
+		l.send(result{Event: life.Event{Kind: life.Closed}})
+	})
+}
+
+// prepare has a revision prepared: beside the loop, unless nothing may come first.
+func (l *loop) prepare(e *life.Effect) []life.Event {
+	ctx, cut := context.WithCancel(l.run)
+	p := preparation{run: l.run, rollout: l.current.rollout, change: e.Change}
+	if r := l.open[e.ID]; r != nil {
+		p.wasm = r.wasm
+	}
+	if e.Change.Urgent() {
+		defer cut()
+		r := p.make(ctx)
+		l.prepared = r.prepared
+		return []life.Event{r.Event}
+	}
+	l.cut = cut
+	l.wg.Go(func() { l.send(p.make(ctx)) })
+	return nil
+}
+
+// preparation is what it takes to prepare a revision.
+type preparation struct {
+	run     context.Context
+	rollout *rollout.Rollout
+	change  life.Change
+	wasm    []byte
+}
+
+func (p *preparation) make(ctx context.Context) result {
+	var up *rollout.Prepared
+	var err error
+	if p.change.Kind == life.Shadow {
+		up, err = p.rollout.PrepareShadow(ctx, p.wasm)
+	} else {
+		up, err = p.rollout.Prepare(ctx, p.wasm, p.change.To)
+	}
+	r := result{Event: life.Event{Kind: life.Prepared, Outcome: outcome(p.run, err), Err: err}}
+	if err == nil {
+		r.prepared, r.Number, r.Digest = up, up.Number(), up.Digest()
+	}
+	return r
+}
+
+// outcome is how a preparation or a promotion ended.
+func outcome(run context.Context, err error) life.Outcome {
+	switch {
+	case err == nil:
+		return life.OK
+	case run.Err() != nil:
+		return life.Ending
+	case errors.Is(err, host.ErrSameModule):
+		return life.Same
+	case errors.Is(err, host.ErrNotKept):
+		return life.NotKept
+	default:
+		return life.Error
+	}
+}

@@ -1,0 +1,199 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/wasmctl/wasmctl/internal/life"
+	"github.com/wasmctl/wasmctl/internal/rollout"
+	"github.com/wasmctl/wasmctl/runtime/admin"
+)
+
+// Errors of requests to a Life.
+var (
+	// ErrPreparing says that the same module was requested again.
+	ErrPreparing = errors.New("this module is already being prepared")
+	// ErrStopping says that the controller ends.
+	ErrStopping = errors.New("the controller is stopping")
+	// ErrNotRunning says that the controller is loaded, waits or has failed.
+	ErrNotRunning = errors.New("the controller does not run")
+	// ErrNative is the error of a request that needs a module.
+	ErrNative = errors.New("the controller is a native reconciler: it has no module")
+
+	errSuperseded = errors.New("superseded by another module while it was being prepared")
+)
+
+// Source supplies what a Life loads.
+type Source interface {
+	// Name is the name of the controller as far as it is known.
+	Name() string
+	// Load loads and starts the module with this digest, or, if that is empty, the one
+	// that the options name. It calls waits with what it waits for.
+	Load(ctx context.Context, digest string, waits func(why string)) Attempt
+}
+
+// Attempt is the result of loading.
+type Attempt struct {
+	Controller *Controller // started; nil after an error
+	Digest     string      // of the module, if it is known
+	// Kept is the digest of the module that was live last, if Err says that the
+	// wanted one was rolled back.
+	Kept string
+	Err  error
+}
+
+// View is the state of a Life for status.
+type View struct {
+	Phase, Message string // one of admin's phases, and why it waits or failed
+	Since          time.Time
+	Engine         *Controller // nil unless it runs
+	First, Last    error       // of the first and the last attempt to load; nil if it runs
+	Err            error       // of its end
+}
+
+// Life is a controller from the time that it is wanted until it has ended. One loop,
+// Run, owns it: it passes requests, timers and results to package life, and carries
+// out the effects. The methods are safe for concurrent use.
+type Life struct {
+	source   Source
+	log      *slog.Logger
+	requests chan *request
+	restart  chan struct{} // has room for one
+	results  chan result   // of what goes on beside the loop
+	first    chan struct{} // closed when the first attempt to load has ended
+	stop     chan struct{} // closed by Stop
+	once     sync.Once     // closes stop
+	admitted atomic.Bool   // Run is going to be called
+	ended    chan struct{} // closed when everything that it started has ended
+	view     atomic.Pointer[View]
+}
+
+// NewLife returns a Life. Run must be called if Admit returns true.
+func NewLife(source Source, log *slog.Logger) *Life {
+	l := &Life{
+		source: source, log: log, requests: make(chan *request), restart: make(chan struct{}, 1), results: make(chan result),
+		first: make(chan struct{}), stop: make(chan struct{}), ended: make(chan struct{}),
+	}
+	l.view.Store(&View{Phase: admin.PhaseLoading, Since: time.Now()})
+	return l
+}
+
+// Admit reports whether the controller may begin: false if it was stopped before.
+func (l *Life) Admit() bool {
+	l.admitted.Store(true)
+	if l.Stopped() {
+		l.admitted.Store(false)
+		return false
+	}
+	return true
+}
+
+// Discard ends a controller that was not admitted.
+func (l *Life) Discard() { close(l.ended) }
+
+// View returns the state.
+func (l *Life) View() View { return *l.view.Load() }
+
+// Started waits until the first attempt to load has ended, and returns its error:
+// ErrStopping if the controller was stopped before.
+func (l *Life) Started(ctx context.Context) error {
+	select {
+	case <-l.first:
+	case <-l.ended:
+		if !isClosed(l.first) {
+			return ErrStopping
+		}
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	return l.View().First
+}
+
+// Ended is closed when everything that the controller started has ended.
+func (l *Life) Ended() <-chan struct{} { return l.ended }
+
+// Stop stops the controller, and returns when it has ended, or ctx has. It does not
+// wait for one that is not admitted yet: it will not be.
+func (l *Life) Stop(ctx context.Context) error {
+	l.once.Do(func() { close(l.stop) })
+	if !l.admitted.Load() {
+		return nil
+	}
+	select {
+	case <-l.ended:
+		return l.View().Err
+	case <-ctx.Done():
+		return fmt.Errorf("controller[%s]: is stopping: %w", l.source.Name(), context.Cause(ctx))
+	}
+}
+
+// Stopped reports whether Stop was called.
+func (l *Life) Stopped() bool { return isClosed(l.stop) }
+
+// Restart stops the controller cleanly, and loads it again. It does not wait.
+func (l *Life) Restart() {
+	select {
+	case l.restart <- struct{}{}:
+	default: // one is under way
+	}
+}
+
+// Live returns the controller that runs; the error says why there is none.
+func (l *Life) Live() (*Controller, error) {
+	v := l.View()
+	if v.Engine == nil {
+		return nil, l.notRunning()
+	}
+	return v.Engine, nil
+}
+
+func (l *Life) notRunning() error {
+	v := l.View()
+	return fmt.Errorf("controller[%s]: %w: is %s: %s", l.source.Name(), ErrNotRunning, v.Phase, v.Message)
+}
+
+// ask passes a request to the loop, and waits for the answer. It is passed unless
+// ctx or the loop ends before, and goes on after ctx has ended.
+func (l *Life) ask(ctx context.Context, r *request) (answer, error) {
+	r.answered = make(chan answer, 1)
+	select {
+	case l.requests <- r:
+	case <-l.ended:
+		return answer{}, l.notRunning()
+	case <-ctx.Done():
+		return answer{}, context.Cause(ctx)
+	}
+	select {
+	case a := <-r.answered:
+		return a, a.err
+	case <-ctx.Done():
+		return answer{}, context.Cause(ctx)
+	}
+}
+
+// err is the error of an answer.
+func (l *Life) err(e *life.Effect) error {
+	switch e.Outcome {
+	case life.OK:
+		return nil
+	case life.Same:
+		return sameModule(e.Err)
+	case life.Busy:
+		return ErrPreparing
+	case life.Superseded:
+		return errSuperseded
+	case life.NoCanary:
+		return rollout.ErrNoCanary
+	case life.NotRunning:
+		return l.notRunning()
+	case life.Ending:
+		return ErrStopping
+	default:
+		return e.Err
+	}
+}

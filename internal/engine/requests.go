@@ -1,0 +1,213 @@
+package engine
+
+import (
+	"context"
+	"errors"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/internal/life"
+	"github.com/wasmctl/wasmctl/internal/replay"
+	"github.com/wasmctl/wasmctl/internal/replay/shadow"
+	"github.com/wasmctl/wasmctl/internal/rollout"
+)
+
+// request is something that the loop is asked for.
+type request struct {
+	life.Event
+
+	wasm     []byte            // of Digest
+	canary   *rollout.Canary   // of Swap; nil is that of the options
+	settings map[string]string // of Want
+	// do is the task. Misfit is the error of a canary that refuses new settings.
+	do       func(ctx context.Context, c *Controller) (misfit, err error)
+	answered chan answer // has room for one
+}
+
+// answer is the answer to a request.
+type answer struct {
+	revision uint64
+	onCanary bool
+	shadow   *rollout.Prepared // of Shadow
+	engine   *Controller
+	run      context.Context // of the engine
+	err      error
+}
+
+// accept takes in a request.
+func (l *loop) accept(r *request) {
+	if c := l.current; c != nil && c.native != nil {
+		r.answered <- answer{err: ErrNative}
+		return
+	}
+	l.ids++
+	r.ID = l.ids
+	if r.canary == nil && l.current != nil {
+		r.canary = &l.current.rollout.Options.Canary
+	}
+	if r.canary != nil && r.canary.Enabled() {
+		r.Canary = r.canary.String()
+	}
+	l.open[r.ID] = r
+	l.step(r.Event)
+}
+
+// reply answers a request.
+func (l *loop) reply(e *life.Effect) {
+	r := l.open[e.ID]
+	delete(l.open, e.ID)
+	a := answer{revision: e.Number, onCanary: e.OnCanary, engine: l.current, run: l.run, err: l.err(e)}
+	if r.Kind == life.Shadow && a.err == nil {
+		a.shadow = l.take()
+	}
+	r.answered <- a
+}
+
+// do runs the task of a request.
+func (l *loop) do(id uint64) []life.Event {
+	r := l.open[id]
+	delete(l.open, id)
+	misfit, err := r.do(l.run, l.current)
+	r.answered <- answer{err: err}
+	return misfits(misfit)
+}
+
+// configure gives the module the settings that are wanted.
+func (l *loop) configure(id uint64) []life.Event {
+	r := l.open[id]
+	_, misfit, err := l.current.setSettings(l.run, r.settings)
+	ev := r.Event
+	ev.Kind, ev.Outcome, ev.Err = life.Configured, life.OK, err
+	if err != nil {
+		ev.Outcome = life.Error
+	}
+	return append(misfits(misfit), ev)
+}
+
+// misfits is the event that a canary refuses new settings, if it does.
+func misfits(misfit error) []life.Event {
+	if misfit == nil {
+		return nil
+	}
+	return []life.Event{{Kind: life.Misfit, Err: misfit}}
+}
+
+// Swap makes the module with these bytes live, or runs it as a canary first, and
+// returns its revision. The error wraps host.ErrSameModule if that is so already.
+func (l *Life) Swap(ctx context.Context, wasm []byte, o rollout.SwapOptions) (revision uint64, canary bool, err error) {
+	ev := life.Event{Kind: life.Swap, Digest: host.DigestOf(wasm), Force: o.Force, Why: o.Why}
+	a, err := l.ask(ctx, &request{Event: ev, wasm: wasm, canary: o.Canary})
+	return a.revision, a.onCanary, err
+}
+
+// Wanted is what a controller is to run.
+type Wanted struct {
+	Wasm     []byte
+	Settings map[string]string
+	Differs  life.Difference // between its options and those that were wanted before
+	Force    bool            // also a module that was rolled back
+	Why      string          // for the log
+}
+
+// Want brings the controller to what is wanted: by a swap, new settings or a restart,
+// or by nothing. A controller that does not run is loaded with it.
+func (l *Life) Want(ctx context.Context, w Wanted) error {
+	ev := life.Event{Kind: life.Want, Digest: host.DigestOf(w.Wasm), Differs: w.Differs, Force: w.Force, Why: w.Why}
+	_, err := l.ask(ctx, &request{Event: ev, wasm: w.Wasm, settings: w.Settings})
+	return err
+}
+
+// Rollback makes an earlier revision's code live again; 0 is the previous one.
+func (l *Life) Rollback(ctx context.Context, to uint64, why string) (revision uint64, canary bool, err error) {
+	a, err := l.ask(ctx, &request{Event: life.Event{Kind: life.Rollback, Number: to, Why: why}})
+	return a.revision, a.onCanary, err
+}
+
+// FollowReplicas rolls back the live module, or ends the canary, if another replica
+// has rolled it back since.
+func (l *Life) FollowReplicas(ctx context.Context) error {
+	_, err := l.ask(ctx, &request{Event: life.Event{Kind: life.Follow}})
+	return err
+}
+
+// Promote gives the canary all objects, and Abort none. They return the revision that
+// is live.
+func (l *Life) Promote(ctx context.Context, why string) (uint64, error) {
+	a, err := l.ask(ctx, &request{Event: life.Event{Kind: life.Promote, Why: why}})
+	return a.revision, err
+}
+
+// Abort is described at Promote.
+func (l *Life) Abort(ctx context.Context, why string) (uint64, error) {
+	a, err := l.ask(ctx, &request{Event: life.Event{Kind: life.Abort, Why: why}})
+	return a.revision, err
+}
+
+// Do has the loop do something while no revision is prepared, and returns its error.
+func (l *Life) Do(ctx context.Context, do func(context.Context, *Controller) (misfit, err error)) error {
+	_, err := l.ask(ctx, &request{Event: life.Event{Kind: life.Task}, do: do})
+	return err
+}
+
+// Configure gives the module other settings in the place of those of its options.
+// Settings that it refuses leave the old ones in place. It returns the number of the
+// settings in force.
+func (l *Life) Configure(ctx context.Context, settings map[string]string) (number int64, err error) {
+	err = l.Do(ctx, func(ctx context.Context, c *Controller) (misfit, err error) {
+		number, misfit, err = c.setSettings(ctx, settings)
+		return misfit, err
+	})
+	return number, err
+}
+
+// Override changes settings over those of the options, until the controller ends; a
+// nil value leaves one to the manifest. It returns the number of the settings in
+// force.
+func (l *Life) Override(ctx context.Context, change map[string]*string) (number int64, err error) {
+	err = l.Do(ctx, func(ctx context.Context, c *Controller) (misfit, err error) {
+		number, misfit, err = c.override(ctx, change)
+		return misfit, err
+	})
+	return number, err
+}
+
+// ShadowOptions say for how long a module shadows the live one.
+type ShadowOptions struct {
+	replay.Limit
+
+	// All has the live module reconcile all objects once.
+	All bool
+}
+
+// Shadow runs a module on the input of the live one's runs, with its writes held
+// back, until the time or the count is over.
+func (l *Life) Shadow(ctx context.Context, wasm []byte, o ShadowOptions, report func(replay.Compared) error) (sum shadow.Summary, err error) {
+	a, err := l.ask(ctx, &request{Event: life.Event{Kind: life.Shadow}, wasm: wasm})
+	if err != nil {
+		return sum, err
+	}
+	c, candidate := a.engine, a.shadow.Candidate
+	defer candidate.Discard()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(a.run, func() { cancel(ErrStopping) })()
+	defer c.rollout.Shadows(0)
+	return c.recorder.Shadow(ctx, replay.Config{
+		Limit: o.Limit, Candidate: candidate, Dry: a.shadow.API, Report: report,
+		Begin: func() {
+			c.rollout.Shadows(candidate.Number())
+			if o.All {
+				c.Runtime.TriggerAll(ctx, abi.ReasonTriggered)
+			}
+		},
+		Idle: func() bool { st := c.Runtime.Stats(); return st.Ready == 0 && st.Running == 0 },
+	})
+}
+
+// sameModule is the error of a module that is live already.
+func sameModule(err error) error {
+	if errors.Is(err, host.ErrSameModule) {
+		return err
+	}
+	return host.ErrSameModule
+}

@@ -1,0 +1,124 @@
+package rollout
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/kubeapi"
+	"github.com/wasmctl/wasmctl/internal/plan"
+	"github.com/wasmctl/wasmctl/internal/replay"
+	"github.com/wasmctl/wasmctl/runtime/controller"
+)
+
+// prepareLimit bounds each of the two things that a preparation waits for: kinds that
+// the API server does not have yet, and watches that sync.
+const prepareLimit = time.Minute
+
+func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, prepareLimit, fmt.Errorf("not ready within %v", prepareLimit))
+}
+
+// SwapOptions say how a module is swapped in.
+type SwapOptions struct {
+	// Force tries one again that was rolled back.
+	Force bool
+	// Canary is nil for that of the controller's options.
+	Canary *Canary
+	// Why is for the log.
+	Why string
+}
+
+// Prepared is a revision that can become live: its watches have synced.
+type Prepared struct {
+	*host.Candidate
+
+	// API is under the policy and limits of the revision; that of a shadow changes
+	// nothing.
+	API *kubeapi.API
+
+	plan     *plan.Plan
+	list     []wanted
+	added    map[string]*controller.Handle // watches that only it has
+	started  time.Time                     // when the preparation began
+	settings int64                         // the number of those in force then
+}
+
+// Prepare prepares the module with these bytes, or, if there are none, the earlier
+// revision with this number; 0 is the previous one. It touches nothing that the live
+// revision uses, so it may run beside the loop, which must not change the Rollout
+// meanwhile. After an error nothing is left of it.
+func (r *Rollout) Prepare(ctx context.Context, wasm []byte, to uint64) (_ *Prepared, err error) {
+	digest := ""
+	if wasm != nil {
+		digest = host.DigestOf(wasm)
+	}
+	defer r.record.prepare(digest)()
+	up := &Prepared{started: time.Now(), settings: r.settings()}
+	connect := func(digest string, m *abi.Manifest) (_ host.API, err error) {
+		if up.plan, err = r.accept(ctx, digest, m); err != nil {
+			return nil, err
+		}
+		up.API = r.cfg.API.WithPolicy(up.plan.Policy).WithLimits(APILimits(r.cfg.Host.LimitsFor(m)))
+		return r.cfg.Recorder.API(up.API), nil
+	}
+	if wasm != nil {
+		up.Candidate, err = r.cfg.Module.Prepare(ctx, wasm, connect)
+	} else {
+		up.Candidate, err = r.cfg.Module.PrepareKept(ctx, to, connect)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := r.watch(ctx, up); err != nil {
+		up.Candidate.Discard()
+		return nil, err
+	}
+	return up, nil
+}
+
+// watch starts the watches that only a candidate has, and waits until they have
+// synced.
+func (r *Rollout) watch(ctx context.Context, up *Prepared) (err error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	if err := CheckPredicates(up.Candidate, r.cfg.Kind, up.plan.Related...); err != nil {
+		return err
+	}
+	if up.list, err = r.wants(up.plan, up.Candidate); err != nil {
+		return err
+	}
+	up.added, err = r.watches.prepare(ctx, up.list, candidateHooks{up.Candidate, r.cfg.Module})
+	return err
+}
+
+// PrepareShadow prepares a module that runs beside the live one and changes nothing.
+// It may run beside the loop, as Prepare.
+func (r *Rollout) PrepareShadow(ctx context.Context, wasm []byte) (*Prepared, error) {
+	up := &Prepared{}
+	var err error
+	up.Candidate, err = r.cfg.Module.Prepare(ctx, wasm, func(digest string, m *abi.Manifest) (host.API, error) {
+		next, err := r.accept(ctx, digest, m)
+		if err != nil {
+			return nil, err
+		}
+		api := r.cfg.API.WithPolicy(next.Policy).WithObserver(nil).WithDryRun(kubeapi.DryRunServer)
+		// It has limits of its own: those of the live module would count both.
+		up.API = api.WithLimits(kubeapi.Limits{}).WithLimits(APILimits(r.cfg.Host.LimitsFor(m)))
+		return replay.Player(up.API), nil
+	})
+	return up, err
+}
+
+// APILimits are the limits that apply where the API is served.
+func APILimits(l host.Limits) kubeapi.Limits {
+	return kubeapi.Limits{Rate: l.APIRate, InFlight: l.APIInFlight, ListItems: l.ListItems, ListBytes: l.ListBytes}
+}
+
+// Discard gives up what was prepared.
+func (r *Rollout) Discard(up *Prepared) {
+	up.Candidate.Discard()
+	r.watches.remove(up.added)
+}
