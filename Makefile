@@ -301,7 +301,7 @@ CRDS := api/v1alpha1/crds.yaml
 .PHONY: crds
 crds: $(CONTROLLER_GEN) ## Generate the CRDs of wasmctl serve from the Go types, and what kubebuilder's projects generate
 	(echo '# Generated from the Go types by make crds: do not edit.'; \
-		$(CONTROLLER_GEN) crd:crdVersions=v1,ignoreUnexportedFields=true paths=./api/v1alpha1 output:crd:stdout) > $(CRDS).new
+		$(CONTROLLER_GEN) crd:crdVersions=v1,ignoreUnexportedFields=true,allowDangerousTypes=true paths=./api/v1alpha1 output:crd:stdout) > $(CRDS).new
 	mv $(CRDS).new $(CRDS)
 	@for m in $(KUBEBUILDER:/go.mod=); do (cd $$m && $(CONTROLLER_GEN) object crd:maxDescLen=0 rbac:roleName=manager-role \
 		paths=./... output:crd:dir=config/crd/bases) || exit 1; done

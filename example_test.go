@@ -11,6 +11,7 @@ import (
 
 	"github.com/wasmctl/wasmctl"
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
 )
 
@@ -37,7 +38,9 @@ func Example() {
 	}
 
 	c, err := rt.Load(ctx, wasmctl.File("testdata/wasm/empty.wasm"), wasmctl.ControllerOptions{
-		For: "configmaps", Namespaces: []string{ns.Name}, Grant: wasmctl.GrantManifest,
+		ControllerSpec: v1alpha1.ControllerSpec{Namespaces: []string{ns.Name}, CommonSpec: v1alpha1.CommonSpec{
+			For: v1alpha1.KindOf("configmaps"), Grant: &v1alpha1.Grant{Manifest: true},
+		}},
 	})
 	if err != nil {
 		log.Fatal(err)
@@ -55,7 +58,9 @@ func Example() {
 			seen <- cm.Data["text"]
 			return wasmctl.Action{}, nil
 		},
-	}, wasmctl.ControllerOptions{Namespaces: []string{ns.Name}, Selector: "greet=true"})
+	}, wasmctl.ControllerOptions{ControllerSpec: v1alpha1.ControllerSpec{Namespaces: []string{ns.Name}, CommonSpec: v1alpha1.CommonSpec{
+		Selector: &v1alpha1.Selector{MatchLabels: map[string]string{"greet": "true"}},
+	}}})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -22,13 +22,18 @@ func (l loader) Load(ctx context.Context, digest string, waits func(why string))
 	if known, ok := c.modules.get(digest); ok {
 		m = known
 	}
+	o.Default()
 	c.mu.Lock()
 	c.options = o
 	if c.name == "" {
 		c.name = cmp.Or(o.Name, NameOf(m))
 	}
 	c.mu.Unlock()
-	e := engine.New(&c.rt.shared, c.engineOptions(&o, m), c.log, waits)
+	options, err := c.engineOptions(&o, m)
+	if err != nil {
+		return engine.Attempt{Err: err}
+	}
+	e := engine.New(&c.rt.shared, options, c.log, waits)
 	if c.native != nil {
 		err = e.LoadNative(ctx, c.native.engine())
 	} else {

@@ -8,18 +8,17 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/host"
-	"github.com/wasmctl/wasmctl/host/kubeapi"
 	"github.com/wasmctl/wasmctl/host/kubeapi/grant"
 	"github.com/wasmctl/wasmctl/internal/engine"
+	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/internal/plan"
 	"github.com/wasmctl/wasmctl/internal/rollout"
 	"github.com/wasmctl/wasmctl/internal/rollout/canary"
 	"github.com/wasmctl/wasmctl/internal/rollout/ledger"
-	"github.com/wasmctl/wasmctl/internal/rollout/probation"
 	"github.com/wasmctl/wasmctl/internal/telemetry"
 	"github.com/wasmctl/wasmctl/runtime/queue/trigger"
-	"github.com/wasmctl/wasmctl/runtime/scheduler"
 )
 
 // Options say what the controllers of a Runtime share. The zero value works.
@@ -87,110 +86,28 @@ type Election struct {
 	Shards int
 }
 
-// ControllerOptions say what one controller is. Where they say nothing, the
-// module's manifest decides, and then a default.
+// ControllerOptions say what one controller is: its spec, which is plain data, and what
+// only a program can give it.
 type ControllerOptions struct {
-	// Name is the controller's (default: the manifest's, else the module's).
-	Name string
-	// Controller is which one of a module's controllers this is, where it has several
-	// (default: the one of that name).
-	Controller string
-	// For is the kind to reconcile, Owns are kinds whose owner is reconciled when
-	// they change, each in any form that kubectl takes.
-	For  string
-	Owns []string
-	// Namespaces are watched, and without a grant's rules the module may act in no
-	// others. AllNamespaces overrides those of the manifest.
-	Namespaces    []string
-	AllNamespaces bool
-	// Selector and FieldSelector select the objects to reconcile, and Predicates hide
-	// changes that are none of these.
-	Selector, FieldSelector string
-	Predicates              []string
-	// Grant is what the module may do.
-	Grant Grant
+	v1alpha1.ControllerSpec
+
+	// Grants, if it is not zero, is what the module may do, in place of the spec's Grant.
+	Grants Grant
 	// Confine, if not empty, is the only namespace that the module reaches, whatever
-	// manifest and Grant say: it watches, reads and writes no other, and nothing that
+	// manifest and grant say: it watches, reads and writes no other, and nothing that
 	// is cluster-scoped.
 	Confine string
-	// SignedBy are fingerprints of keys, as package signature has them: one of these
-	// must have signed each module. None: nobody must. A Module that implements Signed
-	// shows who has.
-	SignedBy []string
-	// As is the user as whom requests are sent; empty is that of the rest.Config.
-	As string
-	// DryRun changes nothing: DryRunServer asks the API server what each write would
-	// change, DryRunClient sends none.
-	DryRun kubeapi.DryRun
+	// Whole keeps the objects together if replicas share those of other controllers: each
+	// replica that has the controller runs all of them.
+	Whole bool
+	// Triggers lead to reconciles for other reasons than watches and those of the spec.
+	Triggers []trigger.Source
 	// Audit lets the module do whatever the API server allows, and is given the least
 	// grant that allows what it did, again whenever that grows.
 	Audit func(grant []byte) error
-
-	// Triggers lead to reconciles for other reasons than watches.
-	Triggers []trigger.Source
-	// Debounce waits until an object has not been triggered for a time.
-	Debounce scheduler.Debounce
-	// Concurrency is how many objects are reconciled at a time (default: 4).
-	Concurrency int
-	// Limits are those of the module; its manifest may lower them. FuelRate bounds its
-	// work in a second.
-	Limits   host.Limits
-	FuelRate int64
-	// Isolate names the class of modules in whose process this one is: IsolateAlone
-	// for a process of its own, empty for the Runtime's.
-	Isolate string
-	// Settings are those of the module, over those of its manifest.
-	Settings map[string]string
-	// DrainTimeout is how long running reconciles may go on after a stop (default:
-	// 30s).
-	DrainTimeout time.Duration
-
-	// ShardBy is what the objects are split by where replicas share them, ShardByUID or
-	// ShardByNamespace, where it is to differ from what the module allows at least. The
-	// first replica of all decides.
-	ShardBy string
-
-	// Whole keeps the objects together where replicas share those of others: each
-	// replica that has the controller runs all of them.
-	Whole bool
-
-	// Probation is how long a module that was swapped in must do no worse than the
-	// one before, which else takes over again; 0 is none.
-	Probation time.Duration
-	// Canary says on which objects a module is tried first that is swapped in; nil:
-	// on none.
-	Canary *Canary
-	// Reconcile says which objects are reconciled after a swap.
-	Reconcile Reconcile
-	// AllowMoreRights lets a module that is swapped in have capabilities that the
-	// first one does not have.
-	AllowMoreRights bool
-
-	// Memo says where runs that changed nothing are remembered, so that they are
-	// skipped while nothing that they read changes: MemoMemory, or a directory, which
-	// outlasts the process and is authenticated with Options.CacheKey. MemoOff and
-	// empty run all. It is right for modules whose runs depend on nothing else.
-	Memo string
-	// History is how much memory the last runs may take, in bytes.
-	History int
 	// OnWrite is notified of each write, by several goroutines at once.
 	OnWrite func(Write)
 }
-
-// Values of ControllerOptions.ShardBy.
-const (
-	ShardByUID       = plan.ByUID
-	ShardByNamespace = plan.ByNamespace
-)
-
-// Values of ControllerOptions.Memo that are no directory.
-const (
-	MemoOff    = engine.MemoOff
-	MemoMemory = engine.MemoMemory
-)
-
-// IsolateAlone is the class of ControllerOptions.Isolate that a module is alone in.
-const IsolateAlone = engine.IsolateAlone
 
 // Write is a write that the API server has answered, with what it has changed.
 type Write = telemetry.Write
@@ -198,32 +115,16 @@ type Write = telemetry.Write
 // Canary says on which objects a module is tried first, and for how long.
 type Canary = rollout.Canary
 
-// ParseCanary reads a share ("10%", or "off"), namespaces and a label selector,
-// each of which may be empty, and for how long the canary lasts; 0 until Promote.
-func ParseCanary(share string, namespaces []string, selector string, d time.Duration) (Canary, error) {
-	return rollout.ParseCanary(share, namespaces, selector, d)
-}
-
 // Share is the Canary on a share of the objects, 0 to 1, until it is promoted.
 func Share(share float64) *Canary { return &Canary{Config: canary.Config{Share: share}} }
-
-// Reconcile says which objects are reconciled after a swap.
-type Reconcile = rollout.Reconcile
-
-// The values of Reconcile; the zero value is ReconcileAll.
-const (
-	ReconcileAll     = rollout.ReconcileAll
-	ReconcileNone    = rollout.ReconcileNone
-	ReconcileChanged = rollout.ReconcileChanged // those whose last result the swap puts in doubt
-)
 
 // SwapOptions say how a module is swapped in: Canary, where it is not nil, is in
 // the place of the controller's, and Force tries one again that was rolled back.
 // The zero value does as the controller's options say.
 type SwapOptions = rollout.SwapOptions
 
-// Grant is what a module may do. The zero Grant is what the options name: to
-// watch the kinds of For and Owns, and to write the status of the first.
+// Grant is what a module may do. The zero Grant is what the spec names: to watch the kinds
+// of For and Owns, and to write the status of the first.
 type Grant = plan.Grant
 
 // GrantManifest accepts all that the module's manifest asks for.
@@ -238,21 +139,24 @@ func GrantRules(rules ...abi.Capability) Grant {
 	return Grant{File: grant.File{{Capabilities: rules}}, Path: "rules"}
 }
 
-// engine is what the options say of a controller with a module.
-func (o *ControllerOptions) engine(m Module) engine.Options {
+// engine returns the options of a controller with a module. The error matches ErrUsage.
+func (o *ControllerOptions) engine(m Module) (engine.Options, error) {
 	out := engine.Options{
-		Options: plan.Options{
-			For: o.For, Owns: o.Owns, Namespaces: o.Namespaces, AllNamespaces: o.AllNamespaces,
-			Selector: o.Selector, FieldSelector: o.FieldSelector, Predicates: o.Predicates, Grant: o.Grant, Confine: o.Confine,
-			Signed: plan.Signed{By: o.SignedBy},
-		},
-		Name: o.Name, Fallback: NameOf(m), Controller: o.Controller, Source: m.String(), As: o.As, DryRun: o.DryRun, Audit: o.Audit,
-		Triggers: o.Triggers, Debounce: o.Debounce, Concurrency: o.Concurrency, Limits: o.Limits, FuelRate: o.FuelRate, Isolate: o.Isolate,
-		DrainTimeout: o.DrainTimeout, ShardBy: o.ShardBy, Whole: o.Whole, Settings: o.Settings, Memo: o.Memo, History: o.History, OnWrite: o.OnWrite,
-		Rollout: rollout.Options{Probation: probation.Config{Time: o.Probation}, Reconcile: o.Reconcile, AllowMoreRights: o.AllowMoreRights},
+		Options:  plan.Options{ControllerSpec: o.ControllerSpec, Grant: o.Grants, Confine: o.Confine},
+		Fallback: NameOf(m), Source: m.String(), Triggers: o.Triggers, Whole: o.Whole, Audit: o.Audit, OnWrite: o.OnWrite,
 	}
-	if o.Canary != nil {
-		out.Rollout.Canary = *o.Canary
+	errs := out.Validate(nil)
+	if err := v1alpha1.Errors(errs, func(path string) string { return path }); err != nil {
+		return out, failure.Usage.Wrap(err)
 	}
-	return out
+	out.Default()
+	keys, _ := out.Module.Verify.Policy(nil) // Validate has checked it
+	out.Signed.By = keys.Fingerprints()
+	out.Settings, _ = out.Config.Texts() // Validate has checked it
+	if !o.Grants.IsZero() {
+		return out, nil
+	}
+	var err error
+	out.Grant, err = plan.GrantOf(&out.CommonSpec, o.Mode == v1alpha1.ModeAudit)
+	return out, err
 }

@@ -141,7 +141,7 @@ type Action = abi.Action
 // Add starts a controller with a native reconciler. Its options are those of a
 // module; the fields that are about modules do nothing.
 func (rt *Runtime) Add(ctx context.Context, n Native, o ControllerOptions) (*Controller, error) {
-	o.Name, o.Grant = n.Name, Grant{Everything: true} // it is the program's own
+	o.Name, o.Grants = n.Name, Grant{Everything: true} // it is the program's own
 	return rt.load(ctx, func() (Module, ControllerOptions, error) { return Bytes(nil), o, nil }, &n)
 }
 

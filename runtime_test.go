@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
 	"github.com/wasmctl/wasmctl/internal/enginetest"
 	"github.com/wasmctl/wasmctl/internal/life"
@@ -219,7 +220,7 @@ func TestRuntime_NamesAreKeptMeanwhile(t *testing.T) {
 			if gone.Load() {
 				return nil, ControllerOptions{}, errors.New("its grant is gone")
 			}
-			return Bytes(nil), ControllerOptions{Name: "a", Grant: Grant{Everything: true}}, nil
+			return Bytes(nil), ControllerOptions{ControllerSpec: v1alpha1.ControllerSpec{Name: "a"}, Grants: Grant{Everything: true}}, nil
 		}, &n)
 		if err != nil {
 			t.Fatal(err)
@@ -241,7 +242,7 @@ func TestRuntime_AFinalizerHasOneController(t *testing.T) {
 		add := func(name, finalizer string, namespaces ...string) error {
 			n := (&counted{name: name}).native()
 			n.Finalizer, n.Finalize = finalizer, n.Reconcile
-			_, err := r.Add(t.Context(), n, ControllerOptions{Namespaces: namespaces})
+			_, err := r.Add(t.Context(), n, ControllerOptions{ControllerSpec: v1alpha1.ControllerSpec{Namespaces: namespaces}})
 			return err
 		}
 		for _, c := range []struct {
@@ -273,7 +274,7 @@ func TestRuntime_OneThatEndsDoesNotEndTheOthers(t *testing.T) {
 		var module atomic.Pointer[[]byte]
 		module.Store(new([]byte("no module")))
 		broken, err := r.Ensure("broken", func() (Module, ControllerOptions, error) {
-			return Bytes(*module.Load()), ControllerOptions{Name: "broken", For: "configmaps"}, nil
+			return Bytes(*module.Load()), ControllerOptions{ControllerSpec: configmaps("broken")}, nil
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -379,7 +380,7 @@ func TestRuntime_LoadGoesOnMeanwhile(t *testing.T) {
 			m := slowModule{make(chan struct{}), make(chan struct{})}
 			loaded := make(chan error, 1)
 			go func() {
-				_, err := r.Load(t.Context(), m, ControllerOptions{Name: "slow", For: "configmaps"})
+				_, err := r.Load(t.Context(), m, ControllerOptions{ControllerSpec: configmaps("slow")})
 				loaded <- err
 			}()
 			<-m.read
@@ -423,7 +424,7 @@ func TestRuntime_HammerLeavesNothingBehind(t *testing.T) {
 		wg.Go(func() {
 			for range 50 {
 				n := &counted{name: fmt.Sprint(rand.IntN(8))}
-				c, err := r.Add(t.Context(), n.native(), ControllerOptions{As: []string{"", "a", "b"}[rand.IntN(3)]})
+				c, err := r.Add(t.Context(), n.native(), ControllerOptions{ControllerSpec: v1alpha1.ControllerSpec{HostSpec: v1alpha1.HostSpec{As: []string{"", "a", "b"}[rand.IntN(3)]}}})
 				if err != nil {
 					if !errors.Is(err, ErrNameTaken) {
 						t.Error(err)

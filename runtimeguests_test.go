@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/devcluster"
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
 	"github.com/wasmctl/wasmctl/internal/enginetest"
@@ -63,7 +64,14 @@ func newGuestsIn(t *testing.T, ns string, o Options) *guests {
 
 // options are those of a controller of a test.
 func (r *guests) options(name string) ControllerOptions {
-	return ControllerOptions{Name: name, For: "configmaps", Namespaces: []string{r.ns}, Grant: GrantManifest}
+	o := ControllerOptions{ControllerSpec: configmaps(name), Grants: GrantManifest}
+	o.Namespaces = []string{r.ns}
+	return o
+}
+
+// configmaps is the spec of a controller of ConfigMaps.
+func configmaps(name string) v1alpha1.ControllerSpec {
+	return v1alpha1.ControllerSpec{Name: name, CommonSpec: v1alpha1.CommonSpec{For: v1alpha1.KindOf("configmaps")}}
 }
 
 func (r *guests) load(name string, wasm []byte) *Controller {

@@ -93,9 +93,9 @@ func (c *Controller) known(wasm, proof []byte) (forget func()) {
 	}
 }
 
-// engineOptions are the options of the next engine.
-func (c *Controller) engineOptions(o *ControllerOptions, m Module) engine.Options {
-	out := o.engine(m)
+// engineOptions returns the options of the next engine.
+func (c *Controller) engineOptions(o *ControllerOptions, m Module) (engine.Options, error) {
+	out, err := o.engine(m)
 	out.Signed.Signers = c.signers
-	return out
+	return out, err
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/host/oci/signature"
 	"github.com/wasmctl/wasmctl/internal/enginetest"
@@ -62,7 +63,7 @@ func TestSigned_RightsFollowTheSigner(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.Grant = grant
+	o.Grants = grant
 	refused := func(what string, err error) {
 		t.Helper()
 		if err == nil || !strings.Contains(err.Error(), "bound to signer "+a.Fingerprint()) {
@@ -128,15 +129,23 @@ func TestSigned_RightsFollowTheSigner(t *testing.T) {
 	live(host.DigestOf(second), a.Fingerprint())
 }
 
-// TestSigned_MustBe: with SignedBy, what nobody known has signed runs under no grant.
+// TestSigned_MustBe: with keys to verify, a module without a signature by one of them runs under no grant.
 func TestSigned_MustBe(t *testing.T) {
 	r := newGuests(t)
-	a, b := signingKey(t), signingKey(t)
+	private, public, err := signature.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := signature.ParsePrivateKey(private, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := signingKey(t)
 	wasm := enginetest.Worse(enginetest.Good, 1)
 	o := r.options("must")
-	o.SignedBy = []string{a.Fingerprint()}
+	o.Module.Verify = &v1alpha1.Verify{Keys: []string{string(public)}}
 	for _, m := range []Module{Bytes(wasm), provenBytes{bytesModule{wasm}, proofOf(t, wasm, b)}} {
-		if _, err := r.Load(t.Context(), m, o); err == nil || !strings.Contains(err.Error(), "--verify-key: the module "+host.DigestOf(wasm)) {
+		if _, err := r.Load(t.Context(), m, o); err == nil || !strings.Contains(err.Error(), "module.verify: the module "+host.DigestOf(wasm)) {
 			t.Error(err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
 	"github.com/wasmctl/wasmctl/internal/enginetest"
 )
@@ -15,7 +16,7 @@ import (
 func (r *guests) probed(wasm []byte) *Controller {
 	r.t.Helper()
 	o := r.options("probed")
-	o.Probation = time.Hour
+	o.Rollout = &v1alpha1.Rollout{Probation: "1h"}
 	c, err := r.Load(r.t.Context(), Bytes(wasm), o)
 	if err != nil {
 		r.t.Fatal(err)

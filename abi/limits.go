@@ -3,6 +3,7 @@ package abi
 import (
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 )
@@ -79,6 +80,28 @@ var LimitNames = func() (names []LimitName) {
 	}
 	return names
 }()
+
+// MaxMemory is the largest value of LimitMemory, all that a module can address, and
+// MaxStack that of LimitStack: its recursion allocates 192 MiB at most.
+const (
+	MaxMemory = 4 << 30
+	MaxStack  = 16 << 20
+)
+
+// Most returns the largest value that the limit can have.
+func (name LimitName) Most() int64 {
+	switch name {
+	case LimitMemory, LimitHighWater:
+		return MaxMemory
+	case LimitStack:
+		return MaxStack
+	case LimitRequestBytes, LimitResultBytes, LimitListBytes:
+		return MaxBytes
+	case LimitTimeout, LimitFuel, LimitHostCalls, LimitInstanceCalls:
+		return math.MaxInt64
+	}
+	return math.MaxInt32
+}
 
 // Get returns a limit by name; 0 if it is not set, or if l is nil.
 func (l *Limits) Get(name LimitName) int64 {

@@ -34,7 +34,7 @@ const (
 )
 
 // MaxStack is the maximum of Limits.Stack: its recursion allocates 192 MiB at most.
-const MaxStack = 16 << 20
+const MaxStack = abi.MaxStack
 
 // Limits bound what a module may use. Zero leaves a limit to its default.
 type Limits struct {
@@ -87,31 +87,30 @@ type limit struct {
 	name     abi.LimitName
 	field    func(*Limits) *int64
 	standard int64 // 0 is not bounded
-	most     int64
 }
 
 // limitRows has a row for each of abi.LimitNames, in their order; a test holds
 // that.
 var limitRows = []limit{
-	{abi.LimitMemory, func(l *Limits) *int64 { return &l.Memory }, DefaultMemory, maxMemory},
-	{abi.LimitTimeout, func(l *Limits) *int64 { return (*int64)(&l.Timeout) }, int64(DefaultTimeout), math.MaxInt64},
-	{abi.LimitHostCalls, func(l *Limits) *int64 { return &l.HostCalls }, DefaultHostCalls, math.MaxInt64},
-	{abi.LimitFuel, func(l *Limits) *int64 { return &l.Fuel }, 0, math.MaxInt64},
-	{abi.LimitStack, func(l *Limits) *int64 { return &l.Stack }, DefaultStack, MaxStack},
-	{abi.LimitRequestBytes, func(l *Limits) *int64 { return &l.RequestBytes }, DefaultRequestBytes, abi.MaxBytes},
-	{abi.LimitResultBytes, func(l *Limits) *int64 { return &l.ResultBytes }, DefaultResultBytes, abi.MaxBytes},
-	{abi.LimitLogLines, func(l *Limits) *int64 { return &l.LogLines }, DefaultLogLines, math.MaxInt32},
-	{abi.LimitLogBytes, func(l *Limits) *int64 { return &l.LogBytes }, DefaultLogBytes, math.MaxInt32},
-	{abi.LimitEvents, func(l *Limits) *int64 { return &l.Events }, DefaultEvents, math.MaxInt32},
-	{abi.LimitEventRate, func(l *Limits) *int64 { return &l.EventRate }, DefaultEventRate, math.MaxInt32},
-	{abi.LimitAPIRate, func(l *Limits) *int64 { return &l.APIRate }, DefaultAPIRate, math.MaxInt32},
-	{abi.LimitAPIInFlight, func(l *Limits) *int64 { return &l.APIInFlight }, DefaultAPIInFlight, math.MaxInt32},
-	{abi.LimitListItems, func(l *Limits) *int64 { return &l.ListItems }, DefaultListItems, math.MaxInt32},
-	{abi.LimitListBytes, func(l *Limits) *int64 { return &l.ListBytes }, DefaultListBytes, abi.MaxBytes},
-	{abi.LimitMetricSeries, func(l *Limits) *int64 { return &l.MetricSeries }, DefaultMetricSeries, math.MaxInt32},
-	{abi.LimitInstanceCalls, func(l *Limits) *int64 { return &l.InstanceCalls }, DefaultInstanceCalls, math.MaxInt64},
-	{abi.LimitHighWater, func(l *Limits) *int64 { return &l.HighWater }, 0, maxMemory},
-	{abi.LimitInstanceRate, func(l *Limits) *int64 { return &l.InstanceRate }, DefaultInstanceRate, math.MaxInt32},
+	{abi.LimitMemory, func(l *Limits) *int64 { return &l.Memory }, DefaultMemory},
+	{abi.LimitTimeout, func(l *Limits) *int64 { return (*int64)(&l.Timeout) }, int64(DefaultTimeout)},
+	{abi.LimitHostCalls, func(l *Limits) *int64 { return &l.HostCalls }, DefaultHostCalls},
+	{abi.LimitFuel, func(l *Limits) *int64 { return &l.Fuel }, 0},
+	{abi.LimitStack, func(l *Limits) *int64 { return &l.Stack }, DefaultStack},
+	{abi.LimitRequestBytes, func(l *Limits) *int64 { return &l.RequestBytes }, DefaultRequestBytes},
+	{abi.LimitResultBytes, func(l *Limits) *int64 { return &l.ResultBytes }, DefaultResultBytes},
+	{abi.LimitLogLines, func(l *Limits) *int64 { return &l.LogLines }, DefaultLogLines},
+	{abi.LimitLogBytes, func(l *Limits) *int64 { return &l.LogBytes }, DefaultLogBytes},
+	{abi.LimitEvents, func(l *Limits) *int64 { return &l.Events }, DefaultEvents},
+	{abi.LimitEventRate, func(l *Limits) *int64 { return &l.EventRate }, DefaultEventRate},
+	{abi.LimitAPIRate, func(l *Limits) *int64 { return &l.APIRate }, DefaultAPIRate},
+	{abi.LimitAPIInFlight, func(l *Limits) *int64 { return &l.APIInFlight }, DefaultAPIInFlight},
+	{abi.LimitListItems, func(l *Limits) *int64 { return &l.ListItems }, DefaultListItems},
+	{abi.LimitListBytes, func(l *Limits) *int64 { return &l.ListBytes }, DefaultListBytes},
+	{abi.LimitMetricSeries, func(l *Limits) *int64 { return &l.MetricSeries }, DefaultMetricSeries},
+	{abi.LimitInstanceCalls, func(l *Limits) *int64 { return &l.InstanceCalls }, DefaultInstanceCalls},
+	{abi.LimitHighWater, func(l *Limits) *int64 { return &l.HighWater }, 0},
+	{abi.LimitInstanceRate, func(l *Limits) *int64 { return &l.InstanceRate }, DefaultInstanceRate},
 }
 
 // Validate returns an error that names each limit that is negative or more than
@@ -119,8 +118,8 @@ var limitRows = []limit{
 func (l *Limits) Validate() error {
 	var errs []error
 	for _, row := range limitRows {
-		if v := *row.field(l); v < 0 || v > row.most {
-			errs = append(errs, fmt.Errorf("limit %s: %d is not between 0 and %d", row.name, v, row.most))
+		if v := *row.field(l); v < 0 || v > row.name.Most() {
+			errs = append(errs, fmt.Errorf("limit %s: %d is not between 0 and %d", row.name, v, row.name.Most()))
 		}
 	}
 	return errors.Join(errs...)

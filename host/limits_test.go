@@ -59,7 +59,7 @@ func TestLimitsFor_TheSmallerWins(t *testing.T) {
 			continue // in other units, and rounded: below
 		}
 		var cfg Config
-		configured, asked := pick(row.most), pick(row.most)
+		configured, asked := pick(row.name.Most()), pick(row.name.Most())
 		cfg.Limits.Set(row.name, configured)
 		var man abi.Manifest
 		man.Limits = manifestLimit(t, row.name, asked)

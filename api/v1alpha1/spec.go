@@ -1,6 +1,9 @@
-// Package v1alpha1 has the kinds that say what wasmctl serve runs:
-// Reconciler, whose module acts in the namespace of its Reconciler alone, and
-// ClusterReconciler. crds.yaml is generated from the types (make crds).
+// Package v1alpha1 defines what a controller is, once for all front ends: ControllerSpec
+// is what the library takes, what the file of wasmctl run -f lists, and what flags fill.
+// Its part CommonSpec is also in the spec of the kinds that wasmctl serve runs:
+// Reconciler, whose module acts only in the namespace of the Reconciler, and
+// ClusterReconciler. The package holds the defaults and the validation of all of them;
+// crds.yaml is generated from the types (make crds).
 //
 // +groupName=wasmctl.dev
 // +versionName=v1alpha1
@@ -9,9 +12,7 @@ package v1alpha1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 // Group and Version are those of the kinds.
@@ -57,7 +58,7 @@ type Reconciler struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	Spec Spec `json:"spec"`
+	Spec ReconcilerSpec `json:"spec"`
 	// +kubebuilder:default={observedGeneration:-1}
 	Status Status `json:"status,omitempty"`
 }
@@ -83,14 +84,14 @@ type ClusterReconciler struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	Spec ClusterSpec `json:"spec"`
+	Spec ClusterReconcilerSpec `json:"spec"`
 	// +kubebuilder:default={observedGeneration:-1}
 	Status Status `json:"status,omitempty"`
 }
 
-// ClusterSpec is the Spec of a ClusterReconciler.
-type ClusterSpec struct {
-	Spec `json:",inline"`
+// ClusterReconcilerSpec is the spec of a ClusterReconciler.
+type ClusterReconcilerSpec struct {
+	ReconcilerSpec `json:",inline"`
 
 	// Namespaces are watched, and without a grant's rules the module may act in no
 	// others (default: those of the module's manifest, else all).
@@ -105,80 +106,25 @@ type ClusterSpec struct {
 	ServiceAccountNamespace string `json:"serviceAccountNamespace"`
 }
 
-// Spec says what to run. What it leaves open is as the module's manifest says.
-type Spec struct {
+// ReconcilerSpec says what to run. What it leaves open is as the module's manifest
+// says. It names nothing of the machine that runs the module.
+type ReconcilerSpec struct {
 	// Module is what to run.
-	Module Module `json:"module"`
-	// For is the kind to reconcile (default: from the manifest).
-	For *Kind `json:"for,omitempty"`
-	// Owns are kinds whose owner is reconciled when they change (default: from the
-	// manifest).
-	// +kubebuilder:validation:MaxItems=50
-	// +listType=atomic
-	Owns []Kind `json:"owns,omitempty"`
-	// Selector selects the objects to reconcile by their labels, FieldSelector by
-	// fields.
-	Selector *metav1.LabelSelector `json:"selector,omitempty"`
-	// +kubebuilder:validation:MaxLength=1024
-	FieldSelector string `json:"fieldSelector,omitempty"`
-	// Predicates hide changes that none of them matches, for example generation.
-	// +kubebuilder:validation:MaxItems=50
-	// +listType=atomic
-	Predicates []string `json:"predicates,omitempty"`
-	// Schedule reconciles all objects at the times of these cron expressions, Resync
-	// at this interval.
-	// +kubebuilder:validation:MaxItems=20
-	// +listType=atomic
-	Schedule []string  `json:"schedule,omitempty"`
-	Resync   *Duration `json:"resync,omitempty"`
+	Module     Module `json:"module"`
+	CommonSpec `json:",inline"`
 
-	// Config are settings of the module: strings, numbers, true or false.
-	// +kubebuilder:pruning:PreserveUnknownFields
-	Config *runtime.RawExtension `json:"config,omitempty"`
 	// ConfigFrom are settings in ConfigMaps and Secrets, which the service account
 	// must be able to get. Config takes precedence, and later ones over earlier ones.
 	// +kubebuilder:validation:MaxItems=50
 	// +listType=atomic
 	ConfigFrom []ConfigSource `json:"configFrom,omitempty"`
-
-	// Grant is what the module may do. Without one it may read the kinds of For and
-	// Owns, and write the status of the first.
-	Grant *Grant `json:"grant,omitempty"`
-	// Limits are those of the module, by the names of wasmctl run's flags and of
-	// --limit: memory, timeout, fuel, fuel-rate, host_calls and others. Those of the
-	// process and of the manifest stay: this lowers them.
-	// +kubebuilder:validation:MaxProperties=50
-	Limits map[string]intstr.IntOrString `json:"limits,omitempty"`
-	// Concurrency is how many objects are reconciled at a time.
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=1000
-	Concurrency int32 `json:"concurrency,omitempty"`
 	// ServiceAccountName is the service account as whom requests are sent (default:
 	// that of the process's --default-service-account, else "default").
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
-	// Rollout says how another module takes over.
-	Rollout *Rollout `json:"rollout,omitempty"`
-	// Mode Enforce writes. DryRun asks the API server what each write would change,
-	// and changes nothing. Audit is a DryRun without a grant: the status says what the
-	// module would write, and which capabilities that takes.
-	// +kubebuilder:validation:Enum=Enforce;DryRun;Audit
-	// +kubebuilder:default=Enforce
-	Mode string `json:"mode,omitempty"`
 	// Suspend stops the module in order.
 	Suspend bool `json:"suspend,omitempty"`
-}
-
-// Kind is a kind of objects.
-type Kind struct {
-	// APIVersion is the group and the version, "v1" for the core group.
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=317
-	APIVersion string `json:"apiVersion"`
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=63
-	Kind string `json:"kind"`
 }
 
 // Module is where a module comes from.
@@ -186,29 +132,35 @@ type Kind struct {
 // +kubebuilder:validation:XValidation:rule="has(self.image) != has(self.configMapKeyRef)",message="want image or configMapKeyRef"
 // +kubebuilder:validation:XValidation:rule="has(self.image) || !has(self.verify) && !has(self.pullSecrets) && !has(self.follow)",message="verify, pullSecrets and follow are for an image"
 type Module struct {
-	// Image is a module in a registry: HOST/REPOSITORY:TAG, @DIGEST, or both; then
-	// the digest counts.
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=1024
-	Image string `json:"image,omitempty"`
+	ModuleSource `json:",inline"`
+
 	// ConfigMapKeyRef is a small module in the binaryData of a ConfigMap, which may
 	// be compressed with gzip.
 	ConfigMapKeyRef *KeyRef `json:"configMapKeyRef,omitempty"`
-	// Controller is the one to run of a module that has several.
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=253
-	Controller string `json:"controller,omitempty"`
-	// Verify refuses modules that none of these keys has signed.
-	Verify *Verify `json:"verify,omitempty"`
 	// PullSecrets are Secrets with the registry's credentials, which the service
 	// account must be able to get.
 	// +kubebuilder:validation:MaxItems=20
 	// +listType=map
 	// +listMapKey=name
 	PullSecrets []LocalRef `json:"pullSecrets,omitempty"`
+}
+
+// ModuleSource says where a module comes from, wherever it runs.
+type ModuleSource struct {
+	// Image is a module in a registry: HOST/REPOSITORY:TAG, @DIGEST, or both; then
+	// the digest counts.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Image string `json:"image,omitempty"`
+	// Controller is the one to run of a module that has several.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Controller string `json:"controller,omitempty"`
+	// Verify refuses modules that none of these keys has signed.
+	Verify *Verify `json:"verify,omitempty"`
 	// Follow looks at this interval whether the tag names another module, and runs
 	// that then.
-	Follow *Duration `json:"follow,omitempty"`
+	Follow Duration `json:"follow,omitempty"`
 }
 
 // Verify says whose signatures count.
@@ -249,10 +201,3 @@ type ConfigSource struct {
 	// Optional leaves the setting to the manifest where there is no such key.
 	Optional bool `json:"optional,omitempty"`
 }
-
-// Duration is a time such as 30s, 5m or 1h30m.
-//
-// +kubebuilder:validation:Type=string
-// +kubebuilder:validation:MaxLength=32
-// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
-type Duration string

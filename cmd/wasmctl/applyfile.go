@@ -2,13 +2,13 @@ package main
 
 import (
 	"context"
-	"maps"
 	"os"
 	"os/signal"
-	"slices"
+	"reflect"
 	"strings"
 	"syscall"
 
+	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/runfile"
 	"github.com/wasmctl/wasmctl/runtime/filewatch"
@@ -55,47 +55,45 @@ func (p *process) followFile(ctx context.Context) {
 func (p *process) applyFile(ctx context.Context, content []byte) {
 	next, err := flags.ParseFile(p.file.Path, content)
 	if err == nil {
-		err = p.process.Fits(len(next.Flags))
+		err = p.process.Fits(len(next.Specs))
 	}
 	if err != nil {
 		p.log.Warn("invalid controllers file; controllers unchanged", "file", p.file.Path, "error", strings.TrimSpace(err.Error()))
 		return
 	}
-	if !equalValues(next.Process, p.file.Process) {
+	if !next.Process.Equal(p.file.Process) {
 		p.log.Warn("process options changed in the controllers file; they take effect at the next start", "file", p.file.Path)
 		next.Process = p.file.Process
 	}
 	var added, changed, removed int
 	for i := range p.file.Controllers {
-		if before := &p.file.Controllers[i]; next.Find(before.Name) < 0 {
-			p.remove(ctx, before.Name)
+		if before := &p.file.Controllers[i]; next.Find(before.Spec.Name) < 0 {
+			p.remove(ctx, before.Spec.Name)
 			removed++
 		}
 	}
 	for i := range next.Controllers {
-		c, j := &next.Controllers[i], p.file.Find(next.Controllers[i].Name)
+		c, j := &next.Controllers[i], p.file.Find(next.Controllers[i].Spec.Name)
 		switch {
 		case j < 0:
 			added++
 		case c.Equal(&p.file.Controllers[j]):
-			next.Flags[i] = p.file.Flags[j]
+			next.Specs[i] = p.file.Specs[j]
 			continue
 		default:
 			changed++
-			if p.change(ctx, c, &p.file.Controllers[j], next.Flags[i]) {
+			if p.change(ctx, c, &p.file.Controllers[j], next.Specs[i]) {
 				continue
 			}
-			p.remove(ctx, c.Name)
+			p.remove(ctx, c.Spec.Name)
 		}
-		if _, err := p.add(ctx, next.Flags[i]); err != nil {
+		if _, err := p.add(ctx, next.Specs[i]); err != nil {
 			return // the process stops
 		}
 	}
 	p.file = next
 	p.log.Info("controllers updated from the file", "file", p.file.Path, "added", added, "changed", changed, "removed", removed)
 }
-
-func equalValues(a, b runfile.Values) bool { return maps.EqualFunc(a, b, slices.Equal[[]string]) }
 
 // remove stops a controller cleanly, and waits until it has ended.
 func (p *process) remove(ctx context.Context, name string) {
@@ -113,16 +111,16 @@ func (p *process) remove(ctx context.Context, name string) {
 
 // change gives a running controller what has changed, if it can take that while
 // it runs: its module, by a swap, and its settings.
-func (p *process) change(ctx context.Context, next, before *runfile.Controller, o *flags.Controller) (ok bool) {
-	rest := func(c *runfile.Controller) runfile.Values {
-		v := maps.Clone(c.Values)
-		delete(v, "config")
-		return v
+func (p *process) change(ctx context.Context, next, before *runfile.Controller, o *v1alpha1.ControllerSpec) (ok bool) {
+	rest := func(c *runfile.Controller) v1alpha1.ControllerSpec {
+		s := c.Spec
+		s.Config, s.Module.File, s.Module.Image = nil, "", ""
+		return s
 	}
 	p.mu.Lock()
-	f := p.followers[next.Name]
+	f := p.followers[next.Spec.Name]
 	p.mu.Unlock()
-	if f == nil || !f.Controller.Running() || !equalValues(rest(next), rest(before)) {
+	if f == nil || !f.Controller.Running() || !reflect.DeepEqual(rest(next), rest(before)) {
 		return false
 	}
 	f.Change(ctx, o)

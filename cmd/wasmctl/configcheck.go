@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/internal/engine"
@@ -37,7 +38,7 @@ contact a cluster.`,
 			if err := checkAllFiles(cmd.Context(), f); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(s.out, "%s: %s\n", args[0], humanize.Plural(len(f.Flags), "controller"))
+			_, err = fmt.Fprintf(s.out, "%s: %s\n", args[0], humanize.Plural(len(f.Specs), "controller"))
 			return err
 		},
 	}
@@ -49,15 +50,15 @@ func checkAllFiles(ctx context.Context, f *flags.File) error {
 	from := f.Registry()
 	for i, c := range f.Controllers {
 		var info *host.Info
-		_, err := checkFilesOf(ctx, from, f.Flags[i], func(ctx context.Context, wasm []byte) *host.Info {
+		_, err := checkFilesOf(ctx, from, f.Specs[i], func(ctx context.Context, wasm []byte) *host.Info {
 			info = host.Inspect(ctx, wasm)
 			return info
 		})
 		if err == nil {
-			err = checkSettings(f.Flags[i], info.Manifest)
+			err = checkSettings(f.Specs[i], info.Manifest)
 		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("%s:%d: controller[%s]: %w", f.Path, c.Line, c.Name, err))
+			errs = append(errs, fmt.Errorf("%s:%d: controller[%s]: %w", f.Path, c.Line, c.Spec.Name, err))
 		}
 	}
 	return errors.Join(errs...)
@@ -65,13 +66,13 @@ func checkAllFiles(ctx context.Context, f *flags.File) error {
 
 // checkSettings finds settings that a manifest does not have. A module without one in its
 // file, or with one that has no name, may have any.
-func checkSettings(o *flags.Controller, m *abi.Manifest) error {
-	files, err := o.ReadFiles()
+func checkSettings(o *v1alpha1.ControllerSpec, m *abi.Manifest) error {
+	files, err := flags.ReadFiles(o)
 	if err != nil || m == nil || m.Name == "" {
 		return err
 	}
 	var errs []error
-	for _, key := range slices.Sorted(maps.Keys(o.AllSettings(files))) {
+	for _, key := range slices.Sorted(maps.Keys(flags.Settings(o, files))) {
 		errs = append(errs, engine.KnownSetting(m, key))
 	}
 	return failure.Usage.Wrap(errors.Join(errs...))

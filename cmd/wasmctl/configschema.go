@@ -14,8 +14,7 @@ func newCmdConfigSchema(s streams) *cobra.Command {
 		Example: "  wasmctl config schema > controllers.schema.json",
 		Args:    exactArgs(),
 		RunE: func(*cobra.Command, []string) error {
-			sets, _, _ := flags.Sets()
-			_, err := s.out.Write(runfile.Schema(sets))
+			_, err := s.out.Write(runfile.Schema(flags.Format()))
 			return err
 		},
 	}

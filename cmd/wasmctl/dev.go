@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/harden"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/project"
@@ -55,12 +56,13 @@ and may request more rights and watches than the first one. Press Ctrl-C to stop
 			if o.dir, err = dirOf(cmd, args); err != nil {
 				return err
 			}
-			r := &o.controller.Rights
-			r.GrantManifest = r.GrantFile == "" // it is the user's own
+			if o.controller.GrantFile == "" {
+				o.controller.Grant = &v1alpha1.Grant{Manifest: true} // the module is the user's own
+			}
 			if _, err := project.ParseToolchain(o.toolchain); err != nil {
 				return usageError(cmd, fmt.Errorf("--toolchain: %w", err))
 			}
-			if err := o.validate(); err != nil {
+			if err := errors.Join(flags.Validate(&o.controller), o.process.Validate()); err != nil {
 				return usageError(cmd, err)
 			}
 			return runDev(cmd.Context(), o)
@@ -70,9 +72,9 @@ and may request more rights and watches than the first one. Press Ctrl-C to stop
 	f.SortFlags = false
 	f.StringVar(&o.toolchain, "toolchain", "", strings.Join(project.Toolchains, ", ")+" (default: detected from the files in DIR)")
 	f.BoolVar(&o.diff, "diff", true, "Print what each run writes and what that changes")
-	o.controller.Bind(cmd)
+	flags.Bind(cmd, &o.controller)
 	o.process.Bind(cmd)
-	o.controller.Probation, o.controller.AllowMoreRights = 0, true // the module is the user's own
+	o.controller.Rollout = &v1alpha1.Rollout{Probation: "0s", AllowMoreRights: new(true)} // the module is the user's own
 	f.Lookup("probation").DefValue, f.Lookup("allow-more-rights").DefValue = "0s", "true"
 	for _, name := range notOfDev {
 		_ = f.MarkHidden(name)
@@ -100,7 +102,7 @@ func (o *devOptions) run(ctx context.Context, log *slog.Logger, force <-chan str
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	o.modules, o.controller.Watch = []string{b.module}, true
+	o.modules, o.controller.Module.Watch = []string{b.module}, new(true)
 	o.writes, o.process.Harden = o.diff, harden.Off // toolchains need what they need
 	err := runProcess(ctx, &o.runOptions, log, force)
 	if cause := context.Cause(ctx); err == nil && cause != nil && !errors.Is(cause, context.Canceled) {

@@ -5,13 +5,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/host/kubeapi/grant"
 )
 
 func newCmdGrant(s streams) *cobra.Command {
 	var process flags.Process
-	var controller flags.Controller
+	var controller v1alpha1.ControllerSpec
 	cmd := &cobra.Command{
 		Use:   "grant MODULE",
 		Short: "Print the grant that lets a module run",
@@ -26,7 +27,7 @@ plural and prints a note.`,
   wasmctl grant module.wasm -n shop`,
 		Args: exactArgs("MODULE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			controller.Module = args[0]
+			controller.Module.Set(args[0])
 			all, err := controllersOf(cmd.Context(), &process.Registry, &controller)
 			if err != nil {
 				return err
@@ -51,10 +52,7 @@ plural and prints a note.`,
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVar(&controller.For, "for", "", "Reconcile this `kind`, as with wasmctl run (default: from the manifest)")
-	f.StringSliceVarP(&controller.Namespaces, "namespace", "n", nil, "Watch only these `namespaces`; repeatable")
-	f.StringVar(&controller.Name, "name", "", "Name the controller (default: from the manifest, else from the file name)")
-	f.StringVar(&controller.Controller, "controller", "", "Only this `controller` of a module that has several")
+	flags.Bind(cmd, &controller, "for", "namespace", "name", "controller")
 	f.StringVar(&process.Kubeconfig, "kubeconfig", "", "Use this kubeconfig `file` (default: as wasmctl run)")
 	f.StringVar(&process.Context, "context", "", "Use this `context` of the kubeconfig")
 	process.Registry.Bind(f)

@@ -11,9 +11,9 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/wasmctl/wasmctl"
+	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/harden"
-	"github.com/wasmctl/wasmctl/host/oci"
 	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 )
@@ -42,7 +42,7 @@ func (o *runOptions) hardened(options *wasmctl.Options, c *rest.Config, log *slo
 // helped returns the helper that docker or podman asks for credentials, if modules
 // of registries are run: they are asked again later.
 func (o *runOptions) helped() string {
-	if !slices.ContainsFunc(o.controllers(), func(c *flags.Controller) bool { return oci.IsRef(c.Module) }) {
+	if !slices.ContainsFunc(o.controllers(), func(c *v1alpha1.ControllerSpec) bool { return c.Module.Image != "" }) {
 		return ""
 	}
 	return strings.Join(flags.Login().Helpers(), ", ")
@@ -63,8 +63,8 @@ func (o *runOptions) files(options *wasmctl.Options) *harden.Policy {
 		}
 	}
 	for _, c := range o.controllers() {
-		if c.Rights.Audit != "" {
-			p.Write = append(p.Write, filepath.Dir(c.Rights.Audit))
+		if c.AuditFile != "" {
+			p.Write = append(p.Write, filepath.Dir(c.AuditFile))
 		}
 	}
 	if os.Getuid() != 0 { // whose processes offer themselves where memory runs out; root finds the settings of the kernel there

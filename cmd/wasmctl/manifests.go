@@ -21,7 +21,6 @@ import (
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/runfile"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/serve"
 	"github.com/wasmctl/wasmctl/host/kubeapi/grant"
-	"github.com/wasmctl/wasmctl/host/oci"
 	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/runtime/shard/slots"
 )
@@ -220,9 +219,9 @@ func replicasOf(f *flags.File, c *deploy.Config) error {
 func (o *manifestsOptions) rights(ctx context.Context, f *flags.File, c *deploy.Config) error {
 	kinds := newGuess(&o.process)
 	for i, at := range f.Controllers {
-		l, _, err := least(ctx, kinds, f.Registry(), f.Flags[i])
+		l, _, err := least(ctx, kinds, f.Registry(), f.Specs[i])
 		if err != nil {
-			return fmt.Errorf("%s:%d: controller[%s]: %w", f.Path, at.Line, at.Name, err)
+			return fmt.Errorf("%s:%d: controller[%s]: %w", f.Path, at.Line, at.Spec.Name, err)
 		}
 		c.Rights = append(c.Rights, l.Rules...)
 	}
@@ -233,7 +232,6 @@ func (o *manifestsOptions) rights(ctx context.Context, f *flags.File, c *deploy.
 
 // contain puts modules and files of settings where the container has them.
 func contain(f *flags.File, c *deploy.Config) error {
-	sets, _, _ := flags.Sets()
 	for _, flag := range []string{"kubeconfig", "context", "dev", "dev-data-dir"} {
 		if len(f.Process[flag]) > 0 {
 			return fmt.Errorf("%s: process: %s: remove it: in a cluster, the pod's service account is used", f.Path, runfile.KeyOf(flag))
@@ -245,30 +243,32 @@ func contain(f *flags.File, c *deploy.Config) error {
 		c.Modules = map[string][]byte{}
 	}
 	for _, at := range f.Controllers {
-		if !oci.IsRef(at.Module) { // which the container pulls itself
-			wasm, err := wasmctl.File(at.Module).Read()
+		spec, name := &at.Spec, at.Spec.Name
+		if spec.Module.Image == "" { // an image the container pulls itself
+			wasm, err := wasmctl.File(spec.Module.File).Read()
 			if err != nil {
 				return err
 			}
 			if c.Modules != nil {
-				c.Modules[at.Name] = deploy.Pack(wasm)
+				c.Modules[name] = deploy.Pack(wasm)
 			}
-			at.Module = path.Join(deploy.ModuleDir, deploy.ModuleFile(at.Name))
+			spec.Module.File = path.Join(deploy.ModuleDir, deploy.ModuleFile(name))
 		}
-		for flag, values := range at.Values {
-			if !runfile.IsPath(sets.Controller.Lookup(flag)) {
+		for key, file := range map[string]*string{"configFile": &spec.ConfigFile, "grantFile": &spec.GrantFile} {
+			if *file == "" {
 				continue
 			}
-			content, err := os.ReadFile(values[0])
+			content, err := os.ReadFile(*file)
 			if err != nil {
-				return fmt.Errorf("%s:%d: controller[%s]: %s: %w", f.Path, at.Line, at.Name, runfile.KeyOf(flag), err)
+				return fmt.Errorf("%s:%s: controller[%s]: %s: %w", f.Path, at.Where(key), name, key, err)
 			}
-			name := at.Name + "-" + flag + ".yaml"
-			c.Files[name], at.Values[flag] = content, []string{path.Join(deploy.ConfigDir, name)}
+			of := name + "-" + key + ".yaml"
+			c.Files[of], *file = content, path.Join(deploy.ConfigDir, of)
 		}
 		out.Controllers = append(out.Controllers, at)
 	}
+	process, _ := flags.ProcessFlags()
 	var err error
-	c.File, err = out.Format(sets)
+	c.File, err = out.Format(process)
 	return err
 }

@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"github.com/wasmctl/wasmctl"
+	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/follow"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/guestprocess"
@@ -121,7 +122,7 @@ func (o *runOptions) runtimeOptions(ctx context.Context, log *slog.Logger) (wasm
 			return options, failure.Usage.Wrap(fmt.Errorf("--leader-elect and --shards need --leader-elect-resource-name: the manifest of module[%s] has no name", o.modules[0]))
 		}
 		controller := o.controller
-		controller.Module = o.modules[0]
+		controller.Module.Set(o.modules[0])
 		options.Election.Name = l.LeaseName(controllerName(&controller, info.Manifest))
 	}
 	return options, nil
@@ -178,7 +179,7 @@ func (p *process) load(ctx context.Context, fail func(error)) error {
 		var err error
 		if f.Controller, err = p.rt.LoadFunc(ctx, f.Source); err == nil {
 			debug.FreeOSMemory() // loading leaves twice the module's size, and little is in use yet
-			p.follow(ctx, controllers[0].Module, f)
+			p.follow(ctx, controllers[0].Module.String(), f)
 		}
 		return err
 	}
@@ -207,28 +208,26 @@ func (p *process) load(ctx context.Context, fail func(error)) error {
 }
 
 // add adds a controller, which is retried until it starts.
-func (p *process) add(ctx context.Context, c *flags.Controller) (*follow.Follower, error) {
+func (p *process) add(ctx context.Context, c *v1alpha1.ControllerSpec) (*follow.Follower, error) {
 	f := p.follower(c)
-	name := cmp.Or(c.Name, flags.ModuleName(c.Module))
+	name := cmp.Or(c.Name, flags.ModuleName(c.Module.String()))
 	var err error
 	if f.Controller, err = p.rt.Ensure(name, f.Source); err != nil {
 		return nil, err
 	}
-	p.follow(ctx, cmp.Or(c.Name, c.Module), f)
+	p.follow(ctx, cmp.Or(c.Name, c.Module.String()), f)
 	return f, nil
 }
 
 // follower returns what follows the files of a controller.
-func (p *process) follower(c *flags.Controller) *follow.Follower {
-	return follow.New(c, &p.process.Registry, func(c *flags.Controller, files *flags.Files) (wasmctl.ControllerOptions, error) {
-		o, err := c.Options(files, p.streams.in, p.process.Dev)
-		if err == nil {
-			o.SignedBy, err = p.process.Registry.SignedBy()
-		}
-		if p.writes || c.Rights.DryRun != "" {
+func (p *process) follower(c *v1alpha1.ControllerSpec) *follow.Follower {
+	return follow.New(c, &p.process.Registry, func(c *v1alpha1.ControllerSpec, files *flags.Files) wasmctl.ControllerOptions {
+		o := flags.Options(c, files, p.streams.in, p.process.Dev)
+		o.Module.Verify, _ = p.process.Registry.VerifyKeys.Verify() // Open refuses each module after an error
+		if p.writes || c.Mode != v1alpha1.ModeEnforce && c.Mode != "" {
 			o.OnWrite = p.printed.Print
 		}
-		return o, err
+		return o
 	})
 }
 

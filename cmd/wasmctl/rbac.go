@@ -12,6 +12,7 @@ import (
 
 	"github.com/wasmctl/wasmctl"
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/printer"
 	"github.com/wasmctl/wasmctl/host/kubeapi"
@@ -31,7 +32,7 @@ type rbacOptions struct {
 	leader     flags.Leader
 	shards     bool
 	process    flags.Process
-	controller flags.Controller
+	controller v1alpha1.ControllerSpec
 	streams    streams
 }
 
@@ -72,14 +73,8 @@ run as this account. An account needs its own rights as well: print them without
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVar(&o.controller.For, "for", "", "Reconcile this `kind`, as with wasmctl run (default: from the manifest)")
-	f.StringArrayVar(&o.controller.Owns, "owns", nil, "Reconcile the owner of objects of this `kind` when they change; repeatable (default: from the manifest)")
-	f.StringSliceVarP(&o.controller.Namespaces, "namespace", "n", nil, "Watch only these `namespaces`; without --grant, also limit the module to them; repeatable")
-	f.BoolVarP(&o.controller.AllNamespaces, "all-namespaces", "A", false, "Watch all namespaces, whatever the manifest says")
+	flags.Bind(cmd, &o.controller, "for", "owns", "namespace", "all-namespaces", "name", "controller", "grant")
 	f.StringVar(&o.account, "serviceaccount", "", "Grant the rights to this service account, as NAMESPACE:NAME (default: default:wasmctl- and the controller's name)")
-	f.StringVar(&o.controller.Name, "name", "", "Name the controller (default: from the manifest, else from the file name)")
-	f.StringVar(&o.controller.Controller, "controller", "", "Only the rights of this `controller` of a module that has several")
-	f.StringVar(&o.controller.Rights.GrantFile, "grant", "", "Limit the rights to the capabilities in this YAML `file`")
 	f.BoolVar(&o.leader.Elect, "leader-elect", false, "Add the rights for leader election")
 	f.BoolVar(&o.shards, "shards", false, "Add the rights for sharing the objects with other replicas")
 	f.StringVar(&o.leader.Namespace, "leader-elect-resource-namespace", "", "Put the Lease into this `namespace` (default: that of the service account)")
@@ -91,7 +86,6 @@ run as this account. An account needs its own rights as well: print them without
 	o.process.Registry.BindVerify(f)
 	outputFlag(cmd, &o.output, "yaml", "json")
 	_ = cmd.MarkFlagFilename("kubeconfig")
-	_ = cmd.MarkFlagFilename("grant", "yaml", "yml")
 	return cmd
 }
 
@@ -100,15 +94,12 @@ func (o *rbacOptions) validate() error {
 	if ns, name, ok := strings.Cut(o.account, ":"); o.account != "" && (!ok || ns == "" || name == "" || strings.Contains(name, ":")) {
 		errs = append(errs, fmt.Errorf("--serviceaccount %q: want NAMESPACE:NAME", o.account))
 	}
-	if len(o.controller.Namespaces) > 0 && o.controller.AllNamespaces {
-		errs = append(errs, errors.New("--namespace and --all-namespaces cannot be combined"))
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, flags.Validate(&o.controller))...)
 }
 
 func runRBAC(ctx context.Context, o *rbacOptions) error {
 	kinds := newGuess(&o.process)
-	o.controller.Module = o.module
+	o.controller.Module.Set(o.module)
 	rules, events, name, err := leastOfAll(ctx, kinds, &o.process.Registry, &o.controller)
 	if err != nil {
 		return err
@@ -141,7 +132,7 @@ func (o *rbacOptions) leaseRules(namespace, name string) (rules []abi.Capability
 
 // leastOfAll returns the rules that the controllers of a module take at least, those for
 // events about them, and the name: that of the module where it has several.
-func leastOfAll(ctx context.Context, kinds *plan.Guess, from *flags.Registry, o *flags.Controller) (rules, events []abi.Capability, name string, err error) {
+func leastOfAll(ctx context.Context, kinds *plan.Guess, from *flags.Registry, o *v1alpha1.ControllerSpec) (rules, events []abi.Capability, name string, err error) {
 	all, err := controllersOf(ctx, from, o)
 	if err != nil {
 		return nil, nil, "", err
@@ -154,26 +145,26 @@ func leastOfAll(ctx context.Context, kinds *plan.Guess, from *flags.Registry, o 
 		rules, events, name = append(rules, l.Rules...), append(events, grant.EventRules(plan.EventNamespace(l.Namespaces))...), of
 	}
 	if len(all) > 1 {
-		name = flags.ModuleName(o.Module)
+		name = flags.ModuleName(o.Module.String())
 	}
 	return rules, events, name, nil
 }
 
 // least says what running a controller takes of the API at least: see
 // plan.LeastRights. It returns the controller's name too.
-func least(ctx context.Context, kinds *plan.Guess, from *flags.Registry, o *flags.Controller) (*plan.Least, string, error) {
+func least(ctx context.Context, kinds *plan.Guess, from *flags.Registry, o *v1alpha1.ControllerSpec) (*plan.Least, string, error) {
 	info, err := describedModule(ctx, from, o)
 	if err != nil {
 		return nil, "", err
 	}
 	man := cmp.Or(info.Manifest, &abi.Manifest{})
-	files, err := o.ReadFiles()
+	files, err := flags.ReadFiles(o)
 	if err != nil {
 		return nil, "", err
 	}
-	options := plan.Options{For: o.For, Owns: o.Owns, Namespaces: o.Namespaces, AllNamespaces: o.AllNamespaces, Grant: files.Grant}
+	options := plan.Options{ControllerSpec: *o, Grant: files.Grant}
 	name := controllerName(o, man)
-	signers, err := wasmctl.Signers(from.Open(o.Module), info.Digest)
+	signers, err := wasmctl.Signers(from.Open(o.Module.String()), info.Digest)
 	if err != nil {
 		return nil, "", err
 	}

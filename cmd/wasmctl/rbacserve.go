@@ -73,7 +73,7 @@ func (o *rbacOptions) serveObjects(ctx context.Context, modules []string) ([]any
 	as, _ := accountOfUser(o.serve.as)
 	rules, kinds := serve.ModuleReads(as.Namespace), newGuess(&o.process)
 	for _, module := range modules {
-		o.controller.Module = module
+		o.controller.Module.Set(module)
 		least, events, _, err := leastOfAll(ctx, kinds, &o.process.Registry, &o.controller)
 		if err != nil {
 			return nil, err

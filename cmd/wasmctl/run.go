@@ -7,12 +7,11 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
 
+	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/printer"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/serve"
@@ -100,19 +99,18 @@ func stopped(ctx context.Context, err error) error {
 // controller.
 type runOptions struct {
 	process    flags.Process
-	controller flags.Controller
+	controller v1alpha1.ControllerSpec
 
-	modules  []string            // the arguments
-	only     string              // a flag that was set and is about one controller; "" if none was
-	split    []*flags.Controller // of a module with several controllers; nil before checkFiles
-	filename string              // of a file of controllers, instead of arguments
-	file     *flags.File         // what it says; nil without one
+	modules  []string                   // the arguments
+	only     string                     // a flag that was set and is about one controller; "" if none was
+	split    []*v1alpha1.ControllerSpec // of a module with several controllers; nil before checkFiles
+	filename string                     // of a file of controllers, instead of arguments
+	file     *flags.File                // what it says; nil without one
 
 	streams  streams
 	progress *printer.Progress // of stderr; nil where the log is JSON
 	writes   bool              // print what runs write; no flag
 
-	memo   string                                                  // of wasmctl serve: --memo of each controller
 	server func(*rest.Config, *slog.Logger) (*serve.Server, error) // of wasmctl serve; else nil
 }
 
@@ -120,7 +118,7 @@ func (o *runOptions) bind(cmd *cobra.Command) {
 	cmd.Flags().SortFlags = false
 	cmd.Flags().StringVarP(&o.filename, "filename", "f", "", "Read the controllers from this YAML `file`, and again whenever it changes")
 	_ = cmd.MarkFlagFilename("filename", "yaml", "yml")
-	o.controller.Bind(cmd)
+	flags.Bind(cmd, &o.controller)
 	o.process.Bind(cmd)
 }
 
@@ -152,10 +150,10 @@ func (o *runOptions) complete(cmd *cobra.Command, args []string) error {
 	if len(args) > 1 && o.process.Leader.Replicates() && o.process.Leader.Name == "" {
 		return errors.New("--leader-elect or --shards of several controllers needs --leader-elect-resource-name")
 	}
-	errs := []error{o.validate(), o.process.Fits(len(args))}
-	for _, c := range o.controllers() {
-		if c.Follow >= time.Second { // else validate has said so
-			errs = append(errs, c.CheckFollow())
+	errs := []error{o.process.Validate(), o.process.Fits(len(args))}
+	for i, c := range o.controllers() {
+		if err := flags.Validate(c); i == 0 || err == nil || errs[len(errs)-1] == nil || err.Error() != errs[len(errs)-1].Error() {
+			errs = append(errs, err)
 		}
 	}
 	return errors.Join(errs...)
@@ -172,13 +170,12 @@ func (o *runOptions) checkOnly(controllers int) error {
 // completeFile reads the file of controllers. Flags of the process take
 // precedence over the file; flags of controllers cannot be combined with it.
 func (o *runOptions) completeFile(cmd *cobra.Command) error {
-	sets, _, _ := flags.Sets()
 	var errs []error
-	sets.Controller.VisitAll(func(f *pflag.Flag) {
-		if cmd.Flags().Changed(f.Name) {
-			errs = append(errs, fmt.Errorf("--%s applies to one controller: with --filename, set it in the file", f.Name))
+	for _, f := range flags.Fields {
+		if cmd.Flags().Changed(f.Flag) {
+			errs = append(errs, fmt.Errorf("--%s applies to one controller: with --filename, set it in the file, as %s", f.Flag, f.Path))
 		}
-	})
+	}
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
@@ -192,34 +189,30 @@ func (o *runOptions) completeFile(cmd *cobra.Command) error {
 	if o.process.Leader.Name == "" {
 		o.process.Leader.Name = o.file.LeaseName()
 	}
-	return errors.Join(o.process.Validate(), o.process.Fits(len(o.file.Flags)))
+	return errors.Join(o.process.Validate(), o.process.Fits(len(o.file.Specs)))
 }
 
 // memoDirs returns the directories that --memo names.
 func (o *runOptions) memoDirs() []string {
-	dirs := []string{flags.MemoDir(o.memo)}
+	dirs := []string{v1alpha1.MemoDir(o.controller.Memo)} // of wasmctl serve too
 	for _, c := range o.controllers() {
-		dirs = append(dirs, flags.MemoDir(c.Memo))
+		dirs = append(dirs, v1alpha1.MemoDir(c.Memo))
 	}
 	return slices.DeleteFunc(dirs, func(dir string) bool { return dir == "" })
 }
 
-func (o *runOptions) validate() error {
-	return errors.Join(o.controller.Validate(), o.process.Validate())
-}
-
-// controllers returns the flags of each requested controller.
-func (o *runOptions) controllers() []*flags.Controller {
+// controllers returns the spec of each requested controller.
+func (o *runOptions) controllers() []*v1alpha1.ControllerSpec {
 	switch {
 	case o.file != nil:
-		return o.file.Flags
+		return o.file.Specs
 	case o.split != nil:
 		return o.split
 	}
-	list := make([]*flags.Controller, len(o.modules))
+	list := make([]*v1alpha1.ControllerSpec, len(o.modules))
 	for i, module := range o.modules {
 		c := o.controller
-		c.Module = module
+		c.Module.Set(module)
 		list[i] = &c
 	}
 	return list

@@ -4,15 +4,18 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/client-go/rest"
 
+	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/serve"
+	"github.com/wasmctl/wasmctl/host"
 )
 
 // serveOptions are the flags of serve, beside those of a process.
@@ -24,7 +27,7 @@ type serveOptions struct {
 	memory         string
 	timeout        time.Duration
 	concurrency    int
-	bounds         serve.Bounds // parsed by complete
+	bounds         v1alpha1.Bounds // parsed by complete
 }
 
 // What replicas share: the values of --share.
@@ -68,14 +71,14 @@ Exit codes:
 	f.DurationVar(&o.timeout, "max-timeout", 30*time.Second, "Limit the duration of one reconcile; a Reconciler can lower it")
 	f.IntVar(&o.concurrency, "max-concurrency", 16, "Let each Reconciler reconcile at most this many objects at a time")
 	f.StringVar(&o.share, "share", shareWhole, "With --shards: share the \"reconcilers\", each of which one replica runs, or the \"objects\" of each")
-	flags.BindMemo(f, &o.run.memo)
+	flags.Bind(cmd, &o.run.controller, "memo")
 	o.run.process.Bind(cmd)
 	return cmd
 }
 
 // complete validates the flags.
 func (o *serveOptions) complete() error {
-	errs := []error{o.run.process.Validate(), flags.CheckMemo(o.run.memo)}
+	errs := []error{o.run.process.Validate(), flags.Validate(&o.run.controller)}
 	memory, err := resource.ParseQuantity(o.memory)
 	if err != nil || memory.Value() < 64<<10 {
 		errs = append(errs, fmt.Errorf("--max-memory %q: want a size of at least 64Ki, such as 64Mi", o.memory))
@@ -84,7 +87,11 @@ func (o *serveOptions) complete() error {
 		errs = append(errs, errors.New("--max-timeout and --max-concurrency must be more than 0"))
 	}
 	errs = append(errs, checkShare(o.share, o.run.process.Leader.Shards))
-	o.bounds = serve.Bounds{Memory: memory.Value(), Timeout: o.timeout, Concurrency: o.concurrency}
+	most := host.Config{Limits: host.Limits{Memory: memory.Value(), Timeout: o.timeout}}.LimitsFor(nil)
+	o.bounds = v1alpha1.Bounds{Limits: map[abi.LimitName]int64{}, Concurrency: int32(min(o.concurrency, math.MaxInt32))} //nolint:gosec // bounded
+	for _, name := range abi.LimitNames {
+		o.bounds.Limits[name] = most.Get(name)
+	}
 	if o.run.process.Leader.Name == "" {
 		o.run.process.Leader.Name = serveLease
 	}
@@ -105,7 +112,7 @@ func checkShare(share string, shards int) error {
 // server returns what serves a cluster.
 func (o *serveOptions) server(cluster *rest.Config, log *slog.Logger) (*serve.Server, error) {
 	return serve.New(serve.Config{
-		Cluster: cluster, Registry: o.run.process.Registry.Options, Namespaces: o.namespaces, ServiceAccount: o.serviceAccount, Bounds: o.bounds, Memo: o.run.memo,
+		Cluster: cluster, Registry: o.run.process.Registry.Options, Namespaces: o.namespaces, ServiceAccount: o.serviceAccount, Bounds: o.bounds, Memo: o.run.controller.Memo,
 		ShareObjects: o.share == shareObjects, Log: log,
 	})
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/internal/life"
@@ -21,7 +22,7 @@ const pollEvery = 200 * time.Millisecond
 func newCmdSwap(s streams) *cobra.Command {
 	o := &steerOptions{streams: s}
 	var wait, force bool
-	var try flags.Canary
+	var try v1alpha1.ControllerSpec
 	var registry flags.Registry
 	cmd := &cobra.Command{
 		Use:   "swap CONTROLLER MODULE",
@@ -46,12 +47,10 @@ The swap lasts until the process ends: after a restart, the process runs the mod
 				return err
 			}
 			options := admin.SwapOptions{Force: force, Proof: flags.Proof(m)}
-			if _, err := try.Parse(); err != nil {
+			if err := flags.Validate(&try); err != nil {
 				return usageError(cmd, err)
 			}
-			if try.Given(cmd.Flags()) {
-				options.Canary = &admin.Canary{Share: try.Share, Namespaces: try.Namespaces, Selector: try.Selector, Time: try.Time}
-			}
+			options.Canary = canaryOf(cmd, try.Rollout)
 			return o.swap(cmd.Context(), args[0], wait, func(ctx context.Context, c *admin.Client) (admin.Swapped, error) {
 				return c.Swap(ctx, args[0], wasm, options)
 			})
@@ -60,11 +59,26 @@ The swap lasts until the process ends: after a restart, the process runs the mod
 	o.bind(cmd)
 	registry.Bind(cmd.Flags())
 	registry.BindVerify(cmd.Flags())
-	try.Bind(cmd.Flags())
+	flags.Bind(cmd, &try, "canary", "canary-namespace", "canary-selector", "canary-time")
 	cmd.Flags().Lookup("canary").Usage += `; "off" turns it off (default: as set for wasmctl run)`
 	cmd.Flags().BoolVar(&wait, "wait", false, "Wait until canary and probation have ended")
 	cmd.Flags().BoolVar(&force, "force", false, "Swap in the module even if it was rolled back before")
 	return cmd
+}
+
+// canaryOf returns the canary that flags ask for, nil if they leave it to the controller.
+func canaryOf(cmd *cobra.Command, r *v1alpha1.Rollout) *admin.Canary {
+	if r == nil {
+		return nil
+	}
+	c := &admin.Canary{Namespaces: r.Canary.Namespaces, Selector: r.Canary.Selector.String(), Time: r.Canary.Time.Or(v1alpha1.DefaultCanaryTime)}
+	switch {
+	case r.Canary.Percent > 0:
+		c.Share = fmt.Sprint(r.Canary.Percent) + "%"
+	case cmd.Flags().Changed("canary"):
+		c.Share = v1alpha1.CanaryOff
+	}
+	return c
 }
 
 // swap requests a swap and prints its result.

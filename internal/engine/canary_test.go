@@ -225,7 +225,7 @@ func TestCanary_IsPromotedAfterACleanTime(t *testing.T) {
 // to leave stay for it.
 func TestCanary_WatchesOfBothManifests(t *testing.T) {
 	opts := swapOptions()
-	opts.Rollout.Probation.Time, opts.Rollout.AllowMoreRights = 0, true // a watch is a right
+	opts.Rollout.Probation, opts.Rollout.AllowMoreRights = "0s", new(true) // a watch is a right
 	w := newSwapping(t, enginetest.WithManifest(t, enginetest.Good, &abi.Manifest{Version: "1", Watches: []abi.Watch{watchOf("ConfigMap", "label:swap")}}), opts)
 	w.putAll(3, 1)
 	second := enginetest.WithManifest(t, enginetest.Good, &abi.Manifest{Version: "2", Watches: []abi.Watch{watchOf("Secret", "label:swap")}})
@@ -250,7 +250,7 @@ func TestCanary_WatchesOfBothManifests(t *testing.T) {
 // take it.
 func TestCanary_KeepsWatchesThatWereToEnd(t *testing.T) {
 	opts := swapOptions()
-	opts.Rollout.Probation.Time = time.Hour
+	opts.Rollout.Probation = "1h"
 	w := newSwapping(t, enginetest.WithManifest(t, enginetest.Good, &abi.Manifest{Version: "1", Watches: []abi.Watch{watchOf("Secret", "label:swap")}}), opts)
 	w.putAll(1, 1)
 	w.onProbation(time.Second)

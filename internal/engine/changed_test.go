@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/internal/enginetest"
-	"github.com/wasmctl/wasmctl/internal/rollout"
 )
 
 // TestSwap_ReconcilesWhatIsInDoubt: with --reconcile-on-swap=changed a swap runs
@@ -15,8 +15,8 @@ import (
 // those that it had run, and one that watches something else all of them.
 func TestSwap_ReconcilesWhatIsInDoubt(t *testing.T) {
 	opts := swapOptions()
-	opts.Rollout.Reconcile, opts.Rollout.Probation.Time = rollout.ReconcileChanged, time.Hour
-	opts.Rollout.AllowMoreRights = true                                     // a watch is a right
+	opts.Rollout.Reconcile, opts.Rollout.Probation = v1alpha1.ReconcileChanged, "1h"
+	opts.Rollout.AllowMoreRights = new(true)                                // a watch is a right
 	w := newSwapping(t, enginetest.Worse(enginetest.TrapsOnTenth, 0), opts) // traps for o0 and o10
 	for i := range 12 {
 		if err := w.put(t.Context(), i, 1); err != nil {

@@ -68,7 +68,7 @@ func New(shared *Shared, opts Options, log *slog.Logger, waits func(why string))
 	if shared.Metrics != nil {
 		c.counts = metrics.NewController()
 	}
-	c.Telemetry = telemetry.NewRecorder(telemetry.Config{History: opts.History, Tracing: shared.Tracing, Metrics: c.counts, OnWrite: opts.OnWrite})
+	c.Telemetry = telemetry.NewRecorder(telemetry.Config{History: opts.HistoryBytes(), Tracing: shared.Tracing, Metrics: c.counts, OnWrite: opts.OnWrite})
 	if f := logging.FeedOf(log); f != nil {
 		f.Secrets.Store(&c.Telemetry.Secrets)
 	}

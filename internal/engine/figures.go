@@ -93,12 +93,12 @@ func (c *Controller) Kind() plan.Watched { return c.kind }
 func (c *Controller) Logger() *slog.Logger { return c.log }
 
 // Debounce is how long an object must not have been triggered before it runs.
-func (c *Controller) Debounce() time.Duration { return c.opts.Debounce.Quiet }
+func (c *Controller) Debounce() time.Duration { return c.opts.Debounce.Quiet.Or(0) }
 
 // Concurrency is how many objects are reconciled at a time.
 func (c *Controller) Concurrency() int {
 	if c.Module == nil {
-		return cmp.Or(c.opts.Concurrency, runner.DefaultConcurrency)
+		return cmp.Or(c.opts.concurrency(), runner.DefaultConcurrency)
 	}
 	return c.Module.Concurrency()
 }
@@ -106,7 +106,8 @@ func (c *Controller) Concurrency() int {
 // Timeout is how long one run may take; 0 is not bounded.
 func (c *Controller) Timeout() time.Duration {
 	if c.Module == nil {
-		return c.opts.Limits.Timeout
+		limits, _ := c.opts.limits()
+		return limits.Timeout
 	}
 	return c.Module.Limits().Timeout
 }

@@ -18,10 +18,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/devcluster"
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
 	"github.com/wasmctl/wasmctl/host"
@@ -73,8 +75,9 @@ type setup struct {
 func swapOptions() *setup {
 	s := &setup{shared: Shared{CacheDir: enginetest.CacheDir()}}
 	s.Fallback, s.Source, s.Grant = "worse", "worse.wasm", plan.Grant{Manifest: true}
-	s.Concurrency, s.Limits, s.DrainTimeout = 4, host.Limits{Timeout: 2 * time.Second, Memory: 256 << 10}, time.Minute
-	s.Rollout.Probation.Time = 300 * time.Millisecond
+	s.Concurrency, s.DrainTimeout = new(int32(4)), "1m"
+	s.Limits = v1alpha1.Limits{"timeout": intstr.FromString("2s"), "memory": intstr.FromString("256Ki")}
+	s.Rollout = &v1alpha1.Rollout{Probation: "300ms"}
 	return s
 }
 
@@ -90,7 +93,7 @@ func newSwapping(t *testing.T, module []byte, opts *setup) *swapping {
 		t.Fatal(err)
 	}
 	w.objects = w.client.Resource(schema.GroupVersionResource{Group: w.group, Version: "v1", Resource: "swaps"}).Namespace(w.ns)
-	opts.For = "swaps." + w.group
+	opts.For = v1alpha1.KindOf("swaps." + w.group)
 	if opts.config == nil {
 		opts.config = cluster.RESTConfig()
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/host/kubeapi"
 	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
@@ -25,13 +26,15 @@ func (c *Controller) Load(ctx context.Context, wasm []byte, digest string, loade
 		return err
 	}
 	o := &c.opts
+	limits, fuelRate := o.limits()
+	rolls := rollout.OptionsOf(o.Rollout)
 	cfg := host.Config{
-		Name: o.Name, Fallback: o.Fallback, Controller: o.Controller, Concurrency: o.Concurrency, Limits: o.Limits, FuelRate: o.FuelRate,
+		Name: o.Name, Fallback: o.Fallback, Controller: o.Module.Controller, Concurrency: o.concurrency(), Limits: limits, FuelRate: fuelRate,
 		Account:  c.account,
 		CacheDir: c.shared.CacheDir, CacheKey: c.shared.CacheKey, OnForged: c.shared.OnForged,
 		Logger: c.log, Settings: o.Settings, Budget: c.shared.Budget, CPUScheduler: c.shared.CPUs, Compiler: c.shared.Compile,
 		Watchdog: c.shared.Watchdog, Codes: c.shared.Codes,
-		Secrets: &c.Telemetry.Secrets, DrainTimeout: o.DrainTimeout, KeepFor: max(host.DefaultKeepFor, o.Rollout.Probation.Time+time.Minute),
+		Secrets: &c.Telemetry.Secrets, DrainTimeout: o.DrainTimeout.Or(0), KeepFor: max(host.DefaultKeepFor, rolls.Probation.Time+time.Minute),
 		OnCall: c.Telemetry.OnCall(), OutsideRuns: c.Telemetry.OutsideRuns, Metric: c.Telemetry.Metric,
 	}
 	var err error
@@ -56,7 +59,7 @@ func (c *Controller) Load(ctx context.Context, wasm []byte, digest string, loade
 	c.rollout = rollout.New(rollout.Config{
 		Controller: c.name, Kind: c.kind, Module: c.Module, Host: cfg, Plan: first, API: c.api, Planner: c.planner, Access: c.access,
 		Resolver: c.shared.Resolver, Recorder: &c.recorder, Notes: c.shared.Notes, Gate: c.shared.Gate, Logger: c.log,
-	}, o.Rollout)
+	}, rolls)
 	noted, err := c.rollout.Recall(ctx)
 	if err != nil {
 		return failure.Module.Wrap(err)
@@ -73,8 +76,8 @@ func (c *Controller) isolation() (host.Isolation, error) {
 	case class == "":
 		return nil, nil
 	case c.shared.Isolation == nil:
-		return nil, failure.Usage.Wrap(fmt.Errorf("--isolate %s: this program has no processes for modules", class))
-	case class == IsolateAlone:
+		return nil, failure.Usage.Wrap(fmt.Errorf("isolate %s: this program has no processes for modules", class))
+	case class == v1alpha1.IsolateAlone:
 		class = ""
 	}
 	return c.shared.Isolation(class), nil
@@ -128,7 +131,7 @@ func (c *Controller) connect(ctx context.Context, digest string, m *abi.Manifest
 	if c.opts.Audit != nil {
 		c.api = c.api.WithAudit()
 	}
-	c.api = c.api.WithDryRun(c.opts.DryRun)
+	c.api = c.api.WithDryRun(c.opts.dryRun())
 	return first, nil
 }
 
@@ -167,7 +170,7 @@ func ModuleError(err error) error {
 		return failure.Module.Wrap(err)
 	}
 	if errors.Is(err, host.ErrRefused) {
-		return failure.Usage.Wrap(fmt.Errorf("%w; correct --config or --config-file", err))
+		return failure.Usage.Wrap(fmt.Errorf("%w; correct the settings (config)", err))
 	}
 	return err
 }

@@ -12,26 +12,21 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/host/kubeapi"
 	"github.com/wasmctl/wasmctl/internal/memo"
-)
-
-// Values of Options.Memo; any other is a directory.
-const (
-	MemoOff    = "off"
-	MemoMemory = "memory"
 )
 
 // newMemo returns what remembers runs, nil where each run is to be: a run that was
 // tried, and has written nothing, would be needed.
 func (c *Controller) newMemo() *memo.Memo {
 	o := &c.opts
-	if o.Memo == "" || o.Memo == MemoOff || o.DryRun != kubeapi.DryRunNone || o.Audit != nil {
+	if o.Memo == "" || o.Memo == v1alpha1.MemoOff || o.dryRun() != kubeapi.DryRunNone || o.Audit != nil {
 		return nil
 	}
 	subjects := subjects{Controller: c}
 	cfg := memo.Config{Subject: subjects.of, Children: c.children, Answer: c.answer, Version: c.cache.Version, Logger: c.log.With("controller", c.name)}
-	if o.Memo != MemoMemory {
+	if o.Memo != v1alpha1.MemoMemory {
 		cfg.Path, cfg.Key = memo.File(o.Memo, c.name), c.shared.CacheKey
 	}
 	return memo.New(cfg)

@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/internal/enginetest"
 	"github.com/wasmctl/wasmctl/internal/memapi"
 )
@@ -74,7 +75,7 @@ func (w *world) start(n int) {
 	w.t.Helper()
 	opts := swapOptions()
 	opts.config = &rest.Config{Host: "http://memory", Transport: w.api}
-	opts.shared.CacheDir, opts.shared.CacheKey, opts.Memo, opts.Rollout.Probation.Time = "", []byte("key"), w.memo, 0
+	opts.shared.CacheDir, opts.shared.CacheKey, opts.Memo, opts.Rollout.Probation = "", []byte("key"), w.memo, "0s"
 	opts.Settings = maps.Clone(w.settings)
 	manifest := enginetest.MayWrite("configmaps", "secrets")
 	manifest.For = &abi.Watch{Version: "v1", Kind: "ConfigMap"}
@@ -343,13 +344,13 @@ func (w *world) resync() {
 func TestMemo_WritesWhatIsWrittenWithout(t *testing.T) {
 	var without, with int
 	for seed := range uint64(12) {
-		for _, kind := range []string{MemoMemory, "directory"} {
+		for _, kind := range []string{v1alpha1.MemoMemory, "directory"} {
 			t.Run(fmt.Sprint(kind, seed), func(t *testing.T) {
 				memo := kind
 				if kind == "directory" {
 					memo = filepath.Join(t.TempDir(), "memo")
 				}
-				plain, remembers := live(t, seed, MemoOff), live(t, seed, memo)
+				plain, remembers := live(t, seed, v1alpha1.MemoOff), live(t, seed, memo)
 				for i := range plain.states {
 					if diff := cmp.Diff(plain.states[i], remembers.states[i]); diff != "" {
 						t.Fatalf("after %s (-without +with the memo):\n%s", strings.Join(plain.events[:i], "\n"), diff)

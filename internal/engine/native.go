@@ -102,7 +102,7 @@ func (c *Controller) startNative() error {
 		c.split = plan.Split{By: plan.ByUID, Why: "the reconciler knows by uid what it has begun"}
 	}
 	cfg := c.config()
-	cfg.Finalizer, cfg.Concurrency = c.native.Manifest.Finalizer, c.opts.Concurrency
+	cfg.Finalizer, cfg.Concurrency = c.native.Manifest.Finalizer, c.opts.concurrency()
 	cfg.For = rollout.WatchOf(c.kind, nativeCode{})
 	for _, k := range c.native.Related {
 		w, err := rollout.RelatedWatch(c.kind, k, nativeCode{}, c.log)
@@ -151,7 +151,7 @@ func (g nativeGuest) ErrorPolicy(context.Context, *abi.Failure) (abi.Result, err
 // call calls a function of the reconciler. A panic is an error of the object, as
 // a trap is.
 func (g nativeGuest) call(ctx context.Context, req *abi.Request, f func(context.Context, *Request) (abi.Action, error)) (res abi.Result, err error) {
-	if d := g.controller.opts.Limits.Timeout; d > 0 {
+	if d := g.controller.Timeout(); d > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, d)
 		defer cancel()

@@ -6,11 +6,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/host/kubeapi"
 	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 	"github.com/wasmctl/wasmctl/internal/plan"
-	"github.com/wasmctl/wasmctl/internal/rollout"
 	"github.com/wasmctl/wasmctl/internal/rollout/ledger"
 	"github.com/wasmctl/wasmctl/internal/telemetry"
 	"github.com/wasmctl/wasmctl/runtime/health"
@@ -18,43 +19,67 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/metrics"
 	"github.com/wasmctl/wasmctl/runtime/queue/trigger"
 	"github.com/wasmctl/wasmctl/runtime/runner"
-	"github.com/wasmctl/wasmctl/runtime/scheduler"
 	"github.com/wasmctl/wasmctl/runtime/shard"
 )
 
-// IsolateAlone is the class of Options.Isolate that a module is alone in.
-const IsolateAlone = "controller"
-
-// Options say what one controller is. A field means what the one of this name
-// means in wasmctl.ControllerOptions.
+// Options say what one controller is. The spec has its defaults.
 type Options struct {
 	plan.Options
 
-	Name string
-	// Fallback is the name where neither Name nor the manifest says one.
-	Fallback   string
-	Controller string
+	// Fallback is the name if neither the spec nor the manifest has one.
+	Fallback string
 	// Source says for people where the module comes from.
 	Source string
-	As     string
-	DryRun kubeapi.DryRun
-	Audit  func(grant []byte) error
-
-	Triggers     []trigger.Source
-	Debounce     scheduler.Debounce
-	Concurrency  int
-	Limits       host.Limits
-	FuelRate     int64
-	Isolate      string
-	DrainTimeout time.Duration
-	ShardBy      string
-	Whole        bool
-	Settings     map[string]string
-
-	Rollout rollout.Options
-	Memo    string
-	History int
+	// Settings are the spec's Config as texts. The loop owns them once the controller runs.
+	Settings map[string]string
+	// Triggers lead to reconciles in addition to those of the spec.
+	Triggers []trigger.Source
+	// Whole keeps the objects together if replicas share those of other controllers.
+	Whole   bool
+	Audit   func(grant []byte) error
 	OnWrite func(telemetry.Write)
+}
+
+// limits returns the limits of the spec, which is valid, and its fuel rate.
+func (o *Options) limits() (l host.Limits, fuelRate int64) {
+	values, _ := o.Limits.Parse(nil)
+	for name, v := range values {
+		l.Set(abi.LimitName(name), v)
+	}
+	return l, values[v1alpha1.LimitFuelRate]
+}
+
+// concurrency returns the concurrency of the spec; 0 leaves it to the manifest.
+func (o *Options) concurrency() int {
+	if o.Concurrency == nil {
+		return 0
+	}
+	return int(*o.Concurrency)
+}
+
+// dryRun returns how writes are tried.
+func (o *Options) dryRun() kubeapi.DryRun {
+	switch o.Mode {
+	case v1alpha1.ModeDryRun, v1alpha1.ModeAudit:
+		return kubeapi.DryRunServer
+	case v1alpha1.ModeDryRunClient:
+		return kubeapi.DryRunClient
+	}
+	return kubeapi.DryRunNone
+}
+
+// triggers returns the sources of the spec, which is valid, and those of the program.
+func (o *Options) triggers() []trigger.Source {
+	var sources []trigger.Source
+	if t, err := trigger.NewResync(o.Resync.Or(0)); err == nil {
+		sources = append(sources, t)
+	}
+	for _, spec := range o.Schedule {
+		if t, err := trigger.NewCron(spec, time.Local); err == nil {
+			sources = append(sources, t)
+		}
+	}
+	return append(sources, o.Triggers...)
 }
 
 // Shared is what the controllers of a process share.

@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 	"github.com/wasmctl/wasmctl/internal/enginetest"
 	"github.com/wasmctl/wasmctl/internal/logging"
+	"github.com/wasmctl/wasmctl/internal/plan"
 	"github.com/wasmctl/wasmctl/internal/replay"
 	"github.com/wasmctl/wasmctl/runtime/applier"
-	"github.com/wasmctl/wasmctl/runtime/history"
 	"github.com/wasmctl/wasmctl/runtime/metrics"
 	"github.com/wasmctl/wasmctl/runtime/queue"
 	"github.com/wasmctl/wasmctl/runtime/reflector"
@@ -28,7 +29,7 @@ func BenchmarkRun(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	c := New(&Shared{Metrics: metrics.New(metrics.Config{})}, Options{History: history.DefaultBytes}, log, nil)
+	c := New(&Shared{Metrics: metrics.New(metrics.Config{})}, Options{Options: plan.Options{ControllerSpec: v1alpha1.ControllerSpec{HostSpec: v1alpha1.HostSpec{History: v1alpha1.DefaultHistory}}}}, log, nil)
 	c.name = "bench"
 	c.Telemetry.For("bench", kinds.Kind{Version: "v1", Resource: "configmaps", Kind: "ConfigMap"})
 	module, err := host.Load(b.Context(), wasm.Empty, host.Config{OnCall: c.Telemetry.OnCall(), OutsideRuns: c.Telemetry.OutsideRuns, Secrets: &c.Telemetry.Secrets, Metric: c.Telemetry.Metric})

@@ -117,7 +117,7 @@ func TestShadow_Declared(t *testing.T) {
 // for is read now, or sent with dryRun.
 func TestShadow_Operations(t *testing.T) {
 	opts := swapOptions()
-	opts.Rollout.AllowMoreRights = true
+	opts.Rollout.AllowMoreRights = new(true)
 	w := newSwapping(t, enginetest.Worse(enginetest.Good, 0), opts)
 	create := enginetest.Operation{Op: abi.OpAPICreate, Request: map[string]any{"object": w.configMap("new", "blue")}}
 	get := enginetest.Operation{Op: abi.OpAPIGet, Request: w.named("ConfigMap", "new")}

@@ -57,8 +57,8 @@ func (c *Controller) config() controller.Config {
 	o := &c.opts
 	cfg := controller.Config{
 		Name: c.name, Module: c.guests, Cluster: cluster{c}, Deletes: c.kind.Watch.Deletes,
-		Watches: c.Watches, Cache: c.cache, Triggers: scoped(o.Triggers, !c.kind.Namespaced, c.log), Pool: c.shared.Pool, Logger: c.log,
-		DrainTimeout: o.DrainTimeout, Debounce: o.Debounce,
+		Watches: c.Watches, Cache: c.cache, Triggers: scoped(o.triggers(), !c.kind.Namespaced, c.log), Pool: c.shared.Pool, Logger: c.log,
+		DrainTimeout: o.DrainTimeout.Or(0), Debounce: o.Debounce.Parse(),
 		Observer: c, OnHidden: c.Telemetry.Hidden, OnRelated: c.Telemetry.Related,
 	}
 	if m := c.member(); m != nil {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/internal/enginetest"
 	"github.com/wasmctl/wasmctl/internal/rollout"
@@ -34,7 +35,7 @@ func TestSwap_Pause(t *testing.T) {
 	}
 	opts := swapOptions()
 	opts.shared.Compile, opts.shared.CacheDir = compileOutOfProcess, t.TempDir()
-	opts.Limits, opts.Rollout = host.Limits{}, rollout.Options{Reconcile: rollout.ReconcileNone}
+	opts.Limits, opts.Rollout = nil, &v1alpha1.Rollout{Reconcile: v1alpha1.ReconcileNone}
 	w := newSwapping(t, module, opts)
 	const objects = 400 // so many that none changes so often that it looks like a hot loop
 	for i := range objects {

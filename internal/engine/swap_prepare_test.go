@@ -92,7 +92,7 @@ func TestSwap_NothingWaitsForOneThatIsPrepared(t *testing.T) {
 // cut short before.
 func TestSwap_PreparedOnceItsKindIsThere(t *testing.T) {
 	opts := swapOptions()
-	opts.Rollout.AllowMoreRights = true // a watch is a right
+	opts.Rollout.AllowMoreRights = new(true) // a watch is a right
 	w := newSwapping(t, enginetest.Worse(enginetest.Good, 0), opts)
 	ended := w.beginSwap(w.waiting("1"))
 	if err := w.life.Do(t.Context(), func(context.Context, *Controller) (misfit, err error) { return nil, nil }); err != nil {

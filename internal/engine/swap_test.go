@@ -188,7 +188,7 @@ func resident() int64 {
 // revision that had passed, not to the one before, and its event says so.
 func TestSwap_EventNamesWhatIsLiveAgain(t *testing.T) {
 	opts := swapOptions()
-	opts.Rollout.Probation.Time = time.Hour
+	opts.Rollout.Probation = "1h"
 	good := enginetest.Worse(enginetest.Good, 0)
 	w := newSwapping(t, good, opts)
 	w.putAll(4, 1)
@@ -207,7 +207,7 @@ func TestSwap_EventNamesWhatIsLiveAgain(t *testing.T) {
 
 func TestSwap_BadDigestIsNotTriedAgain(t *testing.T) {
 	opts := swapOptions()
-	opts.Rollout.Probation.Time = time.Hour
+	opts.Rollout.Probation = "1h"
 	w := newSwapping(t, enginetest.Worse(enginetest.Good, 0), opts)
 	for i := range 4 {
 		if err := w.put(t.Context(), i, 1); err != nil {

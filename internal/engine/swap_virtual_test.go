@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/internal/enginetest"
 	"github.com/wasmctl/wasmctl/internal/memapi"
 )
@@ -30,7 +31,7 @@ func virtually(t *testing.T, module []byte, objects int, test func(w *swapping))
 		}
 		opts := swapOptions()
 		opts.config = &rest.Config{Host: "http://memory", Transport: api}
-		opts.For, opts.shared.CacheDir, opts.Rollout.Probation.Time = "configmaps", "", time.Minute
+		opts.For, opts.shared.CacheDir, opts.Rollout.Probation = v1alpha1.KindOf("configmaps"), "", "1m"
 		defer w.run(module, opts)()
 		test(w)
 	})

@@ -33,7 +33,7 @@ func watchOf(kind, mapBy string) abi.Watch {
 // the watches of the one before as they were.
 func TestSwap_WatchesOfTheManifest(t *testing.T) {
 	opts := swapOptions()
-	opts.Rollout.Probation.Time, opts.Rollout.AllowMoreRights = time.Hour, true // a watch is a right
+	opts.Rollout.Probation, opts.Rollout.AllowMoreRights = "1h", new(true) // a watch is a right
 	w := newSwapping(t, enginetest.WithManifest(t, enginetest.Good, &abi.Manifest{
 		Version: "1", Watches: []abi.Watch{watchOf("ConfigMap", "label:swap"), watchOf("Secret", "label:swap")},
 	}), opts)
@@ -132,7 +132,7 @@ func TestSwap_RefusesWhatARunningControllerCannotGive(t *testing.T) {
 // fails; later events go to the live module.
 func TestSwap_NewWatchAsksTheNewModule(t *testing.T) {
 	opts := swapOptions()
-	opts.Rollout.AllowMoreRights = true // its map sees Secrets
+	opts.Rollout.AllowMoreRights = new(true) // its map sees Secrets
 	w := newSwapping(t, enginetest.WithManifest(t, enginetest.Good, &abi.Manifest{Version: "1", Hooks: abi.HookNames{}}), opts)
 	if err := w.put(t.Context(), 0, 1); err != nil {
 		t.Fatal(err)

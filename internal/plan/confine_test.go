@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/host/kubeapi"
 	"github.com/wasmctl/wasmctl/host/kubeapi/grant"
 	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
@@ -118,7 +119,11 @@ func (r random) manifest() *abi.Manifest {
 
 func (r random) options() Options {
 	name := func() string { return r.world[r.IntN(len(r.world))].Kind }
-	o := Options{Confine: home, AllNamespaces: r.IntN(4) == 0, Owns: several(r, 2, name)}
+	o := Options{Confine: home}
+	o.AllNamespaces = r.IntN(4) == 0
+	for _, kind := range several(r, 2, name) {
+		o.Owns = append(o.Owns, *v1alpha1.KindOf(kind))
+	}
 	switch r.IntN(3) {
 	case 0:
 		o.Namespaces = r.namespaces()
@@ -126,7 +131,7 @@ func (r random) options() Options {
 		o.Namespaces = []string{home}
 	}
 	if r.IntN(2) == 0 {
-		o.For = name()
+		o.For = v1alpha1.KindOf(name())
 	}
 	switch r.IntN(5) {
 	case 0:

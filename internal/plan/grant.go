@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/host/kubeapi"
 	"github.com/wasmctl/wasmctl/host/kubeapi/grant"
 	"github.com/wasmctl/wasmctl/internal/failure"
@@ -59,15 +60,15 @@ func (p *Planner) confined(ctx context.Context, rules []abi.Capability) (left []
 
 // named are the rights to the kinds that options name.
 func (p *Planner) named(ctx context.Context) (rules []abi.Capability, err error) {
-	if p.For != "" {
-		k, err := p.Finder.Named(ctx, "--for", p.For)
+	if p.For != nil {
+		k, err := p.Finder.Named(ctx, "for", p.For.String())
 		if err != nil {
 			return nil, err
 		}
 		rules = append(rules, grant.OwnRights(grant.Watch{Kind: k, Namespaces: p.Namespaces})...)
 	}
-	for _, name := range p.Owns {
-		k, err := p.Finder.Named(ctx, "--owns", name)
+	for _, name := range v1alpha1.Kinds(p.Owns) {
+		k, err := p.Finder.Named(ctx, "owns", name)
 		if err != nil {
 			return nil, err
 		}

@@ -5,26 +5,24 @@ package plan
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/host/kubeapi/grant"
 	"github.com/wasmctl/wasmctl/internal/failure"
 )
 
-// Options say what a controller reconciles and what its module may do: fields of
-// wasmctl.ControllerOptions.
+// Options say what a controller reconciles and what its module may do.
 type Options struct {
-	For                     string
-	Owns                    []string
-	Namespaces              []string
-	AllNamespaces           bool
-	Selector, FieldSelector string
-	Predicates              []string
-	Grant                   Grant
+	v1alpha1.ControllerSpec
+
+	// Grant is the grant of the spec, or of the file of an operator.
+	Grant Grant
 	// Confine, if not empty, is the only namespace that the module reaches.
 	Confine string
 	Signed  Signed
@@ -41,6 +39,31 @@ type Grant struct {
 	// where there is no file.
 	File grant.File
 	Path string
+}
+
+// IsZero reports whether the grant allows only what options name.
+func (g *Grant) IsZero() bool { return !g.Manifest && !g.Everything && g.Path == "" && g.File == nil }
+
+// GrantOf returns the grant of a spec. With everything, it allows whatever the API server
+// allows.
+func GrantOf(s *v1alpha1.CommonSpec, everything bool) (Grant, error) {
+	switch {
+	case everything:
+		return Grant{Everything: true}, nil
+	case s.Grant == nil:
+		return Grant{}, nil
+	case s.Grant.Manifest:
+		return Grant{Manifest: true}, nil
+	}
+	content, err := json.Marshal(struct { // read as a file is: with its checks
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
+		v1alpha1.Grant
+	}{grant.APIVersion, grant.Kind, *s.Grant})
+	if err != nil {
+		return Grant{}, err
+	}
+	return ParseGrant("grant", content)
 }
 
 // ParseGrant reads the content of a grant's file.
@@ -128,7 +151,7 @@ func (p *Planner) hint(err error) error {
 // lets it be watched. Where nothing at all is granted, the error says so before the
 // kind is waited for.
 func (p *Planner) Kind(ctx context.Context, m *abi.Manifest) (Watched, error) {
-	if g := &p.Grant; !g.Manifest && !g.Everything && g.Path == "" && p.For == "" && len(p.Owns) == 0 {
+	if g := &p.Grant; !g.Manifest && !g.Everything && g.Path == "" && p.For == nil && len(p.Owns) == 0 {
 		if err := p.foresee(ctx, m); failure.Of(err) == failure.Denied {
 			return Watched{}, err
 		}

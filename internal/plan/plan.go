@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/host/kubeapi"
 	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 	"github.com/wasmctl/wasmctl/internal/failure"
@@ -67,8 +68,8 @@ func (k Watched) ID() string {
 // reconciled finds the kind to reconcile. Options win over the manifest.
 func (o *Options) reconciled(ctx context.Context, kinds Finder, m *abi.Manifest) (k Watched, err error) {
 	switch {
-	case o.For != "":
-		k.Kind, err = kinds.Named(ctx, "--for", o.For)
+	case o.For != nil:
+		k.Kind, err = kinds.Named(ctx, "for", o.For.String())
 	case m.For != nil:
 		w := *m.For
 		w.Optional = false // there is nothing to do without it
@@ -94,8 +95,8 @@ func (o *Options) reconciled(ctx context.Context, kinds Finder, m *abi.Manifest)
 // reconciled. Nothing is granted yet.
 func (o *Options) plan(ctx context.Context, kinds Finder, of Watched, m *abi.Manifest) (*Plan, error) {
 	p := &Plan{Manifest: m, asks: o.asks(ctx, kinds, m)}
-	for _, name := range o.Owns {
-		k, err := kinds.Named(ctx, "--owns", name)
+	for _, name := range v1alpha1.Kinds(o.Owns) {
+		k, err := kinds.Named(ctx, "owns", name)
 		if err != nil {
 			return nil, err
 		}
@@ -165,7 +166,7 @@ func (o *Options) effectiveWatch(m *abi.Manifest) abi.Watch {
 	if o.AllNamespaces {
 		w.Namespaces = nil
 	}
-	w.LabelSelector = cmp.Or(o.Selector, w.LabelSelector)
+	w.LabelSelector = cmp.Or(o.Selector.String(), w.LabelSelector)
 	w.FieldSelector = cmp.Or(o.FieldSelector, w.FieldSelector)
 	if len(o.Predicates) > 0 {
 		w.Predicates = o.Predicates

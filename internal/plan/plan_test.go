@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 	"github.com/wasmctl/wasmctl/internal/failure"
 )
@@ -30,7 +31,7 @@ func TestPlaced_OwnedKindsAreWatchedWhereTheirOwnersAre(t *testing.T) {
 		"-A wins over the manifest":       {nil, true, namespaced, []string{"b"}, nil},
 		"cluster-scoped: none":            {[]string{"a"}, false, kinds.Kind{}, nil, nil},
 	} {
-		o := &Options{AllNamespaces: c.all}
+		o := &Options{ControllerSpec: v1alpha1.ControllerSpec{AllNamespaces: c.all}}
 		got := o.Placed(Watched{Watch: abi.Watch{Namespaces: c.owners}}, Watched{Kind: c.kind, Watch: abi.Watch{Map: abi.MapOwner, Namespaces: c.watch}})
 		if diff := cmp.Diff(c.want, got.Watch.Namespaces); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -48,7 +49,7 @@ func TestReconciled_AKindWithoutNamespacesIsWatchedEverywhere(t *testing.T) {
 		if err != nil || !slices.Equal(got.Watch.Namespaces, want) {
 			t.Errorf("%s: %q, %v", kind, got.Watch.Namespaces, err)
 		}
-		_, err = (&Options{Namespaces: []string{home}}).reconciled(t.Context(), newWorld(), m)
+		_, err = (&Options{ControllerSpec: v1alpha1.ControllerSpec{Namespaces: []string{home}}}).reconciled(t.Context(), newWorld(), m)
 		if (err != nil) != (kind == "Global") {
 			t.Errorf("%s with --namespace: %v", kind, err)
 		}
@@ -60,7 +61,7 @@ func TestReconciled_AKindWithoutNamespacesIsWatchedEverywhere(t *testing.T) {
 func TestGrantTo_RefusesRulesThatCannotBeRead(t *testing.T) {
 	for want, rule := range map[string]abi.Capability{
 		"resource and verbs are required": {Resource: "pods"},
-		"a..b":                          {Resource: "pods", Verbs: []string{"patch"}, Fields: []string{"a..b"}},
+		"a..b":                            {Resource: "pods", Verbs: []string{"patch"}, Fields: []string{"a..b"}},
 	} {
 		p := Planner{Options: Options{Grant: Grant{Manifest: true}}}
 		err := p.grant(t.Context(), Watched{}, &Plan{Manifest: &abi.Manifest{Capabilities: []abi.Capability{rule}}})

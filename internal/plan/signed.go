@@ -14,7 +14,8 @@ type Signed struct {
 	// Signers returns the fingerprints of the keys that have signed the module with a
 	// digest. Nil: nobody has signed any.
 	Signers func(digest string) []string
-	// By are fingerprints: one of them must have signed each module. None: nobody must.
+	// By are fingerprints: one of them must have signed each module. If empty, unsigned
+	// modules are accepted.
 	By []string
 }
 
@@ -26,7 +27,7 @@ func (s *Signed) check(digest string) (signers []string, err error) {
 	}
 	isSigner := func(by string) bool { return slices.Contains(signers, by) }
 	if len(s.By) > 0 && !slices.ContainsFunc(s.By, isSigner) {
-		err = failure.Denied.Wrap(fmt.Errorf("--verify-key: the module %s is not signed with a key that the controller was started with: %s; want a signature by %s; name the module by its reference in a registry, and use --verify-key",
+		err = failure.Denied.Wrap(fmt.Errorf("module.verify: the module %s is not signed with a key that the controller was started with: %s; want a signature by %s; name the module by its reference in a registry, and give the public key",
 			digest, signedBy(signers), listed(s.By)))
 	}
 	return signers, err
@@ -41,7 +42,7 @@ func boundTo(others grant.Bound, digest string, signers []string) string {
 			listed(others.Digests), digest))
 	}
 	if len(others.Signers) > 0 {
-		texts = append(texts, fmt.Sprintf("bound to signer %s, and the module %s is %s; sign it with that key, name it by its reference in a registry, and give the public key with --verify-key",
+		texts = append(texts, fmt.Sprintf("bound to signer %s, and the module %s is %s; sign it with that key, name it by its reference in a registry, and give the public key to verify it with",
 			listed(others.Signers), digest, signedBy(signers)))
 	}
 	return strings.Join(texts, "; ")

@@ -55,7 +55,7 @@ func cannotChange(diff ...string) error {
 // controller's, whether or not the API server has it.
 func (r *Rollout) otherKind(m *abi.Manifest) string {
 	is := r.cfg.Kind.GVK()
-	if r.cfg.Planner.For != "" || m.For == nil || m.For.Group == is.Group && m.For.Kind == is.Kind {
+	if r.cfg.Planner.For != nil || m.For == nil || m.For.Group == is.Group && m.For.Kind == is.Kind {
 		return ""
 	}
 	return fmt.Sprintf("for: %v, was %v", plan.GVK(m.For), is)

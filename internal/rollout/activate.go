@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/internal/humanize"
 	"github.com/wasmctl/wasmctl/internal/life"
 	"github.com/wasmctl/wasmctl/internal/rollout/probation"
@@ -79,13 +80,13 @@ func (r *Rollout) beginTrial(up *Prepared, onTrial bool, ch *life.Change) {
 // that it was.
 func (r *Rollout) reconcile(ctx context.Context, same bool, k *canaryRun) int {
 	switch {
-	case r.Options.Reconcile == ReconcileChanged && same:
+	case r.Options.Reconcile == v1alpha1.ReconcileChanged && same:
 		return r.reconcileWhere(ctx, r.lastGood.inDoubt)
-	case k != nil && r.Options.Reconcile != ReconcileChanged:
+	case k != nil && r.Options.Reconcile != v1alpha1.ReconcileChanged:
 		return r.reconcileWhere(ctx, func(o *reflector.Object) bool { return !k.runs(o) })
 	}
 	n := r.reconcileWhere(ctx, func(*reflector.Object) bool { return true })
-	if n == 0 && r.Options.Reconcile != ReconcileNone && r.leads() {
+	if n == 0 && r.Options.Reconcile != v1alpha1.ReconcileNone && r.leads() {
 		r.nothingToRun(time.Now())
 	}
 	return n

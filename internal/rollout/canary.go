@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/internal/humanize"
 	"github.com/wasmctl/wasmctl/internal/life"
 	"github.com/wasmctl/wasmctl/internal/rollout/canary"
@@ -18,7 +19,7 @@ import (
 const untilPromoted = 100 * 365 * 24 * time.Hour
 
 // ErrNoCanary is the error of Promote and Abort where there is none.
-var ErrNoCanary = errors.New("no canary is running: start one with wasmctl swap --canary 10%")
+var ErrNoCanary = errors.New("no canary is running: swap in a module with a canary first")
 
 // Canary says on which objects a module is tried first, and for how long. The
 // zero Canary tries none.
@@ -30,26 +31,35 @@ type Canary struct {
 	Time time.Duration
 }
 
-// CanaryOff is the share that asks for none.
-const CanaryOff = "off"
-
 // ParseCanary reads a share ("10%", or "off"), namespaces and a label selector,
 // each of which may be empty.
 func ParseCanary(share string, namespaces []string, selector string, d time.Duration) (Canary, error) {
-	if share == CanaryOff {
+	if share == v1alpha1.CanaryOff {
 		if len(namespaces) > 0 || selector != "" {
-			return Canary{}, errors.New("--canary off: omit --canary-namespace and --canary-selector")
+			return Canary{}, errors.New("canary off: omit its namespaces and its selector")
 		}
 		share = ""
 	}
 	cfg, err := canary.Parse(share, namespaces, selector)
 	switch {
 	case err != nil:
-		return Canary{}, fmt.Errorf("--canary: %w", err)
+		return Canary{}, fmt.Errorf("canary: %w", err)
 	case d < 0:
-		return Canary{}, errors.New("--canary-time must not be negative")
+		return Canary{}, errors.New("canary: time must not be negative")
 	}
 	return Canary{cfg, d}, nil
+}
+
+// canaryOf returns the canary of a spec, which is valid; nil is none.
+func canaryOf(c *v1alpha1.Canary) Canary {
+	if c == nil {
+		return Canary{}
+	}
+	out := Canary{Config: canary.Config{Share: float64(c.Percent) / 100, Namespaces: c.Namespaces}, Time: c.Time.Or(0)}
+	if s, err := c.Selector.Labels(); c.Selector != nil && err == nil {
+		out.Selector = s
+	}
+	return out
 }
 
 // String returns it for people.
@@ -121,7 +131,7 @@ func (r *Rollout) EndCanary(ctx context.Context, result life.Result, reason stri
 	}
 	r.watches.remove(k.added)
 	mine := k.runs
-	if r.Options.Reconcile == ReconcileChanged {
+	if r.Options.Reconcile == v1alpha1.ReconcileChanged {
 		r.lastGood.distrust(number)
 		mine = r.lastGood.inDoubt
 	}

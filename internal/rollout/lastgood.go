@@ -6,24 +6,15 @@ import (
 	"sync"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/runtime/applier"
 	"github.com/wasmctl/wasmctl/runtime/reflector"
-)
-
-// Reconcile says which objects are reconciled after a swap.
-type Reconcile string
-
-// The values of Reconcile; the zero value is ReconcileAll.
-const (
-	ReconcileAll     Reconcile = "all"
-	ReconcileNone    Reconcile = "none"
-	ReconcileChanged Reconcile = "changed" // those in doubt: see lastGood
 )
 
 // reconcileWhere has the objects reconciled that a swap is about, at low
 // priority, and returns how many. With ReconcileNone there are none.
 func (r *Rollout) reconcileWhere(ctx context.Context, wanted func(*reflector.Object) bool) int {
-	if r.Options.Reconcile == ReconcileNone {
+	if r.Options.Reconcile == v1alpha1.ReconcileNone {
 		return 0
 	}
 	return r.controller.TriggerWhere(ctx, abi.ReasonModuleSwapped, wanted)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/host/kubeapi"
 	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
@@ -35,12 +36,24 @@ type Options struct {
 	// Probation is that of a module that was swapped in; without Time there is none.
 	Probation probation.Config
 	// Reconcile says which objects are reconciled after a swap.
-	Reconcile Reconcile
+	Reconcile v1alpha1.Reconcile
 	// Canary says on which objects a module is tried first, where a swap does not.
 	Canary Canary
 	// AllowMoreRights lets a module have capabilities that the first one does not
 	// have.
 	AllowMoreRights bool
+}
+
+// OptionsOf returns the options of a spec, which is valid and has its defaults; nil is
+// without probation.
+func OptionsOf(r *v1alpha1.Rollout) Options {
+	if r == nil {
+		return Options{}
+	}
+	return Options{
+		Probation: probation.Config{Time: r.Probation.Or(0)}, Reconcile: r.Reconcile, Canary: canaryOf(r.Canary),
+		AllowMoreRights: r.AllowMoreRights != nil && *r.AllowMoreRights,
+	}
 }
 
 // Config says what is rolled out, and by what means. Notes and Gate may be nil.
@@ -94,7 +107,7 @@ type view struct {
 func New(cfg Config, o Options) *Rollout {
 	r := &Rollout{cfg: cfg, log: cfg.Logger.With("controller", cfg.Controller), Options: o, plan: cfg.Plan, late: make(chan Late)}
 	r.init(cfg.Module)
-	r.lastGood.on = o.Reconcile == ReconcileChanged
+	r.lastGood.on = o.Reconcile == v1alpha1.ReconcileChanged
 	r.ungranted.Store(&cfg.Plan.Refused)
 	r.view.Store(&view{apis: map[uint64]*kubeapi.API{cfg.Module.Revision(): cfg.API}})
 	return r

@@ -19,6 +19,7 @@ import (
 
 	"github.com/wasmctl/wasmctl"
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
 	"github.com/wasmctl/wasmctl/test/e2e/internal/e2e"
 )
@@ -73,7 +74,7 @@ func TestRun_NothingIsLostWhenTheAPIServerDies(t *testing.T) {
 		t.Fatal(err)
 	}
 	module := withoutPolicy(t, e2e.Example(t, "configmapgenerator"))
-	if _, err := p.Load(ctx, module, wasmctl.ControllerOptions{Concurrency: 8, Grant: wasmctl.GrantManifest}); err != nil {
+	if _, err := p.Load(ctx, module, wasmctl.ControllerOptions{Grants: wasmctl.GrantManifest, ControllerSpec: v1alpha1.ControllerSpec{CommonSpec: v1alpha1.CommonSpec{Concurrency: new(int32(8))}}}); err != nil {
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)

@@ -10,14 +10,16 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
+	"k8s.io/apimachinery/pkg/util/intstr"
+
 	"github.com/wasmctl/wasmctl"
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
 	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/internal/enginetest"
@@ -67,8 +69,10 @@ func newNeighbours(t *testing.T, bad wasmctl.Module, wrap func(http.RoundTripper
 func (n *neighbours) load(ctx context.Context, name string, m wasmctl.Module) {
 	n.t.Helper()
 	_, err := n.Load(ctx, m, wasmctl.ControllerOptions{
-		Name: name, For: "configmapgenerators.examples.wasmctl.dev", Namespaces: []string{n.ns}, Concurrency: 4, Grant: wasmctl.GrantManifest,
-		Limits: host.Limits{Timeout: time.Hour},
+		Grants: wasmctl.GrantManifest,
+		ControllerSpec: v1alpha1.ControllerSpec{Name: name, Namespaces: []string{n.ns}, CommonSpec: v1alpha1.CommonSpec{
+			For: v1alpha1.KindOf("configmapgenerators.examples.wasmctl.dev"), Concurrency: new(int32(4)), Limits: v1alpha1.Limits{"timeout": intstr.FromString("1h")},
+		}},
 	})
 	if err != nil {
 		n.t.Fatal(err)

@@ -1,6 +1,10 @@
 package flags
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/wasmctl/wasmctl/api/v1alpha1"
+)
 
 // TestParseBudget_IsHalfOfWhatThereIs: without the flag the memory of modules is
 // bounded.
@@ -10,7 +14,7 @@ func TestParseBudget_IsHalfOfWhatThereIs(t *testing.T) {
 		available int64
 		want      int64
 	}{
-		{"", 1 << 30, 1 << 29}, {"", 0, 0}, {"none", 1 << 30, 0}, {"64Mi", 1 << 30, 64 << 20}, {"", 1, minMemory}, {"8Gi", 1 << 30, 8 << 30},
+		{"", 1 << 30, 1 << 29}, {"", 0, 0}, {"none", 1 << 30, 0}, {"64Mi", 1 << 30, 64 << 20}, {"", 1, v1alpha1.MinMemory}, {"8Gi", 1 << 30, 8 << 30},
 	} {
 		if got, err := parseBudget(tt.flag, tt.available); err != nil || got != tt.want {
 			t.Errorf("%q of %d: %d, %v, want %d", tt.flag, tt.available, got, err, tt.want)

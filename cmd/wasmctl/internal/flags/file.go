@@ -1,7 +1,6 @@
 package flags
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -14,7 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/runfile"
 	"github.com/wasmctl/wasmctl/internal/humanize"
 	"github.com/wasmctl/wasmctl/runtime/runner"
@@ -33,17 +34,26 @@ type File struct {
 	Content []byte
 	*runfile.File
 
-	// Flags are those of the controllers, in their order.
-	Flags []*Controller
+	// Specs are those of the controllers, in their order, with defaults.
+	Specs []*v1alpha1.ControllerSpec
 }
 
-// Sets returns the flags that are the keys of a file, and what they set.
-func Sets() (flags runfile.Flags, process *Process, controller *Controller) {
-	process, controller = &Process{}, &Controller{}
-	p, c := &cobra.Command{}, &cobra.Command{}
-	process.Bind(p)
-	controller.Bind(c)
-	return runfile.Flags{Process: p.Flags(), Controller: c.Flags()}, process, controller
+// ProcessFlags returns the flags of a process, and what they set.
+func ProcessFlags() (*pflag.FlagSet, *Process) {
+	process, cmd := &Process{}, &cobra.Command{}
+	process.Bind(cmd)
+	return cmd.Flags(), process
+}
+
+// Format returns the keys of a file.
+func Format() runfile.Format {
+	process, _ := ProcessFlags()
+	f := runfile.Format{Process: process}
+	for i := range Fields {
+		at := &Fields[i]
+		f.Fields = append(f.Fields, runfile.Field{Path: at.Path, Help: at.Help, Former: runfile.KeyOf(at.Flag), IsPath: at.IsPath()})
+	}
+	return f
 }
 
 // ReadFile reads a file of controllers.
@@ -72,87 +82,70 @@ func readFile(path string, most int64) ([]byte, error) {
 // ParseFile reads the content of a file, and checks all that can be
 // checked without modules and cluster.
 func ParseFile(path string, content []byte) (*File, error) {
-	flags, process, _ := Sets()
 	f := &File{Path: path, Content: content}
 	var err error
-	if f.File, err = runfile.Parse(path, content, flags, os.LookupEnv); err != nil {
+	if f.File, err = runfile.Parse(path, content, Format(), os.LookupEnv); err != nil {
 		return nil, err
 	}
-	var errs []error
-	if err = f.Process.Apply(flags.Process); err == nil {
-		err = process.Validate()
-	}
-	if err != nil {
-		errs = append(errs, fmt.Errorf("%s: process: %w", path, keysFor(err, flags.Process)))
-	}
+	_, err = f.process((*Process).Validate)
+	errs := []error{err}
 	for i := range f.Controllers {
-		o, err := optionsOf(&f.Controllers[i])
-		if err != nil {
-			errs = append(errs, fmt.Errorf("%s:%d: controller[%s]: %w", path, f.Controllers[i].Line, f.Controllers[i].Name, err))
+		c := &f.Controllers[i]
+		s := c.Spec
+		for _, e := range s.Validate(nil) {
+			err := v1alpha1.Errors(field.ErrorList{e}, func(at string) string { return fmt.Sprintf("controllers[%d].%s", i, at) })
+			errs = append(errs, fmt.Errorf("%s:%s: %w", path, c.Where(e.Field), err))
 		}
-		f.Flags = append(f.Flags, o)
+		s.Default()
+		f.Specs = append(f.Specs, &s)
 	}
 	return f, errors.Join(errs...)
 }
 
 // Fits is Process.Fits for what the file alone says.
 func (f *File) Fits() error {
-	flags, process, _ := Sets()
-	err := f.Process.Apply(flags.Process)
-	if err == nil {
-		err = process.Fits(len(f.Flags))
-	}
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: process: %w", f.Path, keysFor(err, flags.Process))
+	_, err := f.process(func(p *Process) error { return p.Fits(len(f.Specs)) })
+	return err
 }
 
 // Registry reads modules as the file alone says.
-func (f *File) Registry() *Registry { return &f.process().Registry }
+func (f *File) Registry() *Registry {
+	p, _ := f.process(nil) // ParseFile has checked it
+	return &p.Registry
+}
 
-// Leader is what the file alone says of replicas.
-func (f *File) Leader() *Leader { return &f.process().Leader }
+// Leader returns what the file alone says of replicas.
+func (f *File) Leader() *Leader {
+	p, _ := f.process(nil) // ParseFile has checked it
+	return &p.Leader
+}
 
-// Drain is how long the controllers may take to end.
+// Drain returns how long the controllers may take to end.
 func (f *File) Drain() (longest time.Duration) {
-	for _, c := range f.Flags {
-		longest = max(longest, cmp.Or(c.DrainTimeout, runner.DefaultDrainTimeout))
+	for _, s := range f.Specs {
+		longest = max(longest, s.DrainTimeout.Or(runner.DefaultDrainTimeout))
 	}
 	return longest
 }
 
-func (f *File) process() *Process {
-	flags, process, _ := Sets()
-	_ = f.Process.Apply(flags.Process) // ParseFile has done it too
-	return process
-}
-
-// optionsOf returns the options of a controller of a file.
-func optionsOf(c *runfile.Controller) (*Controller, error) {
-	o, err := Of(c.Values)
-	o.Module = c.Module
-	return o, err
-}
-
-// Of returns the options that values of flags mean. Errors name flags as a file
-// does.
-func Of(values runfile.Values) (*Controller, error) {
-	flags, _, o := Sets()
-	err := values.Apply(flags.Controller)
-	if err == nil {
-		err = o.Validate()
+// process returns the options of the process that the file has, and what is wrong with
+// them by a check, which may be nil.
+func (f *File) process(check func(*Process) error) (*Process, error) {
+	flags, process := ProcessFlags()
+	err := f.Process.Apply(flags)
+	if err == nil && check != nil {
+		err = check(process)
 	}
-	return o, keysFor(err, flags.Controller)
+	if err != nil {
+		err = fmt.Errorf("%s: process: %w", f.Path, keysFor(err, flags))
+	}
+	return process, err
 }
 
 var flagName = regexp.MustCompile(`--[a-z]+(-[a-z]+)*`)
 
-// keysFor says what is wrong with flags in the words of a file.
+// keysFor says what is wrong with flags of the process in the words of a file.
 func keysFor(err error, flags *pflag.FlagSet) error {
-	if err == nil {
-		return nil
-	}
 	return errors.New(flagName.ReplaceAllStringFunc(err.Error(), func(name string) string {
 		if flags.Lookup(name[2:]) == nil {
 			return name
@@ -163,7 +156,7 @@ func keysFor(err error, flags *pflag.FlagSet) error {
 
 // Find returns the place of a controller, -1 if there is none.
 func (f *File) Find(name string) int {
-	return slices.IndexFunc(f.Controllers, func(c runfile.Controller) bool { return c.Name == name })
+	return slices.IndexFunc(f.Controllers, func(c runfile.Controller) bool { return c.Spec.Name == name })
 }
 
 // LeaseName is the default name of the Lease of a file's controllers.

@@ -10,12 +10,11 @@ import (
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/runfile"
 )
 
-// TestControllersFile_TheSchemaIsThatOfTheFlags keeps the schema in the
+// TestControllersFile_TheSchemaIsThatOfTheFields keeps the schema in the
 // repository true.
-func TestControllersFile_TheSchemaIsThatOfTheFlags(t *testing.T) {
+func TestControllersFile_TheSchemaIsThatOfTheFields(t *testing.T) {
 	const path = "../../../../docs/controllers.schema.json"
-	flags, _, _ := Sets()
-	want := runfile.Schema(flags)
+	want := runfile.Schema(Format())
 	if os.Getenv("WASMCTL_UPDATE") != "" {
 		if err := os.WriteFile(path, want, 0o644); err != nil { //nolint:gosec // for everybody
 			t.Fatal(err)
@@ -26,7 +25,7 @@ func TestControllersFile_TheSchemaIsThatOfTheFlags(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s is not what the flags say: WASMCTL_UPDATE=1 go test -run TheSchemaIs ./cmd/wasmctl/internal/flags (-want +got):\n%s", path, diff)
+		t.Errorf("%s is not what the fields are: WASMCTL_UPDATE=1 go test -run TheSchemaIs ./cmd/wasmctl/internal/flags (-want +got):\n%s", path, diff)
 	}
 }
 

@@ -3,14 +3,10 @@ package flags
 import (
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/wasmctl/wasmctl/host/kubeapi"
 	"github.com/wasmctl/wasmctl/runtime/leader"
 	"github.com/wasmctl/wasmctl/runtime/shard/slots"
 )
@@ -59,49 +55,3 @@ func (o *Leader) validate() error {
 
 // Replicates reports whether there are other replicas.
 func (o *Leader) Replicates() bool { return o.Elect || o.Shards > 0 }
-
-// serviceAccountUser is what the user name of a service account begins with.
-const serviceAccountUser = "system:serviceaccount:"
-
-// Rights has the flags that say what a module may do.
-type Rights struct {
-	GrantFile     string
-	GrantManifest bool
-	As            string
-	DryRun        string
-	Audit         string
-}
-
-func (o *Rights) bind(cmd *cobra.Command) {
-	f := cmd.Flags()
-	f.StringVar(&o.GrantFile, "grant", "", "Grant the module only the capabilities in this YAML `file` (docs/capabilities.md)")
-	f.BoolVar(&o.GrantManifest, "grant-manifest", false, "Grant the module everything that its manifest requests (default with --dev)")
-	f.StringVar(&o.As, "as", "", "Impersonate this `user` for the module's requests and watches: "+serviceAccountUser+"NAMESPACE:NAME")
-	f.StringVar(&o.Audit, "audit", "", "Allow every request, and write the minimal grant for what the module did to this `file`")
-	f.StringVar(&o.DryRun, "dry-run", "", "Print writes instead of making them; `mode` server sends them with dryRun=All, client sends nothing")
-	f.Lookup("dry-run").NoOptDefVal = string(kubeapi.DryRunServer)
-	_ = cmd.MarkFlagFilename("grant", "yaml", "yml")
-	_ = cmd.RegisterFlagCompletionFunc("dry-run", cobra.FixedCompletions(dryRunModes, cobra.ShellCompDirectiveNoFileComp))
-}
-
-func (o *Rights) validate() error {
-	var errs []error
-	if o.Audit != "" && (o.GrantFile != "" || o.GrantManifest) {
-		errs = append(errs, errors.New("--audit allows everything: omit --grant and --grant-manifest"))
-	}
-	if o.GrantFile != "" && o.GrantManifest {
-		errs = append(errs, errors.New("--grant and --grant-manifest cannot be combined"))
-	}
-	if account, ok := strings.CutPrefix(o.As, "system:serviceaccount"); ok {
-		if parts := strings.Split(account, ":"); len(parts) != 3 || parts[1] == "" || parts[2] == "" {
-			errs = append(errs, fmt.Errorf("--as %q: want %sNAMESPACE:NAME", o.As, serviceAccountUser))
-		}
-	}
-	if o.DryRun != "" && !slices.Contains(dryRunModes, o.DryRun) {
-		errs = append(errs, fmt.Errorf("--dry-run %q: want %s", o.DryRun, strings.Join(dryRunModes, " or ")))
-	}
-	return errors.Join(errs...)
-}
-
-// dryRunModes are the values of --dry-run.
-var dryRunModes = []string{string(kubeapi.DryRunServer), string(kubeapi.DryRunClient)}

@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/wasmctl/wasmctl/api/v1alpha1"
 )
 
 // TestGroup_EachFlagStandsOnce below a heading of its own, and each heading names
@@ -14,7 +16,7 @@ import (
 func TestGroup_EachFlagStandsOnce(t *testing.T) {
 	cmd := &cobra.Command{Use: "run", Short: "run", Run: func(*cobra.Command, []string) {}}
 	cmd.Flags().StringP("filename", "f", "", "file")
-	(&Controller{}).Bind(cmd)
+	Bind(cmd, &v1alpha1.ControllerSpec{})
 	(&Process{}).Bind(cmd)
 	Group(cmd)
 	help := cmd.UsageString()

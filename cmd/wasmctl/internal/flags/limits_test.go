@@ -1,15 +1,15 @@
 package flags
 
 import (
+	"cmp"
 	"os"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/wasmctl/wasmctl/abi"
@@ -18,26 +18,20 @@ import (
 	"github.com/wasmctl/wasmctl/host/kubeapi/grant"
 )
 
-func TestLimitFlags_SetTheLimits(t *testing.T) {
-	named := []string{"--limit", "host_calls=5k,api_rate=50", "--limit", "result_bytes=64Ki"}
-	if got, want := optionsFor(t, named...).Limits, (host.Limits{HostCalls: 5000, APIRate: 50, ResultBytes: 64 << 10}); got != want {
-		t.Errorf("got %+v", got)
-	}
-	if l := optionsFor(t, append(named, "--memory", "1Mi", "--timeout", "7ns")...).Limits; l.Memory != 1<<20 || l.Timeout != 7 || l.APIRate != 50 {
-		t.Errorf("together with the other flags: %+v", l)
-	}
-}
-
 // Each limit of a manifest can be set by a flag, and each wrong value is named.
 func TestLimitFlags_EachNameAndMistakes(t *testing.T) {
 	for _, name := range abi.LimitNames {
-		_, err := controllerFlags(t, "--limit", string(name)+"=1")
-		if own := strings.Contains(string(name), "memory") || name == abi.LimitTimeout || name == abi.LimitFuel; (err != nil) != own {
-			t.Errorf("%s: %v", name, err)
+		text := map[abi.LimitName]string{abi.LimitMemory: "1Mi", abi.LimitTimeout: "7ns"}[name]
+		s, err := parsed(t, "--limit", string(name)+"="+cmp.Or(text, "5k"))
+		if limits, errs := s.Limits.Parse(nil); err != nil || len(errs) > 0 || limits[string(name)] == 0 {
+			t.Errorf("%s: %v: %v, %v", name, limits, err, errs)
 		}
 	}
-	_, err := controllerFlags(t, "--limit", "speed=1,events=0,log_lines=x,stack=1Gi,memory=1Mi")
-	for _, want := range []string{`--limit "speed": want one of host_calls,`, "--limit events=0: want a number", "--limit log_lines=x: want a number", "stack", "--limit memory: use the flag --memory"} {
+	_, err := parsed(t, "--limit", "speed=1,events=0,log_lines=x,stack=1Gi", "--memory", "12", "--fuel", "0")
+	for _, want := range []string{
+		`--limit "speed": want one of fuel-rate,`, `--limit events "0": want a number`, `--limit log_lines "x": want a number`, `--limit stack "1Gi": want at most`,
+		`--memory "12": want a size of at least 64Ki`, `--fuel "0": want a number of units`,
+	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want also %s", err, want)
 		}
@@ -63,7 +57,6 @@ func TestLimits_ThePageIsTrue(t *testing.T) {
 	if len(rows) != len(abi.LimitNames) {
 		t.Errorf("the page has %d limits, and there are %d", len(rows), len(abi.LimitNames))
 	}
-	flags, _, _ := Sets()
 	defaults := host.Config{}.LimitsFor(&abi.Manifest{})
 	for _, name := range abi.LimitNames {
 		row, ok := rows[name]
@@ -74,11 +67,9 @@ func TestLimits_ThePageIsTrue(t *testing.T) {
 		if got, want := standing(row[0]), defaults.Get(name); got != want {
 			t.Errorf("%s: the page says %q, and the default is %d", name, row[0], want)
 		}
-		want := "limit"
-		if slices.Contains(ownFlag, name) {
-			want = string(name)
-		}
-		if row[1] != want || flags.Controller.Lookup(row[1]) == nil {
+		flag, _ := FlagOf("limits." + string(name))
+		want := strings.TrimPrefix(flag, "--")
+		if row[1] != want {
 			t.Errorf("%s: the page says --%s, want --%s", name, row[1], want)
 		}
 	}
@@ -112,7 +103,7 @@ func TestLists_ThePageIsTrue(t *testing.T) {
 	for _, row := range listRow.FindAllStringSubmatch(string(page), -1) {
 		got[row[1]+", "+row[2]], _ = strconv.Atoi(strings.ReplaceAll(row[3], ",", ""))
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Errorf("docs/limits.md (-code +page):\n%s", diff)
 	}
 }

@@ -11,14 +11,12 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 
 	"sigs.k8s.io/yaml"
 
 	"github.com/wasmctl/wasmctl"
+	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/project"
-	"github.com/wasmctl/wasmctl/host/kubeapi"
 	"github.com/wasmctl/wasmctl/internal/failure"
 )
 
@@ -71,33 +69,24 @@ func (o *Leader) LeaseName(controller string) string {
 	return cmp.Or(o.Name, "wasmctl-"+controller)
 }
 
-// Options are what the flags and the files that they name say of a controller.
-// Stdin is what --trigger-on-stdin reads. With dev the module's manifest is
-// granted where no file says otherwise.
-func (o *Controller) Options(files *Files, stdin io.Reader, dev bool) (wasmctl.ControllerOptions, error) {
-	triggers, err := o.triggers(stdin)
-	if err != nil {
-		return wasmctl.ControllerOptions{}, failure.Usage.Wrap(err)
+// Options returns what a spec and the files that it names say of a controller. Stdin is
+// what triggerOn.stdin reads. With dev, the module's manifest is granted if the spec has
+// no grant.
+func Options(s *v1alpha1.ControllerSpec, files *Files, stdin io.Reader, dev bool) wasmctl.ControllerOptions {
+	out := wasmctl.ControllerOptions{ControllerSpec: *s, Grants: files.Grant, Triggers: triggers(s.TriggerOn, stdin)}
+	out.Config = Settings(s, files)
+	if dev && s.GrantFile == "" && s.Grant == nil {
+		out.Grant = &v1alpha1.Grant{Manifest: true}
 	}
-	r, out := &o.Rights, o.ControllerOptions
-	memory, timeout := out.Limits.Memory, out.Limits.Timeout
-	out.Limits = o.limit.parsed
-	out.Limits.Memory, out.Limits.Timeout, out.Limits.Fuel = memory, timeout, o.fuel.limitN
-	out.FuelRate, out.Reconcile = o.fuel.rateN, wasmctl.Reconcile(o.reconcileOnSwap)
-	out.Grant, out.As, out.DryRun = files.Grant, r.As, kubeapi.DryRun(r.DryRun)
-	out.Settings, out.Triggers = o.AllSettings(files), triggers
-	if r.GrantManifest || dev && r.GrantFile == "" {
-		out.Grant = wasmctl.GrantManifest
+	if s.AuditFile != "" {
+		out.Audit = func(grant []byte) error { return project.ReplaceFile(s.AuditFile, grant) }
 	}
-	if r.Audit != "" {
-		out.Audit = func(grant []byte) error { return project.ReplaceFile(r.Audit, grant) }
-	}
-	return out, nil
+	return out
 }
 
-// Files are those that the flags of a controller name.
+// Files are those that the spec of a controller names.
 type Files struct {
-	Settings map[string]string
+	Settings v1alpha1.Config
 	// SettingsText and GrantText are the contents.
 	SettingsText, GrantText []byte
 	Grant                   wasmctl.Grant
@@ -105,27 +94,27 @@ type Files struct {
 
 // ReadFiles reads the files of settings and of grants. That of an audit is written
 // later: the error may be that it cannot be.
-func (o *Controller) ReadFiles() (*Files, error) {
+func ReadFiles(s *v1alpha1.ControllerSpec) (*Files, error) {
 	f := &Files{}
 	var err error
-	if o.Rights.Audit != "" {
-		if err := project.CanReplace(o.Rights.Audit); err != nil {
-			return nil, failure.Usage.Wrap(fmt.Errorf("--audit %s: cannot be written: %w", o.Rights.Audit, reason(err)))
+	if s.AuditFile != "" {
+		if err := project.CanReplace(s.AuditFile); err != nil {
+			return nil, failure.Usage.Wrap(fmt.Errorf("--audit %s: cannot be written: %w", s.AuditFile, reason(err)))
 		}
 	}
-	if o.ConfigFile != "" {
-		if f.SettingsText, err = readFile(o.ConfigFile, MaxNamed); err != nil {
+	if s.ConfigFile != "" {
+		if f.SettingsText, err = readFile(s.ConfigFile, MaxNamed); err != nil {
 			return nil, failure.Usage.Wrap(fmt.Errorf("--config-file: %w", err))
 		}
-		if f.Settings, err = o.ParseSettings(f.SettingsText); err != nil {
+		if f.Settings, err = ParseSettings(s.ConfigFile, f.SettingsText); err != nil {
 			return nil, err
 		}
 	}
-	if o.Rights.GrantFile != "" {
-		if f.GrantText, err = readFile(o.Rights.GrantFile, MaxNamed); err != nil {
-			return nil, failure.Usage.Wrap(fmt.Errorf("--grant %s: %w", o.Rights.GrantFile, reason(err)))
+	if s.GrantFile != "" {
+		if f.GrantText, err = readFile(s.GrantFile, MaxNamed); err != nil {
+			return nil, failure.Usage.Wrap(fmt.Errorf("--grant %s: %w", s.GrantFile, reason(err)))
 		}
-		f.Grant, err = wasmctl.ParseGrant(o.Rights.GrantFile, f.GrantText)
+		f.Grant, err = wasmctl.ParseGrant(s.GrantFile, f.GrantText)
 	}
 	return f, err
 }
@@ -138,37 +127,26 @@ func reason(err error) error {
 	return err
 }
 
-// ParseSettings reads the content of the file of settings.
-func (o *Controller) ParseSettings(content []byte) (map[string]string, error) {
-	values, err := ParseSettings(content)
+// ParseSettings reads a file of settings in YAML or JSON: strings, numbers, true and
+// false.
+func ParseSettings(path string, content []byte) (v1alpha1.Config, error) {
+	var values v1alpha1.Config
+	err := yaml.UnmarshalStrict(content, &values)
+	if err == nil {
+		_, err = values.Texts()
+	}
 	if err != nil {
-		return nil, failure.Usage.Wrap(fmt.Errorf("--config-file %s: %w", o.ConfigFile, err))
+		return nil, failure.Usage.Wrap(fmt.Errorf("--config-file %s: %w", path, err))
 	}
 	return values, nil
 }
 
-// ParseSettings reads settings in YAML or JSON: strings, numbers, true and false.
-func ParseSettings(content []byte) (map[string]string, error) {
-	var file map[string]any
-	if err := yaml.UnmarshalStrict(content, &file); err != nil {
-		return nil, err
+// Settings returns the settings of a spec, over those of its file.
+func Settings(s *v1alpha1.ControllerSpec, files *Files) v1alpha1.Config {
+	values := maps.Clone(files.Settings)
+	if values == nil {
+		values = v1alpha1.Config{}
 	}
-	values := map[string]string{}
-	for _, key := range slices.Sorted(maps.Keys(file)) {
-		switch v := file[key].(type) {
-		case map[string]any, []any, nil:
-			return nil, fmt.Errorf("%s: want a string, a number or true or false", key)
-		default:
-			values[key] = strings.TrimSpace(fmt.Sprint(v))
-		}
-	}
-	return values, nil
-}
-
-// AllSettings are those of --config over those of the file.
-func (o *Controller) AllSettings(files *Files) map[string]string {
-	values := map[string]string{}
-	maps.Copy(values, files.Settings)
-	maps.Copy(values, o.Config)
+	maps.Copy(values, s.Config)
 	return values
 }

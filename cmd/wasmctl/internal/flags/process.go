@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/harden"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/sysmemory"
 	"github.com/wasmctl/wasmctl/internal/logging"
@@ -124,7 +125,16 @@ func parseBudget(s string, available int64) (int64, error) {
 	case s == "none":
 		return 0, nil
 	case s == "" && available > 0:
-		return max(available/2, minMemory), nil
+		return max(available/2, v1alpha1.MinMemory), nil
 	}
-	return parseSize(s, minMemory, math.MaxInt64)
+	return parseSize(s, v1alpha1.MinMemory, math.MaxInt64)
+}
+
+// parseSize reads a size within bounds; "" is 0.
+func parseSize(s string, least, most int64) (int64, error) {
+	size, want := v1alpha1.ParseSize(s, least, most)
+	if want != "" {
+		return 0, fmt.Errorf("%q: %s", s, want)
+	}
+	return size, nil
 }

@@ -48,15 +48,6 @@ func (o *Registry) BindVerify(f *pflag.FlagSet) {
 	_ = f.SetAnnotation("verify-key", cobra.BashCompFilenameExt, []string{"pub", "pem"}) // in a file, it is relative to that
 }
 
-// SignedBy are the fingerprints of the keys of --verify-key.
-func (o *Registry) SignedBy() ([]string, error) {
-	p, err := o.VerifyKeys.Policy()
-	if p == nil {
-		return nil, err
-	}
-	return p.Fingerprints(), nil
-}
-
 // Login are the credentials of the user.
 func Login() *oci.Login { return oci.UserLogin(os.Getenv) }
 

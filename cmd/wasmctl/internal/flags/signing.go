@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/host/oci/signature"
 	"github.com/wasmctl/wasmctl/internal/failure"
 )
@@ -27,31 +28,44 @@ func ReadKey(path string) (*signature.PrivateKey, error) {
 	return key, nil
 }
 
-// VerifyKeys are the files of public keys of --verify-key. One of these must have
-// signed a module; none: nobody must.
+// VerifyKeys are the files of public keys of --verify-key. One of them must have
+// signed each module. If empty, unsigned modules are accepted.
 type VerifyKeys []string
 
-// Policy reads the files. It is nil where there are none.
-func (k VerifyKeys) Policy() (*signature.Policy, error) {
+// Verify reads the files. It returns nil if there are none.
+func (k VerifyKeys) Verify() (*v1alpha1.Verify, error) {
 	if len(k) == 0 {
 		return nil, nil //nolint:nilnil // as documented
 	}
-	if len(k) > signature.MaxKeys {
-		return nil, failure.Usage.Wrap(fmt.Errorf("--verify-key: %d keys: want at most %d", len(k), signature.MaxKeys))
-	}
-	p := &signature.Policy{}
+	v := &v1alpha1.Verify{}
 	for _, path := range k {
 		content, err := readSmall(path)
 		if err != nil {
 			return nil, failure.Usage.Wrap(fmt.Errorf("--verify-key: %w", err))
 		}
-		key, err := signature.ParsePublicKey(content)
-		if err != nil {
-			return nil, failure.Usage.Wrap(fmt.Errorf("--verify-key %s: %w", path, err))
-		}
-		p.Keys = append(p.Keys, key)
+		v.Keys = append(v.Keys, string(content))
 	}
-	return p, nil
+	_, errs := v.Policy(nil)
+	return v, failure.Usage.Wrap(v1alpha1.Errors(errs, k.flag))
+}
+
+// flag is how the command line prints the path of a field of Verify.
+func (k VerifyKeys) flag(path string) string {
+	var i int
+	if _, err := fmt.Sscanf(path, "keys[%d]", &i); err != nil || i >= len(k) {
+		return "--verify-key"
+	}
+	return "--verify-key " + k[i]
+}
+
+// Policy reads the files. It returns nil if there are none.
+func (k VerifyKeys) Policy() (*signature.Policy, error) {
+	v, err := k.Verify()
+	if v == nil || err != nil {
+		return nil, err
+	}
+	policy, _ := v.Policy(nil) // Verify has checked it
+	return policy, nil
 }
 
 func readSmall(path string) ([]byte, error) {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/wasmctl/wasmctl"
+	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/host/oci"
@@ -26,21 +27,22 @@ type Follower struct {
 	Controller *wasmctl.Controller
 
 	from    *flags.Registry
-	options func(*flags.Files) (wasmctl.ControllerOptions, error)
+	options func(*flags.Files) wasmctl.ControllerOptions
 	rest    time.Duration // how long a module may rest while it is written
 
 	mu    sync.Mutex
-	flags flags.Controller  // guarded by mu
-	files *flags.Files      // what was read last; guarded by mu
-	sum   [sha256.Size]byte // of the module's file when it was read last; guarded by mu
-	moved chan struct{}     // closed when flags name another module; guarded by mu
-	tried string            // the digest that was swapped in last, or refused; guarded by mu
+	spec  v1alpha1.ControllerSpec // guarded by mu
+	files *flags.Files            // what was read last; guarded by mu
+	sum   [sha256.Size]byte       // of the module's file when it was read last; guarded by mu
+	moved chan struct{}           // closed when flags name another module; guarded by mu
+	tried string                  // the digest that was swapped in last, or refused; guarded by mu
 }
 
-// New returns a Follower, which reads modules from a Registry. Options says what the flags and the files mean.
-func New(f *flags.Controller, from *flags.Registry, options func(*flags.Controller, *flags.Files) (wasmctl.ControllerOptions, error)) *Follower {
-	o := &Follower{flags: *f, from: from, files: &flags.Files{}, moved: make(chan struct{}), rest: writeRest}
-	o.options = func(files *flags.Files) (wasmctl.ControllerOptions, error) { return options(&o.flags, files) }
+// New returns a Follower of the files that a spec names, which reads modules from a
+// Registry. Options returns the options that a spec and its files mean.
+func New(s *v1alpha1.ControllerSpec, from *flags.Registry, options func(*v1alpha1.ControllerSpec, *flags.Files) wasmctl.ControllerOptions) *Follower {
+	o := &Follower{spec: *s, from: from, files: &flags.Files{}, moved: make(chan struct{}), rest: writeRest}
+	o.options = func(files *flags.Files) wasmctl.ControllerOptions { return options(&o.spec, files) }
 	return o
 }
 
@@ -48,13 +50,12 @@ func New(f *flags.Controller, from *flags.Registry, options func(*flags.Controll
 func (o *Follower) Source() (wasmctl.Module, wasmctl.ControllerOptions, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	files, err := o.flags.ReadFiles()
+	files, err := flags.ReadFiles(&o.spec)
 	if err != nil {
 		return nil, wasmctl.ControllerOptions{}, err
 	}
 	o.files = files
-	options, err := o.options(files)
-	return o.open(o.flags.Module), options, err
+	return o.open(o.spec.Module.String()), o.options(files), nil
 }
 
 // open returns the module of a file or a registry.
@@ -77,7 +78,7 @@ func (n noting) Read() ([]byte, error) {
 	wasm, sum, err := n.ReadSum()
 	n.follower.mu.Lock()
 	defer n.follower.mu.Unlock()
-	if err == nil && string(n.File) == n.follower.flags.Module {
+	if err == nil && string(n.File) == n.follower.spec.Module.String() {
 		n.follower.sum = sum
 	}
 	return wasm, err
@@ -90,7 +91,7 @@ func (o *Follower) Run(ctx context.Context) {
 		return
 	}
 	o.mu.Lock()
-	f := o.flags
+	f := o.spec
 	files := o.files
 	o.mu.Unlock()
 	var wg sync.WaitGroup
@@ -100,14 +101,14 @@ func (o *Follower) Run(ctx context.Context) {
 			o.watch(ctx, f.ConfigFile, files.SettingsText, o.configure, "cannot read settings; keeping the old ones")
 		})
 	}
-	if f.Rights.GrantFile != "" {
-		wg.Go(func() { o.watch(ctx, f.Rights.GrantFile, files.GrantText, o.regrant, keepsRights) })
+	if f.GrantFile != "" {
+		wg.Go(func() { o.watch(ctx, f.GrantFile, files.GrantText, o.regrant, keepsRights) })
 	}
-	if f.Watch {
+	if f.Module.Watch == nil || *f.Module.Watch {
 		wg.Go(func() { o.watchModule(ctx) })
 	}
-	if f.Follow > 0 {
-		wg.Go(func() { o.followTag(ctx, f.Follow) })
+	if every := f.Module.Follow.Or(0); every > 0 {
+		wg.Go(func() { o.followTag(ctx, every) })
 	}
 }
 
@@ -134,14 +135,14 @@ func (o *Follower) polls(err error) {
 // configure gives the module the settings of a file that has changed.
 func (o *Follower) configure(ctx context.Context, content []byte) {
 	o.mu.Lock()
-	settings, err := o.flags.ParseSettings(content)
+	settings, err := flags.ParseSettings(o.spec.ConfigFile, content)
 	if err == nil {
 		o.files.Settings = settings
-		settings = o.flags.AllSettings(o.files)
+		settings = flags.Settings(&o.spec, o.files)
 	}
 	o.mu.Unlock()
 	if err == nil {
-		err = o.Controller.Configure(ctx, settings)
+		err = o.Controller.Configure(ctx, texts(settings))
 	}
 	o.logSettings(err)
 }
@@ -168,7 +169,7 @@ const keepsRights = "cannot use the new grant; keeping the old one"
 // nothing.
 func (o *Follower) regrant(_ context.Context, content []byte) {
 	o.mu.Lock()
-	path, before := o.flags.Rights.GrantFile, o.files
+	path, before := o.spec.GrantFile, o.files
 	o.mu.Unlock()
 	name := o.Controller.Name()
 	next, err := wasmctl.ParseGrant(path, content)
@@ -189,7 +190,7 @@ func (o *Follower) regrant(_ context.Context, content []byte) {
 // Reload swaps in what the module's file has, or what its tag means.
 func (o *Follower) Reload(ctx context.Context) {
 	o.mu.Lock()
-	path := o.flags.Module
+	path := o.spec.Module.String()
 	o.mu.Unlock()
 	if oci.IsRef(path) {
 		_ = o.poll(ctx, path) // it has been logged
@@ -217,11 +218,11 @@ func (o *Follower) swap(ctx context.Context, m wasmctl.Module, why string) error
 
 // Change gives a controller what can change while it runs: its settings, and its
 // module, by a swap. A refused module changes nothing.
-func (o *Follower) Change(ctx context.Context, next *flags.Controller) {
+func (o *Follower) Change(ctx context.Context, next *v1alpha1.ControllerSpec) {
 	o.mu.Lock()
-	moved := o.flags.Module != next.Module
-	o.flags.Config, o.flags.Module = next.Config, next.Module
-	settings := o.flags.AllSettings(o.files)
+	moved := o.spec.Module.String() != next.Module.String()
+	o.spec.Config, o.spec.Module = next.Config, next.Module
+	settings := texts(flags.Settings(&o.spec, o.files))
 	if moved {
 		close(o.moved)
 		o.moved = make(chan struct{})
@@ -229,6 +230,12 @@ func (o *Follower) Change(ctx context.Context, next *flags.Controller) {
 	o.mu.Unlock()
 	o.logSettings(o.Controller.Configure(ctx, settings))
 	if moved {
-		_ = o.swap(ctx, o.open(next.Module), "the controllers file names another module")
+		_ = o.swap(ctx, o.open(next.Module.String()), "the controllers file names another module")
 	}
+}
+
+// texts returns settings that were checked as the module gets them.
+func texts(c v1alpha1.Config) map[string]string {
+	out, _ := c.Texts()
+	return out
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/wasmctl/wasmctl"
+	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
 	"github.com/wasmctl/wasmctl/host"
@@ -38,8 +39,10 @@ func TestModule_SlowlyWrittenFileIsOneChange(t *testing.T) {
 		}
 	}
 	write(enginetest.Worse(enginetest.Good, 0))
-	o := New(&flags.Controller{Module: file, Watch: true}, &flags.Registry{}, func(*flags.Controller, *flags.Files) (wasmctl.ControllerOptions, error) {
-		return wasmctl.ControllerOptions{For: "configmaps", Namespaces: []string{devclustertest.Namespace(t, cluster)}}, nil
+	o := New(&v1alpha1.ControllerSpec{Module: v1alpha1.ModuleOf(file)}, &flags.Registry{}, func(s *v1alpha1.ControllerSpec, _ *flags.Files) wasmctl.ControllerOptions {
+		o := wasmctl.ControllerOptions{ControllerSpec: *s}
+		o.For, o.Namespaces = v1alpha1.KindOf("configmaps"), []string{devclustertest.Namespace(t, cluster)}
+		return o
 	})
 	o.rest = time.Hour // the machine may be busy
 	if o.Controller, err = rt.Ensure("m", o.Source); err != nil {

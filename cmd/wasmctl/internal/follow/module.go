@@ -16,7 +16,7 @@ import (
 func (o *Follower) watchModule(ctx context.Context) {
 	for ctx.Err() == nil {
 		o.mu.Lock()
-		path, sum, moved := o.flags.Module, o.sum, o.moved
+		path, sum, moved := o.spec.Module.String(), o.sum, o.moved
 		o.mu.Unlock()
 		here, leave := context.WithCancel(ctx)
 		var wg sync.WaitGroup

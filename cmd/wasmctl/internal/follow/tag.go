@@ -20,7 +20,7 @@ func (o *Follower) followTag(ctx context.Context, every time.Duration) {
 		case <-time.After(jitter(wait)):
 		}
 		o.mu.Lock()
-		module := o.flags.Module
+		module := o.spec.Module.String()
 		o.mu.Unlock()
 		wait = every
 		if busy, ok := errors.AsType[*oci.BusyError](o.poll(ctx, module)); ok {

@@ -1,6 +1,7 @@
 package runfile
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -9,23 +10,50 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Format writes a file that says the same: without comments, anchors, defaults
-// and variables, which Parse has put in.
-func (f *File) Format(flags Flags) ([]byte, error) {
+// Format writes a file with the same meaning: without comments, anchors, defaults
+// and variables, which Parse has replaced.
+func (f *File) Format(process *pflag.FlagSet) ([]byte, error) {
 	root := mappingOf("apiVersion", text(APIVersion), "kind", text(Kind))
 	if len(f.Process) > 0 {
-		add(root, "process", f.Process.node(flags.Process))
+		add(root, "process", f.Process.node(process))
 	}
 	list := &yaml.Node{Kind: yaml.SequenceNode}
-	for _, c := range f.Controllers {
-		rest := maps.Clone(c.Values)
-		delete(rest, "name")
-		n := mappingOf("name", text(c.Name), moduleKey, text(c.Module))
-		n.Content = append(n.Content, rest.node(flags.Controller).Content...)
-		list.Content = append(list.Content, n)
+	for i := range f.Controllers {
+		content, err := json.Marshal(f.Controllers[i].Spec)
+		var value any
+		if err == nil {
+			err = json.Unmarshal(content, &value)
+		}
+		if err != nil {
+			return nil, err
+		}
+		list.Content = append(list.Content, jsonNode(value))
 	}
 	add(root, "controllers", list)
 	return yaml.Marshal(root)
+}
+
+// jsonNode is a value of JSON in YAML.
+func jsonNode(value any) *yaml.Node {
+	switch v := value.(type) {
+	case map[string]any:
+		n := mappingOf()
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			add(n, key, jsonNode(v[key]))
+		}
+		return n
+	case []any:
+		n := &yaml.Node{Kind: yaml.SequenceNode}
+		for _, item := range v {
+			n.Content = append(n.Content, jsonNode(item))
+		}
+		return n
+	case string:
+		return text(v)
+	}
+	n := &yaml.Node{}
+	_ = n.Encode(value) // a number, or a truth value
+	return n
 }
 
 // node is the mapping of keys to values.
@@ -39,13 +67,6 @@ func (v Values) node(flags *pflag.FlagSet) *yaml.Node {
 
 func valueNode(flag *pflag.Flag, list []string) *yaml.Node {
 	switch typeOf(flag) {
-	case typeMap:
-		n := mappingOf()
-		for _, pair := range list {
-			key, value, _ := strings.Cut(pair, "=")
-			add(n, key, text(value))
-		}
-		return n
 	case typeList:
 		n := &yaml.Node{Kind: yaml.SequenceNode}
 		for _, item := range list {

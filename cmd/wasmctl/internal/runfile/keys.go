@@ -1,10 +1,9 @@
 package runfile
 
 import (
-	"encoding/csv"
+	"errors"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -12,12 +11,11 @@ import (
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/wasmctl/wasmctl/host/oci"
 	"github.com/wasmctl/wasmctl/host/strictyaml"
 )
 
-// moduleKey is the argument of run, which has no flag.
-const moduleKey = "module"
+// Values are the values of flags, by the name of the flag.
+type Values map[string][]string
 
 // KeyOf returns the key of a flag: its name in lower camel case.
 func KeyOf(flag string) string {
@@ -39,27 +37,16 @@ func keys(f *pflag.FlagSet) map[string]*pflag.Flag {
 	return all
 }
 
-// values reads a mapping of keys of flags, except those not allowed here, and
-// of extra keys that are single paths.
-func (p *parser) values(n *yaml.Node, f *pflag.FlagSet, except []string, extra ...string) Values {
+// values reads a mapping of keys of flags.
+func (p *parser) values(n *yaml.Node, f *pflag.FlagSet) Values {
 	if n == nil || strictyaml.IsNull(n) {
 		return nil
 	}
 	flags := keys(f)
-	for _, key := range except {
-		delete(flags, key)
-	}
-	fields := p.Mapping(n, append(slices.Sorted(maps.Keys(flags)), extra...))
+	fields := p.Mapping(n, slices.Sorted(maps.Keys(flags)))
 	out := Values{}
 	for _, key := range slices.Sorted(maps.Keys(fields)) {
-		node := fields[key]
-		if slices.Contains(extra, key) {
-			if text, ok := p.scalar(node, key); ok {
-				out[key] = []string{p.rebase(text)}
-			}
-			continue
-		}
-		if list, ok := p.value(node, key, flags[key]); ok {
+		if list, ok := p.value(fields[key], key, flags[key]); ok {
 			out[flags[key].Name] = list
 		}
 	}
@@ -68,31 +55,20 @@ func (p *parser) values(n *yaml.Node, f *pflag.FlagSet, except []string, extra .
 
 // value reads the value of one flag, and checks that the flag takes it.
 func (p *parser) value(n *yaml.Node, key string, flag *pflag.Flag) (list []string, ok bool) {
-	switch typeOf(flag) {
-	case typeMap:
-		list, ok = p.pairs(n, key)
-	case typeList:
-		items := []*yaml.Node{n}
-		if n.Kind != yaml.ScalarNode {
-			items = p.Sequence(n, key, MaxList)
+	items := []*yaml.Node{n}
+	if typeOf(flag) == typeList && n.Kind != yaml.ScalarNode {
+		items = p.Sequence(n, key, MaxList)
+	}
+	ok = true
+	for _, item := range items {
+		text, good := p.scalar(item, key)
+		if isPath(flag) {
+			text = p.rebase(text)
 		}
-		ok = true
-		for _, item := range items {
-			text, good := p.scalar(item, key)
-			list, ok = append(list, text), ok && good
-		}
-	default:
-		var text string
-		text, ok = p.scalar(n, key)
-		list = []string{text}
+		list, ok = append(list, text), ok && good
 	}
 	if !ok {
 		return nil, false
-	}
-	if IsPath(flag) {
-		for i := range list {
-			list[i] = p.rebase(list[i])
-		}
 	}
 	if err := check(flag, list); err != nil {
 		p.Bad(n, "%s: %w", key, err)
@@ -101,18 +77,9 @@ func (p *parser) value(n *yaml.Node, key string, flag *pflag.Flag) (list []strin
 	return list, true
 }
 
-// rebase makes a path that is relative to the file one that is relative to
-// where the process runs.
-func (p *parser) rebase(path string) string {
-	if path == "" || filepath.IsAbs(path) || oci.IsRef(path) {
-		return path
-	}
-	return filepath.Join(p.dir, path)
-}
-
-// IsPath reports whether a flag names a file or a folder: those that complete
+// isPath reports whether a flag names a file or a folder: those that complete
 // as such.
-func IsPath(flag *pflag.Flag) bool {
+func isPath(flag *pflag.Flag) bool {
 	_, file := flag.Annotations[cobra.BashCompFilenameExt]
 	_, dir := flag.Annotations[cobra.BashCompSubdirsInDir]
 	return file || dir
@@ -130,8 +97,6 @@ const (
 // typeOf returns the form of a flag's value.
 func typeOf(flag *pflag.Flag) string {
 	switch t := flag.Value.Type(); {
-	case strings.HasPrefix(t, "stringTo"):
-		return typeMap
 	case strings.HasSuffix(t, "Slice"), strings.HasSuffix(t, "Array"):
 		return typeList
 	case t == "bool":
@@ -172,31 +137,24 @@ func check(flag *pflag.Flag, list []string) error {
 	return nil
 }
 
-// set sets a flag to the values that were read for it.
-func set(f *pflag.FlagSet, flag *pflag.Flag, list []string) error {
-	if many, ok := flag.Value.(pflag.SliceValue); ok {
-		flag.Changed = true
-		return many.Replace(list)
-	}
-	for _, text := range list {
-		if typeOf(flag) == typeMap {
-			text = pair(text)
+// Apply sets flags to values. Those of the set that were changed before, by the
+// command line, stay. The error says which value a flag does not take.
+func (v Values) Apply(f *pflag.FlagSet) error {
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(v)) {
+		flag := f.Lookup(name)
+		if flag == nil {
+			return fmt.Errorf("BUG: no flag --%s", name)
 		}
-		if err := f.Set(flag.Name, text); err != nil {
-			return err
+		if flag.Changed {
+			continue
 		}
+		if many, ok := flag.Value.(pflag.SliceValue); ok {
+			flag.Changed = true
+			errs = append(errs, many.Replace(v[name]))
+			continue
+		}
+		errs = append(errs, f.Set(name, v[name][0]))
 	}
-	return nil
-}
-
-// pair writes key=value so that pflag reads it as one pair, whatever is in it.
-func pair(text string) string {
-	if strings.Count(text, "=") == 1 {
-		return text
-	}
-	var b strings.Builder
-	w := csv.NewWriter(&b)
-	_ = w.Write([]string{text}) // to memory
-	w.Flush()
-	return strings.TrimSuffix(b.String(), "\n")
+	return errors.Join(errs...)
 }

@@ -1,14 +1,13 @@
 // Package runfile reads the file of wasmctl run -f: which controllers a process
-// runs, and how. It knows no key of its own: what a controller or the process
-// may be told are their flags, under the same names in lower camel case, so that
-// a file can say whatever the flags can, and nothing else.
+// runs, and how. An entry of the file is a ControllerSpec in YAML. The options of the
+// process are its flags, under the same names in lower camel case.
 //
 //	apiVersion: wasmctl.dev/v1
 //	kind: Controllers
 //	process:
 //	  workers: 16
 //	defaults:
-//	  timeout: 10s
+//	  limits: {timeout: 10s}
 //	controllers:
 //	- name: web
 //	  module: web.wasm
@@ -19,15 +18,17 @@
 package runfile
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
+	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/host/strictyaml"
 )
 
@@ -44,14 +45,27 @@ const (
 	MaxList        = 200
 )
 
-// Flags are the flag sets whose flags are the keys of a file. They are asked for
-// names and types, and not changed.
-type Flags struct {
-	Process    *pflag.FlagSet
-	Controller *pflag.FlagSet
+// Format says which keys a file may have.
+type Format struct {
+	// Process are the flags whose names are the keys of the process. They are not
+	// changed.
+	Process *pflag.FlagSet
+	// Fields are the fields of a controller.
+	Fields []Field
 }
 
-// File is what a file says.
+// Field is a field of a ControllerSpec.
+type Field struct {
+	Path string // below the controller
+	Help string
+	// Former is the key that the field had before files had the fields of a
+	// ControllerSpec.
+	Former string
+	// IsPath reports whether it names a file.
+	IsPath bool
+}
+
+// File is the content of a file.
 type File struct {
 	// Process are the values of the process's flags.
 	Process Values
@@ -61,24 +75,21 @@ type File struct {
 
 // Controller is one controller of a file.
 type Controller struct {
-	Name   string
-	Module string // a path; a relative one was relative to the file
-	Line   int    // where it begins
-	// Values are those of its flags, the file's defaults included.
-	Values Values
-}
+	// Spec contains the defaults of the file, but not those of a ControllerSpec.
+	Spec v1alpha1.ControllerSpec
+	Line int // where it begins
 
-// Values are the values of flags, by the name of the flag.
-type Values map[string][]string
+	at map[string]*yaml.Node // where the fields with these paths are, or the file's defaults
+}
 
 // Env looks up a variable of the environment.
 type Env func(name string) (value string, ok bool)
 
 // Parse reads a file. path is for messages, and relative paths in the file are
 // relative to its folder. The error joins everything that is wrong, each as
-// path:line:column, with the nearest key where one is not known.
-func Parse(path string, content []byte, flags Flags, env Env) (*File, error) {
-	p := &parser{Reader: strictyaml.Reader{Path: path}, dir: filepath.Dir(path), flags: flags, env: env}
+// path:line:column, with the nearest key if one is not known.
+func Parse(path string, content []byte, format Format, env Env) (*File, error) {
+	p := &parser{Reader: strictyaml.Reader{Path: path}, dir: filepath.Dir(path), format: format, env: env}
 	roots := p.Documents(content, 1)
 	if len(roots) == 0 && p.Wrong() == 0 {
 		return nil, fmt.Errorf("%s: the file is empty: want apiVersion: %s, kind: %s and controllers", path, APIVersion, Kind)
@@ -99,8 +110,7 @@ func (p *parser) file(root *yaml.Node) *File {
 	fields := p.Mapping(root, []string{"apiVersion", "kind", "process", "defaults", "controllers"})
 	p.Constant(root, fields["apiVersion"], "apiVersion", APIVersion)
 	p.Constant(root, fields["kind"], "kind", Kind)
-	f.Process = p.values(fields["process"], p.flags.Process, nil)
-	defaults := p.values(fields["defaults"], p.flags.Controller, []string{"name"})
+	f.Process = p.values(fields["process"], p.format.Process)
 	list := fields["controllers"]
 	if list == nil && root.Kind != yaml.MappingNode {
 		return f
@@ -109,13 +119,14 @@ func (p *parser) file(root *yaml.Node) *File {
 		p.Bad(root, "controllers: is missing: list at least one, with name and module")
 		return f
 	}
+	defaults := p.defaults(fields["defaults"])
 	names := map[string]int{}
 	for _, n := range p.Sequence(list, "controllers", MaxControllers) {
 		c := p.controller(n, defaults)
-		if line, taken := names[c.Name]; taken && c.Name != "" {
-			p.Bad(n, "name: %q is also the name of the controller in line %d", c.Name, line)
+		if line, taken := names[c.Spec.Name]; taken && c.Spec.Name != "" {
+			p.Bad(n, "name: %q is also the name of the controller in line %d", c.Spec.Name, line)
 		}
-		names[c.Name] = n.Line
+		names[c.Spec.Name] = n.Line
 		f.Controllers = append(f.Controllers, c)
 	}
 	if len(f.Controllers) == 0 && list.Kind == yaml.SequenceNode {
@@ -124,53 +135,66 @@ func (p *parser) file(root *yaml.Node) *File {
 	return f
 }
 
-// controller reads one controller of the list.
-func (p *parser) controller(n *yaml.Node, defaults Values) Controller {
-	c := Controller{Line: n.Line, Values: Values{}}
-	maps.Copy(c.Values, defaults)
-	wrong := p.Wrong()
-	own := p.values(n, p.flags.Controller, nil, moduleKey)
-	first := func(flag string) string {
-		if v := own[flag]; len(v) > 0 {
-			return v[0]
-		}
-		return ""
+// entry is a mapping that the parser has read: a controller, or the defaults of all.
+type entry struct {
+	node  *yaml.Node
+	value any                   // as JSON has it
+	at    map[string]*yaml.Node // where its fields are
+}
+
+func (p *parser) entry(n *yaml.Node) entry {
+	e := entry{node: n, at: map[string]*yaml.Node{}}
+	p.at = e.at
+	e.value, _ = p.typed(n, reflect.TypeFor[v1alpha1.ControllerSpec](), "")
+	return e
+}
+
+// defaults reads the defaults of all controllers.
+func (p *parser) defaults(n *yaml.Node) entry {
+	if n == nil || strictyaml.IsNull(n) {
+		return entry{}
 	}
-	c.Name, c.Module = first("name"), first(moduleKey)
-	delete(own, moduleKey)
-	maps.Copy(c.Values, own)
+	e := p.entry(n)
+	if at := e.at["name"]; at != nil {
+		p.Bad(at, "name: unknown key: each controller has a name of its own")
+	}
+	return e
+}
+
+// controller reads one controller of the list.
+func (p *parser) controller(n *yaml.Node, defaults entry) Controller {
+	wrong := p.Wrong()
+	own := p.entry(n)
+	c := Controller{Line: n.Line, at: map[string]*yaml.Node{"": n}}
+	for _, e := range []entry{defaults, own} {
+		maps.Copy(c.at, e.at)
+		if e.node != nil && p.Wrong() == wrong {
+			p.fill(e.node, e.value, &c.Spec)
+		}
+	}
 	if p.Wrong() > wrong {
 		return c // what is missing below may be what could not be read
 	}
-	if c.Name == "" {
+	if c.Spec.Name == "" {
 		p.Bad(n, "name: is missing: each controller of a file needs a name")
 	}
-	if c.Module == "" {
+	if c.Spec.Module.String() == "" {
 		p.Bad(n, "module: is missing: the path of the WebAssembly module")
 	}
 	return c
 }
 
-// Apply sets flags to values. Those of the set that were changed before, by the
-// command line, stay. The error says which value a flag does not take.
-func (v Values) Apply(f *pflag.FlagSet) error {
-	var errs []error
-	for _, name := range slices.Sorted(maps.Keys(v)) {
-		flag := f.Lookup(name)
-		if flag == nil {
-			return fmt.Errorf("BUG: no flag --%s", name)
-		}
-		if flag.Changed {
-			continue
-		}
-		if err := set(f, flag, v[name]); err != nil {
-			errs = append(errs, err)
-		}
+// Where returns the position of the field with a path, or of what is nearest above it:
+// line:column.
+func (c *Controller) Where(path string) string {
+	for c.at[path] == nil && path != "" {
+		path = path[:max(0, strings.LastIndexAny(path, ".["))]
 	}
-	return errors.Join(errs...)
+	return fmt.Sprintf("%d:%d", c.at[path].Line, c.at[path].Column)
 }
 
-// Equal reports whether two controllers are told the same.
-func (c *Controller) Equal(o *Controller) bool {
-	return c.Name == o.Name && c.Module == o.Module && maps.EqualFunc(c.Values, o.Values, slices.Equal[[]string])
-}
+// Equal reports whether two controllers are the same, wherever they are in a file.
+func (c *Controller) Equal(o *Controller) bool { return reflect.DeepEqual(c.Spec, o.Spec) }
+
+// Equal reports whether two sets of values are the same.
+func (v Values) Equal(o Values) bool { return maps.EqualFunc(v, o, slices.Equal[[]string]) }

@@ -4,42 +4,38 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/wasmctl/wasmctl/api/v1alpha1"
 )
 
 // reported is what the flags of the tests set.
 type reported struct {
 	workers int
 	dev     bool
-	config  map[string]string
-	owns    []string
-	spaces  []string
-	name    string
-	timeout time.Duration
-	file    string
+	files   []string
 }
 
-func testFlags(o *reported) Flags {
-	process, controller := &cobra.Command{}, &cobra.Command{}
+func testFormat(o *reported) Format {
+	process := &cobra.Command{}
 	process.Flags().IntVar(&o.workers, "workers", 0, "how many")
 	process.Flags().BoolVar(&o.dev, "dev", false, "whether")
-	f := controller.Flags()
-	f.StringVar(&o.name, "name", "", "")
-	f.StringToStringVar(&o.config, "config", nil, "")
-	f.StringArrayVar(&o.owns, "owns", []string{"default"}, "")
-	f.StringSliceVar(&o.spaces, "namespace", nil, "")
-	f.DurationVar(&o.timeout, "timeout", 0, "")
-	f.StringVar(&o.file, "config-file", "", "")
-	_ = controller.MarkFlagFilename("config-file")
-	return Flags{process.Flags(), f}
+	process.Flags().StringArrayVar(&o.files, "file", []string{"default"}, "")
+	return Format{Process: process.Flags(), Fields: []Field{
+		{Path: "name", Former: "name"}, {Path: "module.file", IsPath: true}, {Path: "module.image"}, {Path: "module.watch", Former: "watch"},
+		{Path: "for", Former: "for"}, {Path: "owns", Former: "owns"}, {Path: "namespaces", Former: "namespace"}, {Path: "selector", Former: "selector"},
+		{Path: "limits", Former: "limit"}, {Path: "limits.timeout", Former: "timeout"}, {Path: "config", Former: "config"},
+		{Path: "configFile", Former: "configFile", IsPath: true}, {Path: "concurrency", Former: "concurrency"},
+		{Path: "rollout.canary.percent", Former: "canary"}, {Path: "grant.manifest", Former: "grantManifest"}, {Path: "grantFile", Former: "grant", IsPath: true},
+	}}
 }
 
 func parse(t *testing.T, content string, env map[string]string) (*File, error) {
 	t.Helper()
-	return Parse("dir/c.yaml", []byte(content), testFlags(&reported{}), func(name string) (string, bool) {
+	return Parse("dir/c.yaml", []byte(content), testFormat(&reported{}), func(name string) (string, bool) {
 		v, ok := env[name]
 		return v, ok
 	})
@@ -47,67 +43,70 @@ func parse(t *testing.T, content string, env map[string]string) (*File, error) {
 
 const head = "apiVersion: wasmctl.dev/v1\nkind: Controllers\n"
 
-func TestParse_SaysWhateverTheFlagsCan(t *testing.T) {
+func TestParse_ReadsSpecs(t *testing.T) {
 	f, err := parse(t, head+`
-process: {workers: "${N}", dev: true}
+process: {workers: "${N}", dev: true, file: x}
 defaults: &d
-  timeout: 10s
+  limits: {timeout: 10s, api_rate: 5}
   owns: [cm]
+  config: {a: b}
 controllers:
 - name: a
   module: a.wasm
   config: {greeting: "hello, ${WHO:-you}", equation: "a=b,c", n: 3, dollar: $$HOME, plain: 1$}
+  rollout: {canary: {percent: 12.5}}
 - name: b
-  module: /abs/b.wasm
-  timeout: 5s
-  owns: [cm, "Secret,odd"]
-  namespace: one
+  module: {file: /abs/b.wasm, watch: "${WATCH}"}
+  limits: {timeout: 5s}
+  owns: [cm, {apiVersion: v1, kind: Secret}]
+  namespaces: one
+  selector: tier in (a, b), new
+  concurrency: ${N}
   configFile: conf/b.yaml
-`, map[string]string{"N": "7"})
+- {name: c, module: "oci://h/r:1", selector: {matchLabels: {a: b}}}
+`, map[string]string{"N": "7", "WATCH": "false"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &File{
-		Process: Values{"workers": {"7"}, "dev": {"true"}},
-		Controllers: []Controller{
-			{Name: "a", Module: "dir/a.wasm", Line: 9, Values: Values{
-				"name": {"a"}, "timeout": {"10s"}, "owns": {"cm"},
-				"config": {"dollar=$HOME", "equation=a=b,c", "greeting=hello, you", "n=3", "plain=1$"},
-			}},
-			{Name: "b", Module: "/abs/b.wasm", Line: 12, Values: Values{
-				"name": {"b"}, "timeout": {"5s"}, "owns": {"cm", "Secret,odd"}, "namespace": {"one"}, "config-file": {"dir/conf/b.yaml"},
-			}},
-		},
+	if diff := cmp.Diff(Values{"workers": {"7"}, "dev": {"true"}, "file": {"x"}}, f.Process); diff != "" {
+		t.Errorf("process (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(want, f); diff != "" {
-		t.Fatalf("file (-want +got):\n%s", diff)
+	limits := func(timeout string) v1alpha1.Limits {
+		return v1alpha1.Limits{"timeout": intstr.FromString(timeout), "api_rate": intstr.FromString("5")}
 	}
-	var o reported
-	for _, c := range []*Controller{&f.Controllers[0], &f.Controllers[1]} {
-		o = reported{}
-		if err := c.Values.Apply(testFlags(&o).Controller); err != nil {
-			t.Fatal(err)
-		}
-		if c.Name == "a" && o.config["equation"] != "a=b,c" {
-			t.Errorf("config: %q", o.config)
+	var a, b, c v1alpha1.ControllerSpec
+	a.Name, a.Module.File, a.Limits, a.Owns = "a", "dir/a.wasm", limits("10s"), []v1alpha1.Kind{{Kind: "cm"}}
+	a.Config = v1alpha1.Config{"greeting": "hello, you", "equation": "a=b,c", "n": "3", "dollar": "$HOME", "plain": "1$"}
+	a.Rollout = &v1alpha1.Rollout{Canary: &v1alpha1.Canary{Percent: 12.5}}
+	b.Name, b.Module.File, b.Module.Watch, b.Limits = "b", "/abs/b.wasm", new(false), limits("5s")
+	b.Owns, b.Namespaces = []v1alpha1.Kind{{Kind: "cm"}, {APIVersion: "v1", Kind: "Secret"}}, []string{"one"}
+	b.Selector, _ = v1alpha1.SelectorOf("tier in (a, b), new")
+	b.Concurrency, b.ConfigFile, b.Config = new(int32(7)), "dir/conf/b.yaml", v1alpha1.Config{"a": "b"}
+	c.Name, c.Module.Image, c.Limits, c.Owns, c.Config = "c", "h/r:1", limits("10s"), []v1alpha1.Kind{{Kind: "cm"}}, v1alpha1.Config{"a": "b"}
+	c.Selector = &v1alpha1.Selector{MatchLabels: map[string]string{"a": "b"}}
+	for i, want := range []v1alpha1.ControllerSpec{a, b, c} {
+		if diff := cmp.Diff(want, f.Controllers[i].Spec); diff != "" {
+			t.Errorf("controllers[%d] (-want +got):\n%s", i, diff)
 		}
 	}
-	if !cmp.Equal(o.owns, []string{"cm", "Secret,odd"}) || o.timeout != 5*time.Second || !cmp.Equal(o.spaces, []string{"one"}) {
-		t.Errorf("flags: %+v", o)
+	for path, want := range map[string]string{"config.n": "12:66", "limits.timeout": "6:21", "nothing": "10:3", "owns[0]": "7:10", "": "10:3"} {
+		if got := f.Controllers[0].Where(path); got != want {
+			t.Errorf("%q is at %s, want %s", path, got, want)
+		}
 	}
 }
 
 func TestApply_TheCommandLineWins(t *testing.T) {
 	var o reported
-	f := testFlags(&o).Process
+	f := testFormat(&o).Process
 	if err := f.Set("workers", "3"); err != nil {
 		t.Fatal(err)
 	}
-	if err := (Values{"workers": {"9"}, "dev": {"true"}}).Apply(f); err != nil {
+	if err := (Values{"workers": {"9"}, "dev": {"true"}, "file": {"a", "b,c"}}).Apply(f); err != nil {
 		t.Fatal(err)
 	}
-	if o.workers != 3 || !o.dev {
-		t.Errorf("workers %d, dev %v", o.workers, o.dev)
+	if o.workers != 3 || !o.dev || !cmp.Equal(o.files, []string{"a", "b,c"}) {
+		t.Errorf("%+v", o)
 	}
 }
 
@@ -125,15 +124,20 @@ func TestParse_SaysWhereAndWhat(t *testing.T) {
 		{"no list", head + "controllers: {}\n", "dir/c.yaml:3:14: controllers: want a list"},
 		{"empty list", head + "controllers: []\n", "controllers: is empty"},
 		{"misspelled", head + "contollers: []\n", "dir/c.yaml:3:1: contollers: unknown key; did you mean controllers?"},
-		{"misspelled flag", head + "controllers:\n- {name: a, module: b, timout: 1s}\n", "dir/c.yaml:4:24: timout: unknown key; did you mean timeout?"},
-		{"flag of the process", head + "controllers:\n- {name: a, module: b, workers: 1}\n", "workers: unknown key; want one of config, configFile"},
+		{"misspelled field", head + "controllers:\n- {name: a, module: b, limts: {}}\n", "dir/c.yaml:4:24: limts: unknown key; did you mean limits?"},
+		{"misspelled field of a field", head + "controllers:\n- {name: a, module: {fil: b}}\n", "dir/c.yaml:4:22: fil: unknown key; did you mean file?"},
+		{"former key", head + "controllers:\n- {name: a, module: b, timeout: 1s}\n", "dir/c.yaml:4:24: timeout: unknown key; did you mean limits.timeout?"},
+		{"former key that is another now", head + "controllers:\n- {name: a, module: b, grant: g.yaml}\n", "dir/c.yaml:4:24: grant: unknown key; did you mean grantFile?"},
+		{"field of a Reconciler alone", head + "controllers:\n- {name: a, module: {configMapKeyRef: {}}}\n", "configMapKeyRef: unknown key"},
+		{"flag of the process", head + "controllers:\n- {name: a, module: b, workers: 1}\n", "workers: unknown key; want one of concurrency, config"},
 		{"flag as on the command line", head + "controllers:\n- {name: a, module: b, config-file: x}\n", "did you mean configFile?"},
 		{"no number", head + one + "process: {workers: many}\n", `dir/c.yaml:4:20: workers: "many": want a whole number`},
 		{"no truth", head + one + "process: {dev: perhaps}\n", `dev: "perhaps": want true or false`},
-		{"no duration", head + one + "defaults: {timeout: 10}\n", `timeout: "10": want a duration`},
-		{"list for a value", head + one + "defaults: {timeout: [1s]}\n", "timeout: want one value"},
-		{"nothing for a value", head + one + "defaults: {timeout: }\n", "timeout: want one value"},
-		{"map for a list", head + one + "defaults: {owns: {a: b}}\n", "owns: want a list"},
+		{"no whole number", head + one + "defaults: {concurrency: 1.5}\n", `concurrency: "1.5": want a whole number`},
+		{"no share", head + one + "defaults: {rollout: {canary: {percent: 200}}}\n", "rollout.canary.percent: share"},
+		{"list for a value", head + one + "defaults: {limits: {timeout: [1s]}}\n", "limits.timeout: want one value"},
+		{"nothing for a value", head + one + "defaults: {limits: {timeout: }}\n", "limits.timeout: want one value"},
+		{"map for a list", head + one + "defaults: {namespaces: {a: b}}\n", "namespaces: want a list"},
 		{"value for a map", head + one + "defaults: {config: a=b}\n", "config: want a mapping"},
 		{"deep map", head + one + "defaults: {config: {a: {b: c}}}\n", "config.a: want one value"},
 		{"name for all", head + one + "defaults: {name: a}\n", "name: unknown key"},
@@ -156,21 +160,23 @@ func TestParse_SaysWhereAndWhat(t *testing.T) {
 }
 
 func TestParse_SaysEverythingThatIsWrong(t *testing.T) {
-	_, err := parse(t, head+"process: {workers: x}\ncontrollers:\n- {name: a, modul: b}\n- {name: a, module: b, timeout: y}\n", nil)
+	_, err := parse(t, head+"process: {workers: x}\ncontrollers:\n- {name: a, modul: b}\n- {name: a, module: b, concurrency: y}\n", nil)
 	if n := strings.Count(err.Error(), "dir/c.yaml:"); n < 3 {
 		t.Errorf("%d things: %v", n, err)
 	}
 }
 
 func TestEqual_SeesEachChange(t *testing.T) {
-	base := func() *Controller { return &Controller{Name: "a", Module: "m", Line: 1, Values: Values{"owns": {"x"}}} }
+	base := func() *Controller {
+		return &Controller{Spec: v1alpha1.ControllerSpec{Name: "a", Module: v1alpha1.ModuleOf("m"), Namespaces: []string{"x"}}, Line: 1}
+	}
 	same := base()
 	if same.Line = 9; !same.Equal(base()) {
 		t.Error("a controller that moved within the file is another one")
 	}
 	for name, change := range map[string]func(*Controller){
-		"module": func(c *Controller) { c.Module = "n" }, "value": func(c *Controller) { c.Values["owns"][0] = "y" },
-		"more": func(c *Controller) { c.Values["timeout"] = []string{"1s"} },
+		"module": func(c *Controller) { c.Spec.Module.File = "n" }, "value": func(c *Controller) { c.Spec.Namespaces[0] = "y" },
+		"more": func(c *Controller) { c.Spec.Memo = "memory" },
 	} {
 		c := base()
 		if change(c); c.Equal(base()) {
@@ -179,53 +185,41 @@ func TestEqual_SeesEachChange(t *testing.T) {
 	}
 }
 
-// FuzzParse holds that no file makes it panic, and that what is read can be
-// applied.
+// FuzzParse holds that no file makes it panic.
 func FuzzParse(f *testing.F) {
 	f.Add(head + "controllers: [{name: a, module: ${X:-y}, owns: [b], config: {a: 1}}]\n")
 	f.Add("a: &a [*a]\n")
-	f.Add(head + "defaults: &d {owns: *d}\n")
+	f.Add(head + "defaults: &d {owns: *d, rollout: {canary: {percent: 1%}}}\n")
 	f.Fuzz(func(t *testing.T, content string) {
-		file, err := Parse("f", []byte(content), testFlags(&reported{}), func(string) (string, bool) { return "v", true })
+		file, err := Parse("f", []byte(content), testFormat(&reported{}), func(string) (string, bool) { return "v", true })
 		if (file == nil) == (err == nil) {
 			t.Fatalf("file %v and error %v", file, err)
-		}
-		if err != nil {
-			return
-		}
-		for _, c := range file.Controllers {
-			if err := c.Values.Apply(testFlags(&reported{}).Controller); err != nil {
-				t.Errorf("what was read is not taken: %v", err)
-			}
 		}
 	})
 }
 
 // TestFormat_ReadsBackTheSame, whatever is in the values.
 func TestFormat_ReadsBackTheSame(t *testing.T) {
-	flags := testFlags(&reported{})
-	want := &File{
-		Process: Values{"workers": {"3"}, "dev": {"true"}},
-		Controllers: []Controller{
-			{Name: "a", Module: "/modules/a.wasm", Values: Values{
-				"name": {"a"}, "timeout": {"1m0s"}, "owns": {"cm", "true", "1"}, "config": {"12=x", "dollar=${HOME} $$", "empty=", "eq=a=b", "lines=a\nb", "quote=\"'", "true=no"},
-			}},
-			{Name: "b", Module: "/modules/b.wasm", Values: Values{"name": {"b"}, "namespace": {"x", "y"}}},
-		},
-	}
-	b, err := want.Format(flags)
+	format := testFormat(&reported{})
+	a := v1alpha1.ControllerSpec{Name: "a", Module: v1alpha1.ModuleOf("/modules/a.wasm"), Namespaces: []string{"x", "true", "1"}}
+	a.Limits, a.For, a.Concurrency = v1alpha1.Limits{"timeout": intstr.FromString("1m0s")}, v1alpha1.KindOf("cm"), new(int32(3))
+	a.Config = v1alpha1.Config{"12": "x", "dollar": "${HOME} $$", "empty": "", "eq": "a=b", "lines": "a\nb", "quote": "\"'", "true": "no"}
+	b := v1alpha1.ControllerSpec{Name: "b", Module: v1alpha1.ModuleOf("oci://h/r:1")}
+	b.Rollout, b.Grant = &v1alpha1.Rollout{Canary: &v1alpha1.Canary{Percent: 0.5}}, &v1alpha1.Grant{Manifest: true}
+	want := &File{Process: Values{"workers": {"3"}, "dev": {"true"}}, Controllers: []Controller{{Spec: a}, {Spec: b}}}
+	text, err := want.Format(format.Process)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := Parse("c.yaml", b, flags, func(string) (string, bool) { return "", false })
+	got, err := Parse("c.yaml", text, format, func(string) (string, bool) { return "", false })
 	if err != nil {
-		t.Fatalf("%v in\n%s", err, b)
+		t.Fatalf("%v in\n%s", err, text)
 	}
 	for i := range got.Controllers {
-		got.Controllers[i].Line = 0
+		got.Controllers[i] = Controller{Spec: got.Controllers[i].Spec}
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("read back (-want +got):\n%s\nfrom\n%s", diff, b)
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(Controller{})); diff != "" {
+		t.Errorf("read back (-want +got):\n%s\nfrom\n%s", diff, text)
 	}
 }
 
@@ -251,7 +245,7 @@ func TestParse_BoundsAtTheirEdges(t *testing.T) {
 	for want, text := range map[string][2]string{
 		"c.yaml:4:1: controllers: has 1001 entries, the limit is 1000": {controllers(MaxControllers), controllers(MaxControllers + 1)},
 		"c.yaml:4:35: owns: has 201 entries, the limit is 200":         {with("owns", MaxList), with("owns", MaxList+1)},
-		"c.yaml:4:40: namespace: has 201 entries, the limit is 200":    {with("namespace", MaxList), with("namespace", MaxList+1)},
+		"c.yaml:4:41: namespaces: has 201 entries, the limit is 200":   {with("namespaces", MaxList), with("namespaces", MaxList+1)},
 		"c.yaml:7:5: config: has 201 entries, the limit is 200":        {config(MaxList), config(MaxList + 1)},
 	} {
 		if _, err := parse(t, text[0], nil); err != nil {

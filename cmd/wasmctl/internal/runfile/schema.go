@@ -2,8 +2,12 @@ package runfile
 
 import (
 	"encoding/json"
+	"reflect"
+	"strings"
 
 	"github.com/spf13/pflag"
+
+	"github.com/wasmctl/wasmctl/api/v1alpha1"
 )
 
 // schema is as much of JSON Schema as a file needs.
@@ -22,14 +26,17 @@ type schema struct {
 }
 
 // Schema returns the JSON Schema (draft 2020-12) of a file.
-func Schema(flags Flags) []byte {
-	process := object(flags.Process)
+func Schema(format Format) []byte {
+	process := &schema{Type: typeMap, Properties: map[string]*schema{}, Additional: false}
+	for key, flag := range keys(format.Process) {
+		process.Properties[key] = flagSchema(flag)
+	}
 	process.Description = "Options of the process, as the flags of wasmctl run. Flags on the command line take precedence."
-	defaults := object(flags.Controller, "name")
+	spec := reflect.TypeFor[v1alpha1.ControllerSpec]()
+	defaults, controller := format.schemaOf(spec, ""), format.schemaOf(spec, "")
+	delete(defaults.Properties, "name")
 	defaults.Description = "Defaults for all controllers."
-	controller := object(flags.Controller)
-	controller.Properties[moduleKey] = &schema{Type: typeText, Description: "Path of the WebAssembly module, relative to this file"}
-	controller.Required = []string{"name", moduleKey}
+	controller.Required = []string{"name", "module"}
 	root := &schema{
 		Schema: "https://json-schema.org/draft/2020-12/schema", Title: "The controllers of a wasmctl process", Type: typeMap, Additional: false,
 		Required: []string{"apiVersion", "kind", "controllers"},
@@ -45,26 +52,54 @@ func Schema(flags Flags) []byte {
 	return append(b, '\n')
 }
 
-// object is the schema of a mapping of keys of flags, without some of them.
-func object(flags *pflag.FlagSet, except ...string) *schema {
-	o := &schema{Type: typeMap, Properties: map[string]*schema{}, Additional: false}
-	for key, flag := range keys(flags) {
-		o.Properties[key] = valueSchema(flag)
+// schemaOf is the schema of a field with a type. A number or a truth value may also be
+// text, which contains a variable of the environment.
+func (f Format) schemaOf(t reflect.Type, path string) *schema {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
 	}
-	for _, key := range except {
-		delete(o.Properties, key)
+	s := &schema{}
+	if field := f.find(path); field != nil {
+		s.Description = strings.ReplaceAll(field.Help, "`", "")
 	}
-	return o
+	_, own := reflect.New(t).Interface().(json.Unmarshaler)
+	text := []string{typeText}
+	switch t.Kind() {
+	case reflect.Struct:
+		if s.Type = typeMap; own {
+			s.Type = []string{typeMap, typeText}
+		}
+		s.Properties, s.Additional = map[string]*schema{}, false
+		for key, field := range f.fieldsBelow(t, path) {
+			s.Properties[key] = f.schemaOf(field, below(path, key))
+		}
+	case reflect.Map:
+		s.Type, s.Additional = typeMap, &schema{Type: []string{typeText, "number", typeBool}}
+		for i := range f.Fields { // entries that have a field of their own
+			if key, ok := strings.CutPrefix(f.Fields[i].Path, path+"."); ok {
+				if s.Properties == nil {
+					s.Properties = map[string]*schema{}
+				}
+				s.Properties[key] = &schema{Description: strings.ReplaceAll(f.Fields[i].Help, "`", ""), Type: []string{typeText, "number"}}
+			}
+		}
+	case reflect.Slice:
+		s.Type, s.Items = append([]string{typeList}, text...), f.schemaOf(t.Elem(), path+"[0]")
+	case reflect.Bool:
+		s.Type = append([]string{typeBool}, text...)
+	case reflect.Int32:
+		s.Type = append([]string{typeInt}, text...)
+	default:
+		s.Type = append(text, "number")
+	}
+	return s
 }
 
-// valueSchema is the schema of a flag's value. A number or a truth may be text
-// too: it may come from the environment, as "${NAME}".
-func valueSchema(flag *pflag.Flag) *schema {
+// flagSchema is the schema of a flag's value.
+func flagSchema(flag *pflag.Flag) *schema {
 	_, usage := pflag.UnquoteUsage(flag)
 	s := &schema{Description: usage}
 	switch t := typeOf(flag); t {
-	case typeMap:
-		s.Type, s.Additional = t, &schema{Type: []string{typeText, "number", typeBool}}
 	case typeList:
 		s.Type, s.Items = []string{t, typeText}, &schema{Type: typeText}
 	case typeText:

@@ -12,10 +12,6 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/history"
 )
 
-// modeAudit is the mode in which nothing is granted or written, and the status says
-// what the module would do.
-const modeAudit = "Audit"
-
 // Bounds of an audit in a status.
 const (
 	maxRules  = 200
@@ -25,7 +21,7 @@ const (
 
 // audited has options tell what the module would do, if that is their mode.
 func (u *unit) audited(o wasmctl.ControllerOptions) wasmctl.ControllerOptions {
-	if o.Grant.Everything {
+	if o.Mode == v1alpha1.ModeAudit {
 		o.Audit, o.OnWrite = u.uses, u.wouldWrite
 	}
 	return o
@@ -72,7 +68,7 @@ func (u *unit) wouldWrite(w wasmctl.Write) {
 func (u *unit) auditOf(o *reconciler) *v1alpha1.Audit {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if o.spec.Mode != modeAudit {
+	if o.spec.Mode != v1alpha1.ModeAudit {
 		u.audit = v1alpha1.Audit{}
 		return nil
 	}

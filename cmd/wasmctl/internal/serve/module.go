@@ -18,7 +18,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
-	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/internal/humanize"
 )
@@ -53,9 +52,7 @@ func (f *fetched) String() string { return f.image }
 // again where a tag is followed or somebody asks for it.
 func (u *unit) fetch(ctx context.Context, o *reconciler, user string) error {
 	want, now := source{module: o.spec.Module, requested: o.requested(), user: user}, time.Now()
-	if d := o.spec.Module.Follow; d != nil {
-		want.follow, _ = time.ParseDuration(string(*d)) // the CRD has checked it
-	}
+	want.follow = o.spec.Module.Follow.Or(0)
 	if o.spec.Module.ConfigMapKeyRef != nil {
 		want.follow = quiet
 	}
@@ -103,9 +100,9 @@ func (s *Server) fromConfigMap(ctx context.Context, o *reconciler, user string, 
 	return &fetched{wasm: unique.Make(string(wasm)), digest: digest, image: configMapImage + ref.Name + "/" + ref.Key, version: humanize.Digest(digest)}, nil
 }
 
-// settings are those of the spec.
-func (s *Server) settings(ctx context.Context, o *reconciler, user string) (map[string]string, error) {
-	out := map[string]string{}
+// settings returns those of the spec, over those in ConfigMaps and Secrets.
+func (s *Server) settings(ctx context.Context, o *reconciler, user string) (v1alpha1.Config, error) {
+	out := v1alpha1.Config{}
 	for i := range o.spec.ConfigFrom {
 		from := &o.spec.ConfigFrom[i]
 		value, ok, err := s.setting(ctx, o, user, from)
@@ -124,14 +121,7 @@ func (s *Server) settings(ctx context.Context, o *reconciler, user string) (map[
 			out[name] = value
 		}
 	}
-	if o.spec.Config == nil {
-		return out, nil
-	}
-	own, err := flags.ParseSettings(o.spec.Config.Raw)
-	if err != nil {
-		return nil, &problem{reason: "InvalidSpec", message: "spec.config: " + err.Error(), stalled: true}
-	}
-	maps.Copy(out, own)
+	maps.Copy(out, o.spec.Config)
 	return out, nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"unique"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/host"
@@ -70,9 +71,9 @@ func (s *Server) fromRegistry(ctx context.Context, o *reconciler, user string) (
 // require lets only modules through that one of the keys has signed, of those that
 // the process lets through.
 func require(o *oci.Options, v *v1alpha1.Verify) error {
-	policy, err := keysOf(v)
-	if v == nil || err != nil {
-		return err
+	policy, errs := v.Policy(field.NewPath("module", "verify"))
+	if v == nil || len(errs) > 0 {
+		return v1alpha1.Errors(errs, inSpec)
 	}
 	first, id := o.Verify, o.PolicyID
 	o.Require(*policy)
@@ -86,22 +87,6 @@ func require(o *oci.Options, v *v1alpha1.Verify) error {
 		}
 	}
 	return nil
-}
-
-// keysOf are the keys of a spec.
-func keysOf(v *v1alpha1.Verify) (*signature.Policy, error) {
-	var policy signature.Policy
-	if v == nil {
-		return &policy, nil
-	}
-	for i, pem := range v.Keys {
-		key, err := signature.ParsePublicKey([]byte(pem))
-		if err != nil {
-			return nil, fmt.Errorf("spec.module.verify.keys[%d]: %w", i, err)
-		}
-		policy.Keys = append(policy.Keys, key)
-	}
-	return &policy, nil
 }
 
 // policyID names who may have what the cache has: a service account, with these

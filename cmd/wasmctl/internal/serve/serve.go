@@ -15,13 +15,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
 	"github.com/wasmctl/wasmctl"
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
-	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/host/oci"
 	"github.com/wasmctl/wasmctl/internal/logging"
 )
@@ -38,7 +38,7 @@ type Config struct {
 	Namespaces []string
 	// ServiceAccount is that of Reconcilers that name none.
 	ServiceAccount string
-	Bounds         Bounds
+	Bounds         v1alpha1.Bounds
 	// Memo is ControllerOptions.Memo of each.
 	Memo string
 	// ShareObjects makes each replica run all Reconcilers, for a part of their objects,
@@ -111,7 +111,8 @@ func (s *Server) Start(ctx context.Context, rt *wasmctl.Runtime) error {
 		if s.cfg.ShareObjects {
 			n.For.Predicates = nil // the status says what other replicas have rolled back
 		}
-		o := wasmctl.ControllerOptions{Concurrency: concurrency, Limits: host.Limits{Timeout: lookLimit}, Whole: s.cfg.ShareObjects}
+		o := wasmctl.ControllerOptions{Whole: s.cfg.ShareObjects}
+		o.Concurrency, o.Limits = new(int32(concurrency)), v1alpha1.Limits{string(abi.LimitTimeout): intstr.FromString(lookLimit.String())}
 		if kind == v1alpha1.KindNamespaced {
 			o.Namespaces = s.cfg.Namespaces
 		}
@@ -135,7 +136,7 @@ func read(kind string, r *wasmctl.Request) (*reconciler, error) {
 	}
 	var o v1alpha1.Reconciler
 	err := r.Decode(&o)
-	return &reconciler{meta: o.ObjectMeta, kind: kind, spec: v1alpha1.ClusterSpec{Spec: o.Spec}, status: o.Status}, err
+	return &reconciler{meta: o.ObjectMeta, kind: kind, spec: v1alpha1.ClusterReconcilerSpec{ReconcilerSpec: o.Spec}, status: o.Status}, err
 }
 
 // reconcile brings a unit nearer to its spec, and writes its status. It asks to be

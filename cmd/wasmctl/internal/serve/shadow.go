@@ -22,20 +22,14 @@ const reasonDiffers = "Differs"
 // stageShadow is the stage of a module that shadows the live one.
 const stageShadow = "Shadow"
 
-// defaultShadow is for how long a module shadows the live one.
-const defaultShadow = time.Minute
-
 // shadow says how a module is compared with the live one; nil if it is not.
 func (r *reconciler) shadow() *wasmctl.ShadowOptions {
 	if r.spec.Rollout == nil || r.spec.Rollout.Shadow == nil {
 		return nil
 	}
 	s := r.spec.Rollout.Shadow
-	o := &wasmctl.ShadowOptions{All: slices.Contains([]string{"", string(wasmctl.ReconcileAll)}, r.spec.Rollout.Reconcile)}
-	o.For, o.Count = defaultShadow, int(s.Runs)
-	if s.Time != nil {
-		o.For, _ = time.ParseDuration(string(*s.Time)) // the CRD has checked it
-	}
+	o := &wasmctl.ShadowOptions{All: slices.Contains([]v1alpha1.Reconcile{"", v1alpha1.ReconcileAll}, r.spec.Rollout.Reconcile)}
+	o.For, o.Count = s.Time.Or(v1alpha1.DefaultShadowTime), int(s.Runs)
 	return o
 }
 

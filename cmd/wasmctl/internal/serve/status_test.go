@@ -35,7 +35,7 @@ func randomSeen(r *rand.Rand) *seen {
 		in.shadow = &v1alpha1.Candidate{Digest: in.wanted.Digest, Stage: stageShadow, Runs: 3, Differences: r.Int64N(3)}
 	}
 	if r.IntN(6) == 0 {
-		in.mode, in.audit, in.auditing = modeAudit, &v1alpha1.Audit{Writes: []string{"created apply configmaps a/b"}}, r.IntN(2) == 0
+		in.mode, in.audit, in.auditing = string(v1alpha1.ModeAudit), &v1alpha1.Audit{Writes: []string{"created apply configmaps a/b"}}, r.IntN(2) == 0
 	}
 	if r.IntN(4) == 0 {
 		return in

@@ -105,7 +105,7 @@ func (u *unit) look(ctx context.Context, o *reconciler) *seen {
 		in.insecure = m.insecure
 		in.wanted, in.verified = &v1alpha1.Revision{Digest: m.digest, Image: m.image, Version: m.version, Generation: o.meta.Generation}, m.verified
 	}
-	in.shadow, in.audit, in.mode = u.evidence(), u.auditOf(o), o.spec.Mode
+	in.shadow, in.audit, in.mode = u.evidence(), u.auditOf(o), string(o.spec.Mode)
 	in.auditing = in.audit != nil && !reflect.DeepEqual(in.audit, o.status.Audit)
 	if u.module != nil && u.refused() {
 		in.refused = u.refusal
@@ -133,7 +133,7 @@ func startProblem(st *admin.Controller, c *wasmctl.Controller) *problem {
 		return nil
 	}
 	err := c.Err()
-	p := &problem{reason: "StartFailed", message: inSpec(st.Message)}
+	p := &problem{reason: "StartFailed", message: st.Message}
 	switch {
 	case errors.Is(err, wasmctl.ErrNotGranted):
 		p.condition, p.reason, p.stalled = v1alpha1.Granted, "NotGranted", true
@@ -157,13 +157,13 @@ func startProblem(st *admin.Controller, c *wasmctl.Controller) *problem {
 func (u *unit) step(ctx context.Context, o *reconciler) error {
 	options, err := o.options(u.server.cfg.ServiceAccount, u.server.cfg.Bounds)
 	if err != nil {
-		return &problem{reason: "InvalidSpec", message: inSpec(err.Error()), stalled: true}
+		return &problem{reason: "InvalidSpec", message: err.Error(), stalled: true}
 	}
 	options.Memo, options.Whole = u.server.cfg.Memo, !u.server.cfg.ShareObjects
 	if err := u.fetch(ctx, o, options.As); err != nil {
 		return err
 	}
-	if options.Settings, err = u.server.settings(ctx, o, options.As); err != nil {
+	if options.Config, err = u.server.settings(ctx, o, options.As); err != nil {
 		return err
 	}
 	u.mu.Lock()
@@ -181,10 +181,10 @@ func (u *unit) step(ctx context.Context, o *reconciler) error {
 	if u.controller == nil {
 		return u.start(ctx, o)
 	}
-	if settings := before.Settings; !same(before, options) {
+	if !same(before, options) {
 		u.controller.Restart()
-	} else if !maps.Equal(settings, options.Settings) {
-		if err := u.configure(ctx, options.Settings); err != nil {
+	} else if !maps.Equal(before.Config, options.Config) {
+		if err := u.configure(ctx, options.Config); err != nil {
 			return err
 		}
 	}
@@ -193,7 +193,7 @@ func (u *unit) step(ctx context.Context, o *reconciler) error {
 
 // same reports whether options differ in the settings only.
 func same(a, b wasmctl.ControllerOptions) bool {
-	a.Settings, b.Settings = nil, nil
+	a.Config, b.Config = nil, nil
 	return reflect.DeepEqual(a, b)
 }
 
@@ -219,8 +219,11 @@ func (u *unit) start(ctx context.Context, o *reconciler) error {
 }
 
 // configure gives the module its settings.
-func (u *unit) configure(ctx context.Context, settings map[string]string) error {
-	err := u.controller.Configure(ctx, settings)
+func (u *unit) configure(ctx context.Context, config v1alpha1.Config) error {
+	settings, err := config.Texts()
+	if err == nil {
+		err = u.controller.Configure(ctx, settings)
+	}
 	switch {
 	case errors.Is(err, wasmctl.ErrRefused):
 		return &problem{reason: "ConfigRefused", message: err.Error(), stalled: true}

@@ -1,7 +1,5 @@
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 // Grant is what a module may do.
 //
 // +kubebuilder:validation:XValidation:rule="!(has(self.manifest) && self.manifest && has(self.capabilities))",message="manifest and capabilities cannot be combined"
@@ -61,7 +59,7 @@ type Rollout struct {
 	Canary *Canary `json:"canary,omitempty"`
 	// Probation is how long a new module must do no worse than the one before
 	// (default: that of wasmctl run); 0s is none.
-	Probation *Duration `json:"probation,omitempty"`
+	Probation Duration `json:"probation,omitempty"`
 	// AutoRollback makes the module before live again where the new one does worse;
 	// false is a probation of 0s.
 	// +kubebuilder:default=true
@@ -69,7 +67,7 @@ type Rollout struct {
 	// Reconcile says which objects are reconciled after a swap.
 	// +kubebuilder:validation:Enum=all;none;changed
 	// +kubebuilder:default=all
-	Reconcile string `json:"reconcile,omitempty"`
+	Reconcile Reconcile `json:"reconcile,omitempty"`
 	// AllowMoreRights lets the new module have capabilities, within the grant, that
 	// the one before did not have.
 	// +kubebuilder:default=true
@@ -82,7 +80,7 @@ type Rollout struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.time) || duration(self.time) > duration('0s')",message="time must be more than 0s"
 type Shadow struct {
 	// Time is after how long it ends (default: 1m).
-	Time *Duration `json:"time,omitempty"`
+	Time Duration `json:"time,omitempty"`
 	// Runs ends it before that, after so many runs were compared.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100000
@@ -94,12 +92,12 @@ type Canary struct {
 	// Percent is the share of the objects.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
-	Percent int32 `json:"percent,omitempty"`
+	Percent Percent `json:"percent,omitempty"`
 	// Namespaces and Selector are those of the objects; empty is all.
 	// +kubebuilder:validation:MaxItems=200
 	// +listType=set
-	Namespaces []string              `json:"namespaces,omitempty"`
-	Selector   *metav1.LabelSelector `json:"selector,omitempty"`
+	Namespaces []string  `json:"namespaces,omitempty"`
+	Selector   *Selector `json:"selector,omitempty"`
 	// Time is after how long it gets all objects (default: 5m).
-	Time *Duration `json:"time,omitempty"`
+	Time Duration `json:"time,omitempty"`
 }

@@ -1,0 +1,300 @@
+package v1alpha1
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+)
+
+// Duration is a time such as 30s, 5m or 1h30m.
+//
+// +kubebuilder:validation:Type=string
+// +kubebuilder:validation:MaxLength=32
+// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+type Duration string
+
+// Or returns the time, or otherwise if there is none that can be read.
+func (d Duration) Or(otherwise time.Duration) time.Duration {
+	if t, err := time.ParseDuration(string(d)); err == nil {
+		return t
+	}
+	return otherwise
+}
+
+// Percent is a share of all objects, without its percent sign.
+//
+// +kubebuilder:validation:Type=integer
+// +kubebuilder:validation:Format=int32
+type Percent float64
+
+// UnmarshalJSON reads a number, "10%", or "off", which is 0.
+func (p *Percent) UnmarshalJSON(content []byte) error {
+	text := strings.Trim(string(content), `"`)
+	if text == CanaryOff {
+		*p = 0
+		return nil
+	}
+	number, ok := strings.CutSuffix(text, "%")
+	v, err := strconv.ParseFloat(number, 64)
+	if err != nil || text != string(content) && !ok || !(v > 0 && v <= 100) {
+		return fmt.Errorf("share %q: want more than 0%% and at most 100%%, such as 10%%", text)
+	}
+	*p = Percent(v)
+	return nil
+}
+
+// CanaryOff is the text of a Percent for no share.
+const CanaryOff = "off"
+
+// Mode says whether a module writes.
+type Mode string
+
+// The modes. ModeDryRunClient sends no write to the API server at all; a Reconciler
+// cannot ask for that.
+const (
+	ModeEnforce      Mode = "Enforce"
+	ModeDryRun       Mode = "DryRun"
+	ModeAudit        Mode = "Audit"
+	ModeDryRunClient Mode = "DryRunClient"
+)
+
+// Reconcile says which objects are reconciled after a swap.
+type Reconcile string
+
+// The values of Reconcile. ReconcileChanged are the objects that the swap can affect.
+const (
+	ReconcileAll     Reconcile = "all"
+	ReconcileNone    Reconcile = "none"
+	ReconcileChanged Reconcile = "changed"
+)
+
+// Values of HostSpec.
+const (
+	IsolateAlone     = "controller" // of Isolate: a process of its own
+	MemoOff          = "off"        // of Memo: run all
+	MemoMemory       = "memory"     // of Memo: remember until the process ends
+	ShardByUID       = "uid"        // of ShardBy
+	ShardByNamespace = "namespace"  // of ShardBy
+)
+
+// Kind is a kind of objects. As text it is in any form that kubectl accepts: without an
+// APIVersion, Kind is that text.
+type Kind struct {
+	// APIVersion is the group and the version, "v1" for the core group.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=317
+	APIVersion string `json:"apiVersion"`
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Kind string `json:"kind"`
+}
+
+// KindOf returns the kind that a text names, nil for an empty one.
+func KindOf(text string) *Kind {
+	if text == "" {
+		return nil
+	}
+	i := max(0, strings.LastIndexByte(text, '/'))
+	return &Kind{APIVersion: text[:i], Kind: strings.TrimPrefix(text[i:], "/")}
+}
+
+// String returns the kind as text. It may be called on a nil Kind.
+func (k *Kind) String() string {
+	switch {
+	case k == nil:
+		return ""
+	case k.APIVersion == "":
+		return k.Kind
+	}
+	return k.APIVersion + "/" + k.Kind
+}
+
+// UnmarshalJSON reads an object, or a kind as text.
+func (k *Kind) UnmarshalJSON(content []byte) error {
+	if text, ok := textIn(content); ok && text != "" {
+		*k = *KindOf(text)
+		return nil
+	}
+	type plain Kind
+	return json.Unmarshal(content, (*plain)(k))
+}
+
+// Kinds returns kinds as text.
+func Kinds(list []Kind) (all []string) {
+	for i := range list {
+		all = append(all, list[i].String())
+	}
+	return all
+}
+
+// Selector selects objects by their labels. As text it is in the form that kubectl
+// accepts. Only text has the operators gt and lt.
+type Selector metav1.LabelSelector
+
+// operators are the operators of a parsed selector, as those of a Selector.
+var operators = map[selection.Operator]metav1.LabelSelectorOperator{
+	selection.Equals: metav1.LabelSelectorOpIn, selection.DoubleEquals: metav1.LabelSelectorOpIn, selection.In: metav1.LabelSelectorOpIn,
+	selection.NotEquals: metav1.LabelSelectorOpNotIn, selection.NotIn: metav1.LabelSelectorOpNotIn,
+	selection.Exists: metav1.LabelSelectorOpExists, selection.DoesNotExist: metav1.LabelSelectorOpDoesNotExist,
+	selection.GreaterThan: opGreater, selection.LessThan: opLess,
+}
+
+const (
+	opGreater metav1.LabelSelectorOperator = "Gt"
+	opLess    metav1.LabelSelectorOperator = "Lt"
+)
+
+// SelectorOf reads a selector as text; an empty one is nil.
+func SelectorOf(text string) (*Selector, error) {
+	parsed, err := labels.Parse(text)
+	if err != nil || text == "" {
+		return nil, err
+	}
+	s := &Selector{}
+	requirements, _ := parsed.Requirements()
+	for _, r := range requirements {
+		values := slices.Sorted(slices.Values(r.Values().UnsortedList()))
+		if _, twice := s.MatchLabels[r.Key()]; !twice && len(values) == 1 && (r.Operator() == selection.Equals || r.Operator() == selection.DoubleEquals) {
+			if s.MatchLabels == nil {
+				s.MatchLabels = map[string]string{}
+			}
+			s.MatchLabels[r.Key()] = values[0]
+			continue
+		}
+		s.MatchExpressions = append(s.MatchExpressions, metav1.LabelSelectorRequirement{
+			Key: r.Key(), Operator: operators[r.Operator()], Values: values,
+		})
+	}
+	return s, nil
+}
+
+// Labels returns the selector of labels. A nil Selector selects everything.
+func (s *Selector) Labels() (labels.Selector, error) {
+	if s == nil {
+		return labels.Everything(), nil
+	}
+	rest := metav1.LabelSelector{MatchLabels: s.MatchLabels}
+	var compared []labels.Requirement
+	for _, e := range s.MatchExpressions {
+		op := map[metav1.LabelSelectorOperator]selection.Operator{opGreater: selection.GreaterThan, opLess: selection.LessThan}[e.Operator]
+		if op == "" {
+			rest.MatchExpressions = append(rest.MatchExpressions, e)
+			continue
+		}
+		r, err := labels.NewRequirement(e.Key, op, e.Values)
+		if err != nil {
+			return nil, err
+		}
+		compared = append(compared, *r)
+	}
+	selector, err := metav1.LabelSelectorAsSelector(&rest)
+	if err != nil {
+		return nil, err
+	}
+	return selector.Add(compared...), nil
+}
+
+// String returns the selector as text, or an empty text for one that selects everything.
+func (s *Selector) String() string {
+	if parsed, err := s.Labels(); err == nil {
+		return parsed.String()
+	}
+	return ""
+}
+
+// UnmarshalJSON reads an object, or a selector as text.
+func (s *Selector) UnmarshalJSON(content []byte) error {
+	text, ok := textIn(content)
+	if !ok {
+		*s = Selector{}
+		return json.Unmarshal(content, (*metav1.LabelSelector)(s))
+	}
+	parsed, err := SelectorOf(text)
+	if err == nil {
+		*s = Selector{}
+		if parsed != nil {
+			*s = *parsed
+		}
+	}
+	return err
+}
+
+// Scheme begins the text of a module in a registry.
+const Scheme = "oci://"
+
+// ModuleOf returns the module that a text names: a file, or oci:// and an image.
+func ModuleOf(text string) (m ControllerModule) {
+	m.Set(text)
+	return m
+}
+
+// Set makes the module the one that a text names. How it is followed stays.
+func (m *ControllerModule) Set(text string) {
+	var isImage bool
+	if m.File, m.Image = text, ""; strings.HasPrefix(text, Scheme) {
+		m.Image, isImage = strings.CutPrefix(text, Scheme)
+	}
+	if isImage {
+		m.File = ""
+	}
+}
+
+// String returns the module as text.
+func (m *ControllerModule) String() string {
+	if m.Image != "" {
+		return Scheme + m.Image
+	}
+	return m.File
+}
+
+// UnmarshalJSON reads an object, or a module as text.
+func (m *ControllerModule) UnmarshalJSON(content []byte) error {
+	if text, ok := textIn(content); ok {
+		m.Set(text)
+		return nil
+	}
+	type plain ControllerModule
+	return json.Unmarshal(content, (*plain)(m))
+}
+
+// textIn returns the text that a JSON string holds.
+func textIn(content []byte) (text string, ok bool) {
+	return text, json.Unmarshal(content, &text) == nil && string(content) != "null"
+}
+
+// Config are settings of a module: strings, numbers, true or false.
+type Config map[string]any
+
+// UnmarshalJSON reads settings in place of those that were there.
+func (c *Config) UnmarshalJSON(content []byte) error {
+	*c = nil
+	return json.Unmarshal(content, (*map[string]any)(c))
+}
+
+// Texts returns the settings as the module gets them. The error names one that has no
+// single value.
+func (c Config) Texts() (map[string]string, error) {
+	out := map[string]string{}
+	for key, value := range c {
+		switch v := value.(type) {
+		case map[string]any, []any, nil:
+			return nil, fmt.Errorf("%s: want a string, a number or true or false", key)
+		case float64:
+			out[key] = strconv.FormatFloat(v, 'g', -1, 64)
+			if v == math.Trunc(v) && math.Abs(v) < 1<<53 {
+				out[key] = strconv.FormatFloat(v, 'f', -1, 64)
+			}
+		default:
+			out[key] = strings.TrimSpace(fmt.Sprint(v))
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,211 @@
+package runfile
+
+import (
+	"encoding/json"
+	"maps"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/wasmctl/wasmctl/host/oci"
+	"github.com/wasmctl/wasmctl/host/strictyaml"
+)
+
+// parser reads a file, and collects what is wrong with it.
+type parser struct {
+	strictyaml.Reader
+
+	dir    string
+	format Format
+	env    Env
+
+	at map[string]*yaml.Node // where the fields of the controller are that is read
+}
+
+// scalar returns the text of a value, with variables of the environment in their places.
+func (p *parser) scalar(n *yaml.Node, key string) (string, bool) {
+	text, ok := p.Scalar(n, key)
+	if !ok {
+		return "", false
+	}
+	text, err := expand(text, p.env)
+	if err != nil {
+		p.Bad(n, "%s: %w", key, err)
+		return "", false
+	}
+	return text, true
+}
+
+// rebase returns a path that is relative to the file as one that is relative to
+// the working directory of the process.
+func (p *parser) rebase(path string) string {
+	if path == "" || filepath.IsAbs(path) || oci.IsRef(path) {
+		return path
+	}
+	return filepath.Join(p.dir, path)
+}
+
+// fill sets the fields of a spec to the value of a node.
+func (p *parser) fill(n *yaml.Node, value, into any) {
+	content, err := json.Marshal(value)
+	if err == nil {
+		err = json.Unmarshal(content, into)
+	}
+	if err != nil {
+		p.Bad(n, "%w", err)
+	}
+}
+
+// typed returns the value of a node for a field of a type, as JSON has it.
+func (p *parser) typed(n *yaml.Node, t reflect.Type, path string) (any, bool) {
+	if path != "" {
+		p.at[path] = n
+	}
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	_, own := reflect.New(t).Interface().(json.Unmarshaler)
+	switch {
+	case own && n.Kind == yaml.ScalarNode && t.Kind() != reflect.Map:
+		return p.own(n, t, path)
+	case t.Kind() == reflect.Struct:
+		return p.structure(n, t, path)
+	case t.Kind() == reflect.Map:
+		return p.mapping(n, path)
+	case t.Kind() == reflect.Slice:
+		return p.list(n, t, path)
+	}
+	text, ok := p.scalar(n, path)
+	if !ok {
+		return nil, false
+	}
+	switch t.Kind() {
+	case reflect.Bool:
+		v, err := strconv.ParseBool(text)
+		if err != nil {
+			p.Bad(n, "%s: %q: want true or false", path, text)
+		}
+		return v, err == nil
+	case reflect.Int32:
+		v, err := strconv.ParseInt(text, 10, 32)
+		if err != nil {
+			p.Bad(n, "%s: %q: want a whole number", path, text)
+		}
+		return v, err == nil
+	}
+	if p.isPath(path) {
+		text = p.rebase(text)
+	}
+	return text, true
+}
+
+// own reads the text of a type that reads texts itself.
+func (p *parser) own(n *yaml.Node, t reflect.Type, path string) (any, bool) {
+	text, ok := p.scalar(n, path)
+	if !ok {
+		return nil, false
+	}
+	if p.isPath(path) || p.isPath(path+".file") {
+		text = p.rebase(text)
+	}
+	var value any = text
+	if number, err := strconv.ParseFloat(text, 64); err == nil && t.Kind() == reflect.Float64 {
+		value = number
+	}
+	content, err := json.Marshal(value)
+	if err == nil {
+		err = json.Unmarshal(content, reflect.New(t).Interface())
+	}
+	if err != nil {
+		p.Bad(n, "%s: %w", path, err)
+	}
+	return value, err == nil
+}
+
+func (p *parser) structure(n *yaml.Node, t reflect.Type, path string) (any, bool) {
+	types, wrong := p.format.fieldsBelow(t, path), p.Wrong()
+	known := slices.Sorted(maps.Keys(types))
+	if n.Kind != yaml.MappingNode && path != "" {
+		p.Bad(n, "%s: want a mapping of %s", path, strings.Join(known, ", "))
+		return nil, false
+	}
+	out := map[string]any{}
+	for key, value := range p.Mapping(p.former(n, types, path), known) {
+		out[key], _ = p.typed(value, types[key], below(path, key))
+	}
+	return out, p.Wrong() == wrong
+}
+
+// former refuses keys of files as they were before, and returns the mapping without them.
+func (p *parser) former(n *yaml.Node, types map[string]reflect.Type, path string) *yaml.Node {
+	if path != "" || n.Kind != yaml.MappingNode {
+		return n
+	}
+	rest := *n
+	rest.Content = nil
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], strictyaml.Resolve(n.Content[i+1])
+		if now := p.format.now(key.Value); now != "" && (types[key.Value] == nil || value.Kind == yaml.ScalarNode && hasKeys(types[key.Value])) {
+			p.Bad(key, "%s: unknown key; did you mean %s?", key.Value, now)
+			continue
+		}
+		rest.Content = append(rest.Content, key, n.Content[i+1])
+	}
+	return &rest
+}
+
+// hasKeys reports whether a value of a type can only be a mapping.
+func hasKeys(t reflect.Type) bool {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	_, own := reflect.New(t).Interface().(json.Unmarshaler)
+	return t.Kind() == reflect.Struct && !own
+}
+
+// mapping reads a mapping of names to single values.
+func (p *parser) mapping(n *yaml.Node, path string) (any, bool) {
+	if n.Kind != yaml.MappingNode {
+		p.Bad(n, "%s: want a mapping", path)
+		return nil, false
+	}
+	if len(n.Content)/2 > MaxList {
+		p.Bad(n, "%s: has %d entries, the limit is %d", path, len(n.Content)/2, MaxList)
+		return nil, false
+	}
+	out, wrong := map[string]any{}, p.Wrong()
+	for key, value := range p.Mapping(n, nil) {
+		p.at[below(path, key)] = value
+		out[key], _ = p.scalar(value, below(path, key))
+	}
+	return out, p.Wrong() == wrong
+}
+
+// list reads a list, or its only item.
+func (p *parser) list(n *yaml.Node, t reflect.Type, path string) (any, bool) {
+	items, out, wrong := []*yaml.Node{n}, []any{}, p.Wrong()
+	if n.Kind != yaml.ScalarNode {
+		items = p.Sequence(n, path, MaxList)
+	}
+	for i, item := range items {
+		v, _ := p.typed(item, t.Elem(), path+"["+strconv.Itoa(i)+"]")
+		out = append(out, v)
+	}
+	return out, p.Wrong() == wrong
+}
+
+func (p *parser) isPath(path string) bool {
+	return slices.ContainsFunc(p.format.Fields, func(f Field) bool { return f.IsPath && f.Path == path })
+}
+
+// below is the path of a key.
+func below(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
