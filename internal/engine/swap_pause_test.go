@@ -15,7 +15,6 @@ import (
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/internal/enginetest"
-	"github.com/wasmctl/wasmctl/internal/rollout"
 )
 
 // TestSwap_Pause measures how much later an event is reconciled while a swap
