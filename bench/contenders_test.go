@@ -102,7 +102,7 @@ func distinct(b *testing.B, module string, j job, dir string) string {
 		}
 		return path
 	}
-	file := fmt.Sprintf("apiVersion: wasmctl.dev/v1\nkind: Controllers\ndefaults: {for: %s, namespace: %s, grantManifest: true}\ncontrollers:\n", j.resource, j.namespace)
+	file := fmt.Sprintf("apiVersion: wasmctl.dev/v1\nkind: Controllers\ndefaults: {for: %s, namespaces: %s, grant: {manifest: true}}\ncontrollers:\n", j.resource, j.namespace)
 	for i := range j.controllers {
 		section := append([]byte{0, 6, 1, 'n'}, binary.LittleEndian.AppendUint32(nil, uint32(i))...)
 		name := fmt.Sprintf("module-%03d", i)

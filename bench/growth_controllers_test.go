@@ -33,7 +33,7 @@ var uninterested = []struct {
 		return fmt.Sprintf("for: %s, namespace: %s", otherKinds[i%len(otherKinds)], ns)
 	}},
 	{"hidden", func(_ int, ns string) string {
-		return fmt.Sprintf("for: configmaps, namespace: %s, predicate: labels", ns)
+		return fmt.Sprintf("for: configmaps, namespaces: %s, predicates: labels", ns)
 	}},
 }
 
@@ -70,7 +70,7 @@ func eventCost(b *testing.B, cluster *devcluster.Cluster, ns string, controllers
 	}
 	file := "apiVersion: wasmctl.dev/v1\nkind: Controllers\ncontrollers:\n"
 	for i := range controllers {
-		wants := fmt.Sprintf("for: configmaps, namespace: %s", ns)
+		wants := fmt.Sprintf("for: configmaps, namespaces: %s", ns)
 		if i > 0 {
 			wants = entry(i, ns)
 		}

@@ -39,7 +39,7 @@ func BenchmarkOperator_Memory(b *testing.B) {
 	const n = 10
 	cluster := devclustertest.Shared(b)
 	var all []*operator
-	file := "apiVersion: wasmctl.dev/v1\nkind: Controllers\ndefaults: {grantManifest: true}\ncontrollers:\n"
+	file := "apiVersion: wasmctl.dev/v1\nkind: Controllers\ndefaults: {grant: {manifest: true}}\ncontrollers:\n"
 	for i := range n {
 		o := buildOperator(b, fmt.Sprint(i))
 		devclustertest.ApplyFile(b, cluster, o.crd)

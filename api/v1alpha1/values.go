@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -263,6 +264,15 @@ func (m *ControllerModule) UnmarshalJSON(content []byte) error {
 	}
 	type plain ControllerModule
 	return json.Unmarshal(content, (*plain)(m))
+}
+
+// MarshalJSON writes text if that is all that the module is.
+func (m ControllerModule) MarshalJSON() ([]byte, error) {
+	if reflect.DeepEqual(m, ModuleOf(m.String())) {
+		return json.Marshal(m.String())
+	}
+	type plain ControllerModule
+	return json.Marshal(plain(m))
 }
 
 // textIn returns the text that a JSON string holds.

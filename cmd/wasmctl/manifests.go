@@ -262,7 +262,8 @@ func contain(f *flags.File, c *deploy.Config) error {
 			if err != nil {
 				return fmt.Errorf("%s:%s: controller[%s]: %s: %w", f.Path, at.Where(key), name, key, err)
 			}
-			of := name + "-" + key + ".yaml"
+			flag, _ := flags.FlagOf(key)
+			of := name + strings.TrimPrefix(flag, "-") + ".yaml"
 			c.Files[of], *file = content, path.Join(deploy.ConfigDir, of)
 		}
 		out.Controllers = append(out.Controllers, at)

@@ -26,7 +26,7 @@ func TestControllersFile_ChangesTouchOnlyWhatTheyAreAbout(t *testing.T) {
 	}
 	file := filepath.Join(dir, "controllers.yaml")
 	write := func(controllers ...string) {
-		e2e.Replace(t, file, []byte("apiVersion: wasmctl.dev/v1\nkind: Controllers\ndefaults: {for: cm, grantManifest: true, namespace: "+ns+", probation: 0s}\ncontrollers:\n"+
+		e2e.Replace(t, file, []byte("apiVersion: wasmctl.dev/v1\nkind: Controllers\ndefaults: {for: cm, grant: {manifest: true}, namespaces: "+ns+", rollout: {probation: 0s}}\ncontrollers:\n"+
 			strings.Join(controllers, "\n")+"\n"))
 	}
 	const one, bad = "- {name: one, module: one.wasm}", "- {name: bad, module: not-there.wasm}"
@@ -85,8 +85,8 @@ func TestControllersFile_FilesThatComeLater(t *testing.T) {
 	e2e.Replace(t, filepath.Join(dir, "one.wasm"), enginetest.Worse(enginetest.Good, 1))
 	e2e.Replace(t, filepath.Join(dir, "two.wasm"), enginetest.Worse(enginetest.Good, 2))
 	file := filepath.Join(dir, "controllers.yaml")
-	e2e.Replace(t, file, []byte("apiVersion: wasmctl.dev/v1\nkind: Controllers\ndefaults: {for: cm, namespace: "+ns+"}\ncontrollers:\n"+
-		"- {name: one, module: one.wasm, grantManifest: true}\n- {name: two, module: two.wasm, grant: grant.yaml, configFile: settings.yaml}\n"))
+	e2e.Replace(t, file, []byte("apiVersion: wasmctl.dev/v1\nkind: Controllers\ndefaults: {for: cm, namespaces: "+ns+"}\ncontrollers:\n"+
+		"- {name: one, module: one.wasm, grant: {manifest: true}}\n- {name: two, module: two.wasm, grantFile: grant.yaml, configFile: settings.yaml}\n"))
 	c := e2e.Run(t, "-f", file, "--socket", "none", "--kubeconfig", kubeconfig)
 	c.WantLine(`"msg":"controller failed to start; retrying"`, `"controller":"two"`, "no such file")
 	c.WantLine(`"msg":"reconciled"`, `"controller":"one"`, ns+"/o0")

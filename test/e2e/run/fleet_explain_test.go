@@ -69,7 +69,7 @@ func newCrowd(t *testing.T, sick bool) *crowd {
 		add("denied", enginetest.Good, ", for: secrets")
 	}
 	file := filepath.Join(dir, "controllers.yaml")
-	e2e.Replace(t, file, []byte("apiVersion: wasmctl.dev/v1\nkind: Controllers\ndefaults: {for: cm, namespace: "+c.ns+", drainTimeout: 1s}\ncontrollers:\n"+list.String()))
+	e2e.Replace(t, file, []byte("apiVersion: wasmctl.dev/v1\nkind: Controllers\ndefaults: {for: cm, namespaces: "+c.ns+", drainTimeout: 1s}\ncontrollers:\n"+list.String()))
 	c.child = e2e.Run(t, "-f", file, "--socket", c.socket, "--kubeconfig", e2e.WriteKubeconfig(t, limited))
 	enginetest.Until(t, "the process answers", func() bool {
 		_, err := admin.NewClient(c.socket).Status(t.Context())

@@ -56,7 +56,7 @@ func TestGrant_TheFirstStartSaysAllThatLacks(t *testing.T) {
 		}
 		e2e.Replace(t, to, b)
 	}
-	writeFile(t, file, "apiVersion: wasmctl.dev/v1\nkind: Controllers\ncontrollers:\n- {name: fine, module: fine.wasm, for: cm, grantManifest: true}\n- {name: web, module: web.wasm}\n")
+	writeFile(t, file, "apiVersion: wasmctl.dev/v1\nkind: Controllers\ncontrollers:\n- {name: fine, module: fine.wasm, for: cm, grant: {manifest: true}}\n- {name: web, module: web.wasm}\n")
 	c := e2e.Run(t, "-f", file, "--kubeconfig", cluster.Kubeconfig(), "--socket", socket)
 	c.WantLine(`"level":"ERROR","msg":"controller failed to start; retrying"`, `"controller":"web"`, "create, patch events.events.k8s.io")
 	c.WantLine(`"msg":"reconciling"`, `"controller":"fine"`)

@@ -92,11 +92,11 @@ func TestRun_WritesItsOwnFilesOnly(t *testing.T) {
 	e2e.Replace(t, two, enginetest.Worse(enginetest.Good, 2))
 	file := filepath.Join(dir, "controllers.yaml")
 	write := func(controllers ...string) {
-		e2e.Replace(t, file, []byte("apiVersion: wasmctl.dev/v1\nkind: Controllers\ndefaults: {for: cm, namespace: "+ns+", probation: 0s}\ncontrollers:\n"+
+		e2e.Replace(t, file, []byte("apiVersion: wasmctl.dev/v1\nkind: Controllers\ndefaults: {for: cm, namespaces: "+ns+", rollout: {probation: 0s}}\ncontrollers:\n"+
 			strings.Join(controllers, "\n")+"\n"))
 	}
-	const first = "- {name: one, module: one.wasm, audit: audit/one.yaml}"
-	const second = "- {name: two, module: two.wasm, grantManifest: true, isolate: controller}"
+	const first = "- {name: one, module: one.wasm, auditFile: audit/one.yaml}"
+	const second = "- {name: two, module: two.wasm, grant: {manifest: true}, isolate: controller}"
 	write(first)
 	cmd := exec.Command("wasmctl", "run", "-f", file, "--log-format", "json", "--kubeconfig", kubeconfig, "--state-dir", filepath.Join(dir, "state"), "--harden", "required")
 	cmd.Dir = dir

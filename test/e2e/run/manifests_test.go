@@ -31,8 +31,8 @@ func TestManifests_RunUnderTheRightsThatTheyGive(t *testing.T) {
 	}
 	dir := t.TempDir()
 	file := filepath.Join(dir, "controllers.yaml")
-	e2e.Replace(t, file, []byte("apiVersion: wasmctl.dev/v1\nkind: Controllers\nprocess: {workers: 4}\ndefaults: {grantManifest: true}\ncontrollers:\n"+
-		"- {name: cmg, module: "+e2e.Example(t, "configmapgenerator")+"}\n- {name: web, module: "+e2e.Example(t, "webapp")+", namespace: [default]}\n"))
+	e2e.Replace(t, file, []byte("apiVersion: wasmctl.dev/v1\nkind: Controllers\nprocess: {workers: 4}\ndefaults: {grant: {manifest: true}}\ncontrollers:\n"+
+		"- {name: cmg, module: "+e2e.Example(t, "configmapgenerator")+"}\n- {name: web, module: "+e2e.Example(t, "webapp")+", namespaces: [default]}\n"))
 	printed := e2e.Manifests(t, "-f", file, "--kubeconfig", cluster.Kubeconfig(), "--replicas", "2", "--image", "registry.example/wasmctl:1")
 	objects := devclustertest.Apply(t, cluster, printed)
 	kinds := map[string]int{}
@@ -111,7 +111,7 @@ func TestManifests_IsAKustomizeBase(t *testing.T) {
 	e2e.Replace(t, filepath.Join(dir, "m.wasm"), enginetest.Worse(enginetest.Good, 1))
 	e2e.Replace(t, filepath.Join(dir, "settings.yaml"), []byte("greeting: hello\n"))
 	file := filepath.Join(dir, "controllers.yaml")
-	e2e.Replace(t, file, []byte("apiVersion: wasmctl.dev/v1\nkind: Controllers\ncontrollers:\n- {name: one, module: m.wasm, for: cm, grantManifest: true, configFile: settings.yaml}\n"))
+	e2e.Replace(t, file, []byte("apiVersion: wasmctl.dev/v1\nkind: Controllers\ncontrollers:\n- {name: one, module: m.wasm, for: cm, grant: {manifest: true}, configFile: settings.yaml}\n"))
 	base := filepath.Join(dir, "base")
 	if out := e2e.Manifests(t, "-f", file, "--kubeconfig", cluster.Kubeconfig(), "--output-dir", base, "--pod-monitor"); len(out) > 0 {
 		t.Errorf("prints %s", out)

@@ -42,14 +42,14 @@ const eventfulFile = `apiVersion: wasmctl.dev/v1
 kind: Controllers
 process: {metricsAddress: "127.0.0.1:0", workers: 16, memoryBudget: 64Mi, leaderElect: true, leaderElectResourceNamespace: NS, leaderElectResourceName: metrics, socket: none,
   leaderElectLeaseDuration: 10m, leaderElectRenewDeadline: 5m}
-defaults: {grantManifest: true}
+defaults: {grant: {manifest: true}}
 controllers:
-- {name: modes, module: modes.wasm, for: swaps.GROUP, namespace: NS, fuel: 1M, memory: 1Mi}
-- {name: greedy, module: modes.wasm, for: swaps.GROUP, namespace: NS, selector: for=greedy}
-- {name: chatty, module: wasi.wasm, for: swaps.GROUP, namespace: NS, selector: for=chatty}
-- {name: swapped, module: swapped.wasm, for: cm, namespace: NS, probation: 1m}
-- {name: mapped, module: swapped.wasm, for: cm, namespace: NS, owns: [secrets]}
-- {name: generator, module: generator.wasm, namespace: NS, memo: memory}
+- {name: modes, module: modes.wasm, for: swaps.GROUP, namespaces: NS, limits: {fuel: 1M, memory: 1Mi}}
+- {name: greedy, module: modes.wasm, for: swaps.GROUP, namespaces: NS, selector: for=greedy}
+- {name: chatty, module: wasi.wasm, for: swaps.GROUP, namespaces: NS, selector: for=chatty}
+- {name: swapped, module: swapped.wasm, for: cm, namespaces: NS, rollout: {probation: 1m}}
+- {name: mapped, module: swapped.wasm, for: cm, namespaces: NS, owns: [secrets]}
+- {name: generator, module: generator.wasm, namespaces: NS, memo: memory}
 `
 
 // startEventful starts such a process, with an object of package wasm's Modes

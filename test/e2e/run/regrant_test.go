@@ -134,7 +134,7 @@ func TestGrant_ChangeKeepsTheLiveModule(t *testing.T) {
 		e2e.Replace(t, path(name), enginetest.Numbered(example, i))
 	}
 	name := func(module string) {
-		e2e.Replace(t, path("controllers.yaml"), []byte("apiVersion: wasmctl.dev/v1\nkind: Controllers\ncontrollers:\n- {name: web, module: "+module+", namespace: "+w.ns+", grant: grant.yaml, probation: 0s}\n"))
+		e2e.Replace(t, path("controllers.yaml"), []byte("apiVersion: wasmctl.dev/v1\nkind: Controllers\ncontrollers:\n- {name: web, module: "+module+", namespaces: "+w.ns+", grantFile: grant.yaml, rollout: {probation: 0s}}\n"))
 	}
 	grants := []string{"", ", update", ", delete", ", update, delete"}
 	grant := func(i int) {

@@ -42,7 +42,7 @@ func TestManifestsShards_RunUnderTheRightsThatTheyGive(t *testing.T) {
 	cluster := devclustertest.Own(t)
 	devclustertest.ApplyFile(t, cluster, "../../../examples/configmapgenerator/crd.yaml")
 	file := filepath.Join(t.TempDir(), "controllers.yaml")
-	e2e.Replace(t, file, []byte("apiVersion: wasmctl.dev/v1\nkind: Controllers\ndefaults: {grantManifest: true}\ncontrollers:\n- {name: cmg, module: "+e2e.Example(t, "configmapgenerator")+"}\n"))
+	e2e.Replace(t, file, []byte("apiVersion: wasmctl.dev/v1\nkind: Controllers\ndefaults: {grant: {manifest: true}}\ncontrollers:\n- {name: cmg, module: "+e2e.Example(t, "configmapgenerator")+"}\n"))
 	printed := e2e.Manifests(t, "-f", file, "--kubeconfig", cluster.Kubeconfig(), "--replicas", "2", "--shards", "--max-replicas", "5", "--modules", "image")
 	kinds := map[string]int{}
 	for _, o := range devclustertest.Apply(t, cluster, printed) {

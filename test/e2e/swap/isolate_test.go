@@ -90,7 +90,7 @@ func TestMetrics_MemoryOfAProcessFollowsItsModules(t *testing.T) {
 	e2e.Replace(t, filepath.Join(dir, "large.wasm"), large)
 	e2e.Replace(t, filepath.Join(dir, "small.wasm"), enginetest.Worse(enginetest.Good, 1))
 	content := "apiVersion: wasmctl.dev/v1\nkind: Controllers\nprocess: {metricsAddress: \"127.0.0.1:0\", socket: none}\n" +
-		"defaults: {grantManifest: true, isolate: class, namespace: [" + ns + "]}\ncontrollers:\n- {name: small, module: small.wasm, for: cm}\n"
+		"defaults: {grant: {manifest: true}, isolate: class, namespaces: [" + ns + "]}\ncontrollers:\n- {name: small, module: small.wasm, for: cm}\n"
 	e2e.Replace(t, file, []byte(content))
 	c := e2e.Run(t, "-f", file, "--kubeconfig", kubeconfig)
 	url := e2e.Served(t, c, "/metrics")
@@ -120,7 +120,7 @@ func TestIsolate_ClassesOfAFile(t *testing.T) {
 	content := "apiVersion: wasmctl.dev/v1\nkind: Controllers\ncontrollers:\n"
 	for name, isolate := range map[string]string{"a": "tenant", "b": "tenant", "c": "controller", "d": "controller", "e": ""} {
 		e2e.Replace(t, filepath.Join(dir, name+".wasm"), enginetest.Worse(enginetest.Good, 1))
-		content += "- name: " + name + "\n  module: " + name + ".wasm\n  for: cm\n  namespace: [" + ns + "]\n  grantManifest: true\n"
+		content += "- name: " + name + "\n  module: " + name + ".wasm\n  for: cm\n  namespaces: [" + ns + "]\n  grant: {manifest: true}\n"
 		if isolate != "" {
 			content += "  isolate: " + isolate + "\n"
 		}

@@ -123,12 +123,12 @@ func TestRegistry_CommandsTakeReferences(t *testing.T) {
 	want(e2e.ExitOK, "ClusterRole")(run("rbac", ref))
 	want(e2e.ExitOK, "ok")(run("validate", ref, "--calls", "10"))
 	file := filepath.Join(dir, "controllers.yaml")
-	text := "apiVersion: wasmctl.dev/v1\nkind: Controllers\nprocess:\n  insecureRegistry: [\"" + reg.Host + "\"]\ncontrollers:\n- name: a\n  module: " + ref + "\n  follow: 5m\n  grantManifest: true\n"
+	text := "apiVersion: wasmctl.dev/v1\nkind: Controllers\nprocess:\n  insecureRegistry: [\"" + reg.Host + "\"]\ncontrollers:\n- name: a\n  module: {image: \"" + strings.TrimPrefix(ref, "oci://") + "\", follow: 5m}\n  grant: {manifest: true}\n"
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	want(e2e.ExitOK, "1 controller")(e2e.Exec(t, env, "config", "check", file))
-	want(e2e.ExitOK, "module: "+ref)(e2e.Exec(t, env, "manifests", "-f", file))
+	want(e2e.ExitOK, "image: "+strings.TrimPrefix(ref, "oci://"))(e2e.Exec(t, env, "manifests", "-f", file))
 
 	missing := "oci://" + reg.Host + "/team/none:1"
 	want(e2e.ExitModule, "check repository, tag and digest")(run("inspect", missing))
