@@ -31,7 +31,10 @@ func Errors(list field.ErrorList, name func(path string) string) error {
 	for _, e := range list {
 		where := name(e.Field)
 		if value := fmt.Sprint(e.BadValue); e.Type == field.ErrorTypeInvalid && value != "" {
-			where += fmt.Sprintf(" %q", value)
+			if _, number := e.BadValue.(int32); !number {
+				value = fmt.Sprintf("%q", value)
+			}
+			where += " " + value
 		}
 		errs = append(errs, fmt.Errorf("%s: %s", where, e.Detail))
 	}

@@ -47,32 +47,28 @@ func (l Limits) Parse(path *field.Path) (map[string]int64, field.ErrorList) {
 		}
 		v, want := parseLimit(name, text.String())
 		if want != "" {
-			errs = append(errs, field.Invalid(path.Child(name), text.String(), "want "+want))
+			errs = append(errs, field.Invalid(path.Child(name), text.String(), want))
 		}
 		out[name] = v
 	}
 	return out, errs
 }
 
-// parseLimit reads a limit. Want describes the values that it may have, if this is none.
+// parseLimit reads a limit. Want tells what is wrong with it; empty if nothing is.
 func parseLimit(name, text string) (v int64, want string) {
 	if name == string(abi.LimitTimeout) {
-		d, err := time.ParseDuration(text)
-		if err != nil || d < 0 {
-			want = "a duration that is not negative, such as 30s"
-		}
-		return int64(d), want
+		return int64(Duration(text).Or(0)), wrongDuration(text)
 	}
-	least, most, want := int64(1), abi.LimitName(name).Most(), "a number of at least 1, such as 500, 10k or 64Ki"
+	least, most, want := int64(1), abi.LimitName(name).Most(), "want a number of at least 1, such as 500, 10k or 64Ki"
 	switch name {
 	case string(abi.LimitMemory):
-		least, want = MinMemory, "a size of at least 64Ki and at most 4Gi, such as 64Mi"
+		least, want = MinMemory, "want a size of at least 64Ki and at most 4Gi, such as 64Mi"
 	case string(abi.LimitFuel), LimitFuelRate:
-		most, want = math.MaxInt64-1, "a number of units, such as 500M"
+		most, want = math.MaxInt64-1, "want a number of units, such as 500M"
 	}
 	q, err := resource.ParseQuantity(text)
 	if err == nil && q.Value() > most && name != string(abi.LimitMemory) {
-		want = "at most " + resource.NewQuantity(most, resource.DecimalSI).String()
+		want = "want at most " + resource.NewQuantity(most, resource.DecimalSI).String()
 	}
 	if err != nil || q.Value() < least || q.Value() > most {
 		return 0, want

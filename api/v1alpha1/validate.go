@@ -59,7 +59,7 @@ func (s *CommonSpec) Validate(root *field.Path) (errs field.ErrorList) {
 	_, err = fields.ParseSelector(s.FieldSelector)
 	bad("fieldSelector", s.FieldSelector, err)
 	_, err = predicate.Parse(s.Predicates, predicate.Options{})
-	bad("predicates", strings.Join(s.Predicates, ", "), err)
+	bad("predicates", "", err)
 	errs = append(errs, duration(root.Child("resync"), s.Resync)...)
 	if d := s.Resync.Or(0); d > 0 {
 		_, err := trigger.NewResync(d)
@@ -210,16 +210,21 @@ func (d Debounce) Parse() scheduler.Debounce {
 
 // duration checks a time, which may be empty.
 func duration(path *field.Path, d Duration) field.ErrorList {
-	if d == "" {
-		return nil
-	}
-	switch t, err := time.ParseDuration(string(d)); {
-	case err != nil:
-		return field.ErrorList{field.Invalid(path, string(d), "want a duration, such as 1m30s")}
-	case t < 0:
-		return field.ErrorList{field.Invalid(path, string(d), "must not be negative")}
+	if wrong := wrongDuration(string(d)); d != "" && wrong != "" {
+		return field.ErrorList{field.Invalid(path, string(d), wrong)}
 	}
 	return nil
+}
+
+// wrongDuration returns what is wrong with a time; empty if nothing is.
+func wrongDuration(text string) string {
+	switch d, err := time.ParseDuration(text); {
+	case err != nil:
+		return "want a duration, such as 1m30s"
+	case d < 0:
+		return "must not be negative"
+	}
+	return ""
 }
 
 // oneOf checks that a value is empty or one of several.

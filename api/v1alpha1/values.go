@@ -151,6 +151,7 @@ var operators = map[selection.Operator]metav1.LabelSelectorOperator{
 const (
 	opGreater metav1.LabelSelectorOperator = "Gt"
 	opLess    metav1.LabelSelectorOperator = "Lt"
+	opText    metav1.LabelSelectorOperator = "Text" // the key is a text that is no selector
 )
 
 // SelectorOf reads a selector as text; an empty one is nil.
@@ -185,6 +186,11 @@ func (s *Selector) Labels() (labels.Selector, error) {
 	rest := metav1.LabelSelector{MatchLabels: s.MatchLabels}
 	var compared []labels.Requirement
 	for _, e := range s.MatchExpressions {
+		if e.Operator == opText {
+			if _, err := labels.Parse(e.Key); err != nil {
+				return nil, err
+			}
+		}
 		op := map[metav1.LabelSelectorOperator]selection.Operator{opGreater: selection.GreaterThan, opLess: selection.LessThan}[e.Operator]
 		if op == "" {
 			rest.MatchExpressions = append(rest.MatchExpressions, e)
@@ -205,13 +211,18 @@ func (s *Selector) Labels() (labels.Selector, error) {
 
 // String returns the selector as text, or an empty text for one that selects everything.
 func (s *Selector) String() string {
-	if parsed, err := s.Labels(); err == nil {
+	parsed, err := s.Labels()
+	switch {
+	case err == nil:
 		return parsed.String()
+	case len(s.MatchExpressions) == 1 && s.MatchExpressions[0].Operator == opText:
+		return s.MatchExpressions[0].Key
 	}
 	return ""
 }
 
-// UnmarshalJSON reads an object, or a selector as text.
+// UnmarshalJSON reads an object, or a selector as text. Labels returns the error of a text
+// that is no selector, so that it is reported with others.
 func (s *Selector) UnmarshalJSON(content []byte) error {
 	text, ok := textIn(content)
 	if !ok {
@@ -219,13 +230,15 @@ func (s *Selector) UnmarshalJSON(content []byte) error {
 		return json.Unmarshal(content, (*metav1.LabelSelector)(s))
 	}
 	parsed, err := SelectorOf(text)
-	if err == nil {
+	switch {
+	case err != nil:
+		*s = Selector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: text, Operator: opText}}}
+	case parsed == nil:
 		*s = Selector{}
-		if parsed != nil {
-			*s = *parsed
-		}
+	default:
+		*s = *parsed
 	}
-	return err
+	return nil
 }
 
 // Scheme begins the text of a module in a registry.

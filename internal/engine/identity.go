@@ -96,7 +96,7 @@ func (ids *Identities) impersonated(user string) (*used, error) {
 	config.Impersonate = rest.ImpersonationConfig{UserName: user}
 	id, err := NewIdentity(config, ids.Watches)
 	if err != nil {
-		return nil, failure.Cluster.Wrap(fmt.Errorf("--as %s: %w", user, err))
+		return nil, failure.Cluster.Wrap(fmt.Errorf("user %s: %w", user, err))
 	}
 	if ids.others == nil {
 		ids.others = map[string]*used{}

@@ -105,11 +105,11 @@ func TestSwap_RefusesWhatARunningControllerCannotGive(t *testing.T) {
 		want     []string
 	}{
 		"deletes":        {abi.Manifest{For: &abi.Watch{Kind: "x", Deletes: true}}, []string{"restart wasmctl", `"deletes":true`}},
-		"a verb":         {abi.Manifest{Capabilities: []abi.Capability{{Resource: "configmaps", Verbs: []string{"get", "delete"}, Namespaces: []string{"a"}}}}, []string{"--allow-more-rights", `"verbs":["delete"]`}},
+		"a verb":         {abi.Manifest{Capabilities: []abi.Capability{{Resource: "configmaps", Verbs: []string{"get", "delete"}, Namespaces: []string{"a"}}}}, []string{"allowMoreRights", `"verbs":["delete"]`}},
 		"all namespaces": {abi.Manifest{Capabilities: []abi.Capability{{Resource: "configmaps", Verbs: []string{"get"}}}}, []string{`"configmaps"`}},
 		"every verb":     {abi.Manifest{Capabilities: []abi.Capability{{Resource: "configmaps", Verbs: []string{"*"}, Namespaces: []string{"a"}}}}, []string{`"verbs":["*"]`}},
 		"a subresource":  {abi.Manifest{Capabilities: []abi.Capability{{Group: "apps", Resource: "deployments", Subresources: []string{"scale"}, Verbs: []string{"get"}}}}, []string{`"scale"`}},
-		"a watch":        {abi.Manifest{Watches: []abi.Watch{watchOf("Secret", "label:swap")}}, []string{"--allow-more-rights", `"resource":"secrets","verbs":["list","watch"]`}},
+		"a watch":        {abi.Manifest{Watches: []abi.Watch{watchOf("Secret", "label:swap")}}, []string{"allowMoreRights", `"resource":"secrets","verbs":["list","watch"]`}},
 		"an owned kind":  {abi.Manifest{Owns: []abi.Watch{{Version: "v1", Kind: "Secret"}}}, []string{`"resource":"secrets","verbs":["list","watch"]`}},
 		"a resource":     {abi.Manifest{Capabilities: []abi.Capability{{Resource: "secrets", Verbs: []string{"get"}}}}, []string{`"secrets"`}},
 	} {

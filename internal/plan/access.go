@@ -60,7 +60,7 @@ func (a *Access) checkImpersonation(ctx context.Context, kind Watched) error {
 	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "cannot impersonate") {
 		return nil // whatever else is wrong, the watches will say
 	}
-	return failure.Denied.Wrap(fmt.Errorf("--as %s: wasmctl's own user cannot impersonate it (%w); give that user this RBAC rule:\n\n%s",
+	return failure.Denied.Wrap(fmt.Errorf("user %s: wasmctl's own user cannot impersonate it (%w); give that user this RBAC rule:\n\n%s",
 		user, err, strings.TrimSpace(kubeapi.RBACRules([]kubeapi.MissingRight{impersonation(user)}))))
 }
 

@@ -73,7 +73,7 @@ func (a *Audit) text() ([]byte, error) {
 		return nil, err
 	}
 	var b bytes.Buffer
-	b.WriteString("# The capabilities that the module has used so far, as a grant (wasmctl run --grant).\n# Its manifest needs these capabilities:\n#\n")
+	b.WriteString("# The capabilities that the module has used so far, as a grant.\n# Its manifest needs these capabilities:\n#\n")
 	for line := range strings.SplitSeq(RuleLines(grant.Beyond(a.own, used)), "\n") {
 		b.WriteString("# " + line + "\n")
 	}

@@ -246,7 +246,7 @@ func (l *Limit) moreRights(more []abi.Capability) error {
 	for i := range more {
 		texts[i] = RuleText(&more[i])
 	}
-	text := "the module wants more rights than were granted, and than the one that was started has; start wasmctl with --allow-more-rights to let it: " +
+	text := "the module wants more rights than were granted, and than the one that was started has; allow more rights (rollout.allowMoreRights) to let it: " +
 		strings.Join(texts, "; ")
 	if l.elsewhere != "" {
 		text += "; " + l.elsewhere

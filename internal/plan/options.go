@@ -70,7 +70,7 @@ func GrantOf(s *v1alpha1.CommonSpec, everything bool) (Grant, error) {
 func ParseGrant(path string, content []byte) (Grant, error) {
 	f, err := grant.Parse(path, content)
 	if err != nil {
-		return Grant{}, failure.Usage.Wrap(fmt.Errorf("--grant: %w", err))
+		return Grant{}, failure.Usage.Wrap(fmt.Errorf("grant: %w", err))
 	}
 	return Grant{File: f, Path: path}, nil
 }
@@ -82,7 +82,7 @@ func (g *Grant) Rules(controller string) ([]abi.Capability, error) {
 	if named || g.Path == "" {
 		return rules, nil
 	}
-	return nil, failure.Usage.Wrap(fmt.Errorf("--grant %s: no document for controller %s, only for %s; set the name with --name, or remove controller from a document",
+	return nil, failure.Usage.Wrap(fmt.Errorf("grant %s: no document for controller %s, only for %s; give the controller that name, or remove controller from a document",
 		g.Path, controller, strings.Join(g.File.Controllers(), ", ")))
 }
 
@@ -106,7 +106,7 @@ func (g *Grant) of(controller, digest string, signers []string) (of Grant, elsew
 	if elsewhere = boundTo(others, digest, signers); elsewhere == "" {
 		return of, "", nil
 	}
-	elsewhere = "--grant " + g.Path + ": " + elsewhere
+	elsewhere = "grant " + g.Path + ": " + elsewhere
 	if len(of.File) == 0 {
 		err = notGranted("nothing is granted to the module: " + elsewhere)
 	}

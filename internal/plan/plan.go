@@ -75,7 +75,7 @@ func (o *Options) reconciled(ctx context.Context, kinds Finder, m *abi.Manifest)
 		w.Optional = false // there is nothing to do without it
 		k.Kind, _, err = kinds.Of(ctx, &w)
 	default:
-		return k, failure.Usage.Wrap(errors.New("--for is needed: the module's manifest does not name a kind to reconcile"))
+		return k, failure.Usage.Wrap(errors.New("the kind to reconcile (for) is needed: the module's manifest does not name one"))
 	}
 	if err != nil {
 		return k, err
@@ -85,7 +85,7 @@ func (o *Options) reconciled(ctx context.Context, kinds Finder, m *abi.Manifest)
 		return k, nil
 	}
 	if len(o.Namespaces) > 0 && !o.AllNamespaces {
-		return k, failure.Usage.Wrap(fmt.Errorf("--namespace %s: %s is cluster-scoped; omit the namespace", o.Namespaces[0], k.Name()))
+		return k, failure.Usage.Wrap(fmt.Errorf("namespaces %s: %s is cluster-scoped; omit the namespace", o.Namespaces[0], k.Name()))
 	}
 	k.Watch.Namespaces = nil // a module need not know the scope of its kind
 	return k, nil

@@ -175,14 +175,14 @@ func TestGrant_IsBoundToASigner(t *testing.T) {
 		want        []string // of the error; nil: there is none
 	}{
 		"by one of two":            {head + "signers: [" + a + ", " + b + "]" + pods, []string{b}, nil, 1, nil},
-		"by nobody":                {head + "signers: " + a + pods, nil, nil, 0, []string{"bound to signer " + a, "not known to be signed", "--verify-key"}},
+		"by nobody":                {head + "signers: " + a + pods, nil, nil, 0, []string{"bound to signer " + a, "not known to be signed", "to verify it with"}},
 		"by another":               {head + "signers: " + a + pods, []string{b}, nil, 0, []string{"bound to signer " + a, "signed by " + b}},
 		"by another, some for all": {head + pods[1:] + "---\n" + head + "signers: " + a + pods, []string{b}, nil, 1, nil},
 		"of another digest too":    {head + "digest: " + a + "\nsigners: " + b + pods, []string{b}, nil, 0, []string{"bound to digest " + a}},
 		"of its digest too":        {head + "digest: " + c + "\nsigners: " + b + pods, []string{b}, nil, 1, nil},
 		"of either, in documents":  {head + "digest: " + a + pods + "---\n" + head + "signers: " + a + pods, []string{b}, nil, 0, []string{"digest " + a, "signer " + a}},
 		"must be, and is":          {head + pods[1:], []string{a}, []string{a, b}, 1, nil},
-		"must be, and is not":      {head + pods[1:], nil, []string{a, b}, 0, []string{"--verify-key", "want a signature by " + a + ", " + b, "not known to be signed"}},
+		"must be, and is not":      {head + pods[1:], nil, []string{a, b}, 0, []string{"module.verify", "want a signature by " + a + ", " + b, "not known to be signed"}},
 		"must be, by another":      {head + pods[1:], []string{c}, []string{a}, 0, []string{"signed by " + c}},
 	} {
 		g, err := ParseGrant("g.yaml", []byte(of.grant))

@@ -56,9 +56,9 @@ func (k Watched) SplitBy(p *Plan, want string) (Split, error) {
 	case want == "" || want == split.By:
 		return split, nil
 	case want == ByUID && k.Watch.Deletes:
-		return split, failure.Usage.Wrap(fmt.Errorf("--shard-by %s: %s; omit it, or use %s", want, split.Why, ByNamespace))
+		return split, failure.Usage.Wrap(fmt.Errorf("shardBy %s: %s; omit it, or use %s", want, split.Why, ByNamespace))
 	case want == ByNamespace && !k.Namespaced:
-		return split, failure.Usage.Wrap(fmt.Errorf("--shard-by %s: %s is cluster-scoped, so that one replica would run all of it; omit it, or use %s", want, k.Name(), ByUID))
+		return split, failure.Usage.Wrap(fmt.Errorf("shardBy %s: %s is cluster-scoped, so that one replica would run all of it; omit it, or use %s", want, k.Name(), ByUID))
 	}
-	return Split{want, "--shard-by says so"}, nil
+	return Split{want, "shardBy says so"}, nil
 }

@@ -140,7 +140,7 @@ func TestRun_SaysWhoMayNotImpersonate(t *testing.T) {
 	}
 	refused := run()
 	refused.WantExit(e2e.ExitDenied)
-	for _, want := range []string{"--as " + as, `resources: ["serviceaccounts"]`, `verbs: ["impersonate"]`, `resourceNames: ["example"]`, "in a Role in namespace " + w.ns} {
+	for _, want := range []string{"user " + as, `resources: ["serviceaccounts"]`, `verbs: ["impersonate"]`, `resourceNames: ["example"]`, "in a Role in namespace " + w.ns} {
 		if !strings.Contains(refused.Text(), want) {
 			t.Errorf("no %q in\n%s", want, refused.Text())
 		}

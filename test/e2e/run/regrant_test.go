@@ -59,7 +59,7 @@ func TestGrant_BoundsASwapThatAsksForMore(t *testing.T) {
 		t.Errorf("the manifest lacks the right: %s", line)
 	}
 	code, out := e2e.Refused(t, "swap", socket, "configmapgenerator", more)
-	for _, want := range []string{`"resource":"secrets","verbs":["get"],"namespaces":["` + w.ns + `"]}`, `"resource":"configmaps","verbs":["create","patch"],"namespaces":["` + w.ns + `"]}`, "--allow-more-rights"} {
+	for _, want := range []string{`"resource":"secrets","verbs":["get"],"namespaces":["` + w.ns + `"]}`, `"resource":"configmaps","verbs":["create","patch"],"namespaces":["` + w.ns + `"]}`, "allowMoreRights"} {
 		if code == e2e.ExitOK || !strings.Contains(out, want) {
 			t.Errorf("exit code %d, and no %q: %s", code, want, out)
 		}

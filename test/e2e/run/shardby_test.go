@@ -68,7 +68,7 @@ func TestShardBy_IsRefusedWhereDeletesWouldBeLost(t *testing.T) {
 	args := []string{"--socket", "none", "--kubeconfig", w.cluster.Kubeconfig(), "--shards", "4", "--leader-elect-resource-namespace", w.ns, "--leader-elect-resource-name", "x"}
 	c := e2e.Run(t, append([]string{module, "--shard-by", "uid"}, args...)...)
 	c.WantExit(e2e.ExitUsage)
-	if !strings.Contains(c.Text(), "--shard-by uid: the module is called after an object is gone") {
+	if !strings.Contains(c.Text(), "shardBy uid: the module is called after an object is gone") {
 		t.Errorf("says %s", c.Text())
 	}
 	c = e2e.Run(t, append([]string{e2e.Example(t, "configmapgenerator"), "--for", "nodes", "--shard-by", "namespace"}, args...)...)

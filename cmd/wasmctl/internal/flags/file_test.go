@@ -1,8 +1,11 @@
 package flags
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -26,6 +29,43 @@ func TestControllersFile_TheSchemaIsThatOfTheFields(t *testing.T) {
 	}
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {
 		t.Errorf("%s is not what the fields are: WASMCTL_UPDATE=1 go test -run TheSchemaIs ./cmd/wasmctl/internal/flags (-want +got):\n%s", path, diff)
+	}
+}
+
+// TestControllersFile_ThePageHasEachField keeps the table of docs/controllers.md true.
+func TestControllersFile_ThePageHasEachField(t *testing.T) {
+	const path, begin, end = "../../../../docs/controllers.md", "<!-- fields -->\n", "<!-- end of fields -->\n"
+	var table strings.Builder
+	table.WriteString(begin + "\n| Field | Flag | Reconciler |\n|---|---|---|\n")
+	for i := range Fields {
+		f := &Fields[i]
+		flag, crd := "", ""
+		if f.Flag != "" {
+			flag = "`--" + f.Flag + "`"
+		}
+		if !slices.Contains(local, f.Path) {
+			if crd = "yes"; f.Path == "namespaces" {
+				crd = "ClusterReconciler"
+			}
+		}
+		fmt.Fprintf(&table, "| `%s` | %s | %s |\n", f.Path, flag, crd)
+	}
+	table.WriteString("\n" + end)
+	page, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, _ := strings.Cut(string(page), begin)
+	_, after, _ := strings.Cut(rest, end)
+	want := before + table.String() + after
+	if os.Getenv("WASMCTL_UPDATE") != "" {
+		if err := os.WriteFile(path, []byte(want), 0o644); err != nil { //nolint:gosec // for everybody
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(want, string(page)); diff != "" {
+		t.Errorf("WASMCTL_UPDATE=1 go test -run ThePageHas ./cmd/wasmctl/internal/flags (-want +got):\n%s", diff)
 	}
 }
 
