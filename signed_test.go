@@ -1,6 +1,7 @@
 package wasmctl
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -154,7 +155,7 @@ func TestSigned_MustBe(t *testing.T) {
 		t.Fatal(err)
 	}
 	next := enginetest.Worse(enginetest.Good, 2)
-	if _, err := c.Swap(t.Context(), Bytes(next), SwapOptions{}); err == nil || !strings.Contains(err.Error(), "--verify-key") {
+	if _, err := c.Swap(t.Context(), Bytes(next), SwapOptions{}); !errors.Is(err, ErrDenied) || !strings.Contains(err.Error(), "module.verify: the module "+host.DigestOf(next)) {
 		t.Error(err)
 	}
 }
