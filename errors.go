@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/operation"
 	"github.com/wasmctl/wasmctl/internal/engine"
 	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/internal/plan"
@@ -39,7 +40,7 @@ var (
 	// ErrSameModule says that the module runs already.
 	ErrSameModule = host.ErrSameModule
 	// ErrRefused says that the module does not accept its settings.
-	ErrRefused = host.ErrRefused
+	ErrRefused = operation.ErrRefused
 	// ErrNoCanary says that there is nothing to promote or to abort.
 	ErrNoCanary = rollout.ErrNoCanary
 	// ErrPreparing says that this module is being prepared already.

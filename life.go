@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/internal/engine"
 )
 
@@ -48,7 +48,7 @@ func (l loader) Load(ctx context.Context, digest string, waits func(why string))
 	}
 	a.Err = errors.Join(err, e.Close())
 	if good := c.rt.kept(err); good != nil {
-		a.Kept = host.DigestOf(good)
+		a.Kept = load.DigestOf(good)
 		c.modules.add(c.rt.hold(m, good, a.Kept, nil))
 	}
 	return a

@@ -9,8 +9,9 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
-	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/isolate"
 	"github.com/wasmctl/wasmctl/host/kubeapi/grant"
+	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/internal/engine"
 	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/internal/plan"
@@ -42,7 +43,7 @@ type Options struct {
 	// access there.
 	CacheKey []byte
 	// Compile compiles modules out of process; nil: this process does.
-	Compile func(context.Context, host.Compilation) error
+	Compile func(context.Context, load.Compilation) error
 	// StateDir keeps which module of each controller is live, and which ones were
 	// rolled back, for the next start; empty: a restart runs whatever it is given.
 	// Replicas share that in the Lease of their election.
@@ -57,7 +58,7 @@ type Options struct {
 	InsecureRegistries []string
 	// Isolation returns the process of a class of modules, and a further one with
 	// each call for "". Nil: no controller can ask for one.
-	Isolation func(class string) host.Isolation
+	Isolation func(class string) isolate.Isolation
 	// CacheCompression compresses the objects in the caches of watches that were not
 	// read for a minute, but Secrets.
 	CacheCompression bool

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/wasmctl/wasmctl/abi"
-	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/host/oci"
 	"github.com/wasmctl/wasmctl/internal/engine"
 	"github.com/wasmctl/wasmctl/internal/failure"
@@ -50,7 +50,7 @@ func (f File) ReadSum() (wasm []byte, sum [sha256.Size]byte, err error) {
 func (f File) unpack(content []byte, err error) ([]byte, error) {
 	var wasm []byte
 	if err == nil {
-		wasm, err = host.Unpack(content)
+		wasm, err = load.Unpack(content)
 	}
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		err = e.Err // the path stands before it
@@ -69,8 +69,8 @@ func (f File) read() ([]byte, error) {
 		return nil, err
 	case info.IsDir():
 		return nil, errors.New("is a directory; name the .wasm file")
-	case info.Size() > host.DefaultMaxModuleSize:
-		return nil, fmt.Errorf("%s is more than a module may have (%s)", humanize.Bytes(info.Size()), humanize.Bytes(host.DefaultMaxModuleSize))
+	case info.Size() > load.MaxModuleSize:
+		return nil, fmt.Errorf("%s is more than a module may have (%s)", humanize.Bytes(info.Size()), humanize.Bytes(load.MaxModuleSize))
 	}
 	return os.ReadFile(string(f))
 }
@@ -84,7 +84,7 @@ func Bytes(wasm []byte) Module { return bytesModule{wasm} }
 type bytesModule struct{ wasm []byte }
 
 func (b bytesModule) Read() ([]byte, error) { return b.wasm, nil }
-func (b bytesModule) String() string        { return humanize.Digest(host.DigestOf(b.wasm)) }
+func (b bytesModule) String() string        { return humanize.Digest(load.DigestOf(b.wasm)) }
 
 // local is implemented by modules whose bytes are on this machine.
 type local interface{ local() }

@@ -29,6 +29,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
+	"github.com/wasmctl/wasmctl/host/share"
 	"github.com/wasmctl/wasmctl/internal/aside"
 	"github.com/wasmctl/wasmctl/internal/engine"
 	"github.com/wasmctl/wasmctl/internal/failure"
@@ -89,13 +90,13 @@ func New(config *rest.Config, o Options) (*Runtime, error) {
 		return nil, failure.Cluster.Wrap(err)
 	}
 	rt.shared = engine.Shared{
-		As: rt.users.As, Resolver: kinds.NewResolver(rt.users.Own.Client, rt.log), CPUs: host.NewCPUScheduler(cmp.Or(o.CPUs, goruntime.GOMAXPROCS(0))),
+		As: rt.users.As, Resolver: kinds.NewResolver(rt.users.Own.Client, rt.log), CPUs: share.NewCPUScheduler(cmp.Or(o.CPUs, goruntime.GOMAXPROCS(0))),
 		Compile: o.Compile, CacheDir: o.CacheDir, CacheKey: o.CacheKey, OnForged: func() { rt.forged.Add(1) },
-		Watchdog: host.NewWatchdog(), Codes: &host.Codes{}, Isolation: o.Isolation,
+		Watchdog: share.NewWatchdog(), Codes: &host.Codes{}, Isolation: o.Isolation,
 		OnSwap: rt.swapped, EventsAbout: rt.eventsAbout,
 	}
 	if o.MemoryBudget > 0 {
-		rt.shared.Budget = host.NewBudget(o.MemoryBudget)
+		rt.shared.Budget = share.NewBudget(o.MemoryBudget)
 	}
 	if o.Workers > 0 {
 		if rt.shared.Pool, err = runner.NewPool(o.Workers); err != nil {

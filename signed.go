@@ -3,7 +3,7 @@ package wasmctl
 import (
 	"slices"
 
-	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/host/oci/signature"
 	"github.com/wasmctl/wasmctl/internal/engine"
 )
@@ -70,7 +70,7 @@ func (c *Controller) signers(digest string) []string {
 
 // known has it known who has signed a module until forget.
 func (c *Controller) known(wasm, proof []byte) (forget func()) {
-	digest := host.DigestOf(wasm)
+	digest := load.DigestOf(wasm)
 	signers := c.proven(provenBytes{bytesModule{wasm}, proof}, digest)
 	if signers == nil {
 		return func() {}

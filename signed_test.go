@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
-	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/host/oci/signature"
 	"github.com/wasmctl/wasmctl/internal/enginetest"
 	"github.com/wasmctl/wasmctl/runtime/admin"
@@ -31,17 +31,17 @@ func signingKey(t testing.TB) *signature.PrivateKey {
 // proofOf is the proof that keys have signed a module.
 func proofOf(t testing.TB, wasm []byte, keys ...*signature.PrivateKey) []byte {
 	t.Helper()
-	manifest := fmt.Appendf(nil, `{"layers":[{"digest":%q}]}`, host.DigestOf(wasm))
+	manifest := fmt.Appendf(nil, `{"layers":[{"digest":%q}]}`, load.DigestOf(wasm))
 	var policy signature.Policy
 	var candidates []signature.Candidate
 	for _, k := range keys {
-		bundle, err := signature.SignBundle(host.DigestOf(manifest), k)
+		bundle, err := signature.SignBundle(load.DigestOf(manifest), k)
 		if err != nil {
 			t.Fatal(err)
 		}
 		policy.Keys, candidates = append(policy.Keys, &k.Key), append(candidates, signature.Candidate{Bundle: bundle})
 	}
-	proof, _, err := policy.Prove(t.Context(), host.DigestOf(manifest), [][]byte{manifest}, candidates)
+	proof, _, err := policy.Prove(t.Context(), load.DigestOf(manifest), [][]byte{manifest}, candidates)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestSigned_RightsFollowTheSigner(t *testing.T) {
 			return st.Digest == digest && st.Phase == admin.PhaseRunning && slices.Equal(st.Signers, signers)
 		})
 	}
-	live(host.DigestOf(first), both...)
+	live(load.DigestOf(first), both...)
 	shadow := func(proof []byte) error {
 		_, err := service.Shadow(t.Context(), "signed", second, admin.ShadowOptions{For: time.Millisecond, Proof: proof}, func(admin.Shadowed) error { return nil })
 		return err
@@ -117,17 +117,17 @@ func TestSigned_RightsFollowTheSigner(t *testing.T) {
 	if _, err := service.Swap(t.Context(), "signed", second, admin.SwapOptions{Proof: proofOf(t, second, a)}); err != nil {
 		t.Fatal(err)
 	}
-	live(host.DigestOf(second), a.Fingerprint())
+	live(load.DigestOf(second), a.Fingerprint())
 	c.Restart()
 	enginetest.Until(t, "it has been restarted", func() bool { return c.Running() && service.Status().Controllers[0].Revision == 1 })
-	live(host.DigestOf(second), a.Fingerprint())
+	live(load.DigestOf(second), a.Fingerprint())
 	if _, err := service.Swap(t.Context(), "signed", first, admin.SwapOptions{Proof: proofOf(t, first, a)}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.Rollback(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
-	live(host.DigestOf(second), a.Fingerprint())
+	live(load.DigestOf(second), a.Fingerprint())
 }
 
 // TestSigned_MustBe: with keys to verify, a module without a signature by one of them runs under no grant.
@@ -146,7 +146,7 @@ func TestSigned_MustBe(t *testing.T) {
 	o := r.options("must")
 	o.Module.Verify = &v1alpha1.Verify{Keys: []string{string(public)}}
 	for _, m := range []Module{Bytes(wasm), provenBytes{bytesModule{wasm}, proofOf(t, wasm, b)}} {
-		if _, err := r.Load(t.Context(), m, o); err == nil || !strings.Contains(err.Error(), "module.verify: the module "+host.DigestOf(wasm)) {
+		if _, err := r.Load(t.Context(), m, o); err == nil || !strings.Contains(err.Error(), "module.verify: the module "+load.DigestOf(wasm)) {
 			t.Error(err)
 		}
 	}
@@ -168,14 +168,14 @@ func TestSigned_BytesThatWereKeptAreNotOfTheirModule(t *testing.T) {
 	wasm, kept := []byte("new"), []byte("kept")
 	c := newController(r.Runtime, "x", nil)
 	m := provenBytes{bytesModule{wasm}, proofOf(t, wasm, key)}
-	c.remember(r.hold(m, kept, host.DigestOf(kept), nil), kept)
-	if got := c.signers(host.DigestOf(kept)); got != nil {
+	c.remember(r.hold(m, kept, load.DigestOf(kept), nil), kept)
+	if got := c.signers(load.DigestOf(kept)); got != nil {
 		t.Errorf("signed by %v", got)
 	}
 	c.remember(m, wasm)
-	known, _ := c.modules.get(host.DigestOf(wasm))
+	known, _ := c.modules.get(load.DigestOf(wasm))
 	c.remember(known, wasm)
-	if got := c.signers(host.DigestOf(wasm)); !slices.Equal(got, []string{key.Fingerprint()}) {
+	if got := c.signers(load.DigestOf(wasm)); !slices.Equal(got, []string{key.Fingerprint()}) {
 		t.Errorf("signed by %v", got)
 	}
 }

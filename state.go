@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/internal/aside"
 	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/internal/rollout"
@@ -48,7 +49,7 @@ func (rt *Runtime) hold(m Module, wasm []byte, digest string, signers []string) 
 // Read implements Module.
 func (h held) Read() ([]byte, error) {
 	wasm, err := h.wasm.Get()
-	if err == nil && host.DigestOf(wasm) != h.digest {
+	if err == nil && load.DigestOf(wasm) != h.digest {
 		err = errors.New("its bytes have changed on the disk of the directory for temporary files")
 	}
 	if err != nil {
@@ -97,7 +98,7 @@ func (s *modules) add(h held, open ...host.RevisionInfo) {
 func (c *Controller) remember(m Module, wasm []byte) held {
 	h, ok := m.(held)
 	if !ok {
-		digest := host.DigestOf(wasm)
+		digest := load.DigestOf(wasm)
 		h = c.rt.hold(m, wasm, digest, c.proven(m, digest))
 	}
 	var open []host.RevisionInfo
@@ -116,7 +117,7 @@ func (rt *Runtime) kept(err error) []byte {
 		return nil
 	}
 	wasm, err := ledger.Dir(rt.opts.StateDir).Module(refused.Controller)
-	if err != nil || wasm == nil || host.DigestOf(wasm) == refused.Digest {
+	if err != nil || wasm == nil || load.DigestOf(wasm) == refused.Digest {
 		return nil
 	}
 	return wasm

@@ -27,6 +27,16 @@ var Ops = map[int32]Op{
 	8: OpCacheGet, 9: OpCacheList, 10: OpEventRecord, 11: OpConfigGet,
 }
 
+// IsAPI reports whether an operation reads or writes the cluster or the host's cache.
+func (o Op) IsAPI() bool {
+	switch o {
+	case OpAPIGet, OpAPIList, OpAPICreate, OpAPIUpdate, OpAPIPatch, OpAPIApply, OpAPIDelete, OpCacheGet, OpCacheList, OpEventRecord:
+		return true
+	default:
+		return false
+	}
+}
+
 // Names of the host functions that are not an Op.
 const (
 	FuncTake      = "take"

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/operation"
+	"github.com/wasmctl/wasmctl/host/share"
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
 
@@ -19,8 +21,8 @@ func TestAccount_IsASumWithinTheBudget(t *testing.T) {
 	for seed := range uint64(200) {
 		rnd := rand.New(rand.NewPCG(seed, 3))
 		const limit = 100
-		b := NewBudget(limit)
-		accounts := []*Account{NewAccount(b), NewAccount(b), NewAccount(nil), nil}
+		b := share.NewBudget(limit)
+		accounts := []*share.Account{share.NewAccount(b), share.NewAccount(b), share.NewAccount(nil), nil}
 		held := make([][]int64, len(accounts))
 		want, sum := make([]int64, len(accounts)), int64(0)
 		for range 200 {
@@ -54,11 +56,11 @@ func TestAccount_IsASumWithinTheBudget(t *testing.T) {
 
 // An account makes room as an instance does: by closing idle ones.
 func TestAccount_ClosesIdleInstances(t *testing.T) {
-	b := NewBudget(pages(5))
-	m := load(t, wasm.Calls, Config{Budget: b}) // 4 pages, idle
-	a := NewAccount(b)
-	if err := a.Take(pages(3)); err != nil || len(m.last.Load().idle) != 0 {
-		t.Errorf("%v, %d instances are idle", err, len(m.last.Load().idle))
+	b := share.NewBudget(pages(5))
+	m := loaded(t, wasm.Calls, Config{Process: Process{Budget: b}}) // 4 pages, idle
+	a := share.NewAccount(b)
+	if err := a.Take(pages(3)); err != nil || len(m.last.Load().pool.idle) != 0 {
+		t.Errorf("%v, %d instances are idle", err, len(m.last.Load().pool.idle))
 	}
 	used(t, b, pages(3))
 }
@@ -68,7 +70,7 @@ func TestAccount_ClosesIdleInstances(t *testing.T) {
 func TestAccount_ExhaustedByRequests(t *testing.T) {
 	inThisProcess(t) // it reads the memory of a guest
 	const large = 200 << 10
-	b := NewBudget(pages(12) + requestCopies*large)
+	b := share.NewBudget(pages(12) + operation.RequestCopies*large)
 	entered, leave := make(chan struct{}), make(chan struct{})
 	slow := &scriptedAPI{f: func(ctx context.Context, _ abi.Op, _ []byte) abi.Response {
 		for _, c := range []chan struct{}{entered, leave} {
@@ -79,21 +81,21 @@ func TestAccount_ExhaustedByRequests(t *testing.T) {
 		}
 		return abi.Response{}
 	}}
-	greedy := load(t, wasm.Calls, Config{Name: "greedy", Budget: b, API: apiOf(slow)})
+	greedy := loaded(t, wasm.Calls, Config{Name: "greedy", Process: Process{Budget: b}, API: apiOf(slow)})
 	first, second := acquire(t, greedy), acquire(t, greedy)
-	neighbour := acquire(t, load(t, wasm.Calls, Config{Name: "neighbour", Budget: b, API: apiOf(nil)}))
+	neighbour := acquire(t, loaded(t, wasm.Calls, Config{Name: "neighbour", Process: Process{Budget: b}, API: apiOf(nil)}))
 	create := hostCall{"api_create", [5]uint32{requestAt, large, dstAt, 512}}
 	done := make(chan []int64)
 	go func() { done <- play(t, first, create) }()
 	<-entered
-	used(t, b, pages(12)+requestCopies*large)
+	used(t, b, pages(12)+operation.RequestCopies*large)
 	status, n := unpackResult(uint64(play(t, second, create)[0]))
-	body, _ := second.in.memory.Read(dstAt, n)
+	body, _ := memoryOf(second.in).Read(dstAt, n)
 	if status != abi.StatusBudget || !strings.Contains(string(body), "no memory for api_create now") || !strings.Contains(string(body), "(memory_budget ") {
 		t.Errorf("the next: %v %q", status, body)
 	}
 	for range 3 {
-		if got := statusText(play(t, neighbour, hostCall{"api_create", [5]uint32{requestAt, smallMessage, dstAt, 512}})[0]); got != "OK 0" {
+		if got := statusText(play(t, neighbour, hostCall{"api_create", [5]uint32{requestAt, operation.SmallMessage, dstAt, 512}})[0]); got != "OK 0" {
 			t.Errorf("a neighbour's small request: %s", got)
 		}
 	}
@@ -111,14 +113,14 @@ func TestAccount_ExhaustedByRequests(t *testing.T) {
 // the call, however that ends. One that does not fit is BUDGET.
 func TestAccount_HeldAnswers(t *testing.T) {
 	inThisProcess(t) // a guest process holds the answers of its guests
-	const long = 3 * smallMessage
-	b := NewBudget(pages(4) + long)
+	const long = 3 * operation.SmallMessage
+	b := share.NewBudget(pages(4) + long)
 	size := long
 	api := &scriptedAPI{f: func(context.Context, abi.Op, []byte) abi.Response { return abi.Response{Body: make([]byte, size)} }}
-	m := load(t, wasm.Calls, Config{Budget: b, API: apiOf(api), Metric: func(int32, string, float64) abi.Status {
+	m := loaded(t, wasm.Calls, Config{Process: Process{Budget: b}, API: apiOf(api), Observer: operation.Observer{Metric: func(int32, string, float64) abi.Status {
 		used(t, b, pages(4)+long)
 		return abi.StatusOK
-	}})
+	}}})
 	g := acquire(t, m)
 	get := hostCall{"api_get", [5]uint32{requestAt, 4, dstAt, 0}}
 	report := hostCall{"metric", [5]uint32{0, requestAt, 1, 0}}
@@ -130,7 +132,7 @@ func TestAccount_HeldAnswers(t *testing.T) {
 	size = long + 1
 	got := play(t, g, get, hostCall{"take", [5]uint32{dstAt, 0, 512}})
 	status, n := unpackResult(uint64(got[0]))
-	body, _ := g.in.memory.Read(dstAt, n)
+	body, _ := memoryOf(g.in).Read(dstAt, n)
 	if status != abi.StatusBudget || !strings.Contains(string(body), "the answer of api_get, which may have been carried out") {
 		t.Errorf("an answer that does not fit: %v %q", status, body)
 	}
@@ -151,8 +153,8 @@ func TestAccount_Hammer(t *testing.T) {
 		}
 		return abi.Response{Body: make([]byte, 2*len(req))}
 	}}
-	b := NewBudget(pages(16) + 600<<10)
-	m := load(t, wasm.Calls, Config{Concurrency: 3, Budget: b, API: apiOf(api)})
+	b := share.NewBudget(pages(16) + 600<<10)
+	m := loaded(t, wasm.Calls, Config{Concurrency: 3, Process: Process{Budget: b}, API: apiOf(api)})
 	hurry(m, 20*time.Millisecond)
 	var wg sync.WaitGroup
 	for range 4 {
@@ -163,7 +165,7 @@ func TestAccount_Hammer(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if n := m.cfg.Account.Used(); n != 0 {
+	if n := m.cfg.Process.Account.Used(); n != 0 {
 		t.Errorf("%d bytes stay counted", n)
 	}
 	if err := m.Close(context.Background()); err != nil {
@@ -176,7 +178,7 @@ func TestAccount_Hammer(t *testing.T) {
 func hammerOperations(t *testing.T, m *Module) {
 	g, release, err := m.Acquire(context.Background())
 	if err != nil {
-		if _, late := errors.AsType[*abi.CallError](err); !late && !errors.Is(err, ErrMemoryBudget) { // the start of a fresh instance has 20 ms as well
+		if _, late := errors.AsType[*abi.CallError](err); !late && !errors.Is(err, share.ErrMemoryBudget) { // the start of a fresh instance has 20 ms as well
 			t.Error(err)
 		}
 		return
@@ -187,9 +189,9 @@ func hammerOperations(t *testing.T, m *Module) {
 		calls = append(calls, hostCall{"api_get", [5]uint32{requestAt, rand.Uint32N(120 << 10), dstAt, rand.Uint32N(200 << 10)}})
 	}
 	req := request(0)
-	req.Object = program(calls)
+	req.Object = sequence(calls)
 	if _, err := g.Reconcile(context.Background(), req); err != nil {
-		if _, ok := errors.AsType[*abi.CallError](err); !ok && !errors.Is(err, ErrMemoryBudget) {
+		if _, ok := errors.AsType[*abi.CallError](err); !ok && !errors.Is(err, share.ErrMemoryBudget) {
 			t.Error(err)
 		}
 	}

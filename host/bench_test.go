@@ -11,7 +11,7 @@ import (
 
 // benchObject is an object of about 4 KiB: a map of one long string.
 func benchObject() []byte {
-	return mustEncode(map[string]any{"data": string(bytes.Repeat([]byte("x"), 4<<10))})
+	return encoded(map[string]any{"data": string(bytes.Repeat([]byte("x"), 4<<10))})
 }
 
 // BenchmarkReconcile_Empty4KiB is the host's own cost of one reconcile: a guest
@@ -19,7 +19,7 @@ func benchObject() []byte {
 func BenchmarkReconcile_Empty4KiB(b *testing.B) {
 	ctx, cancel := context.WithCancel(b.Context())
 	defer cancel()
-	m := load(b, wasm.Empty, Config{API: apiOf(nil)})
+	m := loaded(b, wasm.Empty, Config{API: apiOf(nil)})
 	req := &abi.Request{
 		ID: "8f3a-42", Controller: "configmapgenerator", Attempt: 1, Object: benchObject(),
 		Reason: abi.Reason{Type: abi.ReasonObjectUpdated}, Key: abi.Key{Namespace: "default", Name: "hello"},
@@ -53,7 +53,7 @@ func BenchmarkLoad_Empty(b *testing.B) {
 // BenchmarkMap_TwoObjects4KiB is the host's own cost of asking map about one
 // change: two objects handed over, one key returned.
 func BenchmarkMap_TwoObjects4KiB(b *testing.B) {
-	m := load(b, echo(b), Config{})
+	m := loaded(b, echo(b), Config{})
 	ev := event(append(benchObject(), echoObject(encodeKeys(abi.Key{Namespace: "default", Name: "web"}))...))
 	ev.Old = benchObject()
 	b.ReportAllocs()

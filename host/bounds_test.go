@@ -12,6 +12,7 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
 
@@ -30,11 +31,11 @@ func TestLoad_RefusesAManifestBeyondItsBounds(t *testing.T) {
 			t.Fatal(err)
 		}
 		module := withSection(wasm.Empty, abi.ManifestSection, b)
-		var bad *InvalidError
+		var bad *load.InvalidError
 		if _, err = Load(t.Context(), module, Config{}); !errors.As(err, &bad) || !strings.Contains(bad.Error(), want) {
 			t.Errorf("Load: %v, want %s", err, want)
 		}
-		if p := Inspect(t.Context(), module).Problems; !strings.Contains(strings.Join(p, "; "), want) {
+		if p := load.Inspect(t.Context(), module).Problems; !strings.Contains(strings.Join(p, "; "), want) {
 			t.Errorf("Inspect: %v, want %s", p, want)
 		}
 	}
@@ -56,7 +57,7 @@ func TestConcurrency_OfTheManifestIsBounded(t *testing.T) {
 		{8, 2, 8, false},
 	} {
 		var log bytes.Buffer
-		m := load(t, withManifest(t, wasm.Empty, &abi.Manifest{Concurrency: c.manifest}), Config{Concurrency: c.operator, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		m := loaded(t, withManifest(t, wasm.Empty, &abi.Manifest{Concurrency: c.manifest}), Config{Concurrency: c.operator, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		if got := m.Concurrency(); got != c.want {
 			t.Errorf("operator %d, manifest %d: %d, want %d", c.operator, c.manifest, got, c.want)
 		}

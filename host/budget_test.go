@@ -11,23 +11,25 @@ import (
 	"testing"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/load"
+	"github.com/wasmctl/wasmctl/host/share"
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
 
 // pages is a number of bytes.
-func pages(n int64) int64 { return n * pageSize }
+func pages(n int64) int64 { return n * share.PageSize }
 
 // used checks what a budget says is in use.
-func used(tb testing.TB, b *Budget, want int64) {
+func used(tb testing.TB, b *share.Budget, want int64) {
 	tb.Helper()
 	if got := b.Stats().Used; got != want {
-		tb.Errorf("%s are in use, want %s", sizeText(got), sizeText(want))
+		tb.Errorf("%s are in use, want %s", share.SizeText(got), share.SizeText(want))
 	}
 }
 
 func TestBudget_CountsEveryInstanceUntilItIsClosed(t *testing.T) {
-	b := NewBudget(pages(100))
-	m, err := Load(t.Context(), wasm.Calls, Config{Budget: b}) // 4 pages
+	b := share.NewBudget(pages(100))
+	m, err := Load(t.Context(), wasm.Calls, Config{Process: Process{Budget: b}}) // 4 pages
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,14 +43,14 @@ func TestBudget_CountsEveryInstanceUntilItIsClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	used(t, b, 0)
-	if _, err := Load(t.Context(), wasm.StartTrap, Config{Budget: b}); err == nil {
+	if _, err := Load(t.Context(), wasm.StartTrap, Config{Process: Process{Budget: b}}); err == nil {
 		t.Error("it traps in its start code")
 	}
-	if _, err := Describe(t.Context(), wasm.Describe, Config{Budget: b}); err != nil {
+	if _, err := Describe(t.Context(), wasm.Describe, Config{Process: Process{Budget: b}}); err != nil {
 		t.Error(err)
 	}
 	used(t, b, 0)
-	if n := len(b.pools); n != 0 {
+	if n := b.Stats().Pools; n != 0 {
 		t.Errorf("%d revisions are still known", n)
 	}
 }
@@ -56,15 +58,15 @@ func TestBudget_CountsEveryInstanceUntilItIsClosed(t *testing.T) {
 // An exhausted budget takes the memory of the instance that has been idle
 // longest, of any module; all modules keep working.
 func TestBudget_ClosesWhatHasBeenIdleLongest(t *testing.T) {
-	b := NewBudget(pages(2))
+	b := share.NewBudget(pages(2))
 	var modules []*Module
 	for i := range 3 {
-		modules = append(modules, load(t, wasm.Empty, Config{Name: fmt.Sprint(i), Budget: b}))
+		modules = append(modules, loaded(t, wasm.Empty, Config{Name: fmt.Sprint(i), Process: Process{Budget: b}}))
 		used(t, b, pages(min(int64(i)+1, 2)))
 	}
 	idle := func() (out []int) {
 		for _, m := range modules {
-			out = append(out, len(m.last.Load().idle))
+			out = append(out, len(m.last.Load().pool.idle))
 		}
 		return out
 	}
@@ -89,19 +91,19 @@ func TestBudget_ClosesWhatHasBeenIdleLongest(t *testing.T) {
 // Where nothing is idle a new instance is refused, clearly and for that call
 // only.
 func TestBudget_RefusesWhereAllIsInUse(t *testing.T) {
-	b := NewBudget(pages(2))
-	m := load(t, wasm.Empty, Config{Name: "m", Budget: b})
+	b := share.NewBudget(pages(2))
+	m := loaded(t, wasm.Empty, Config{Name: "m", Process: Process{Budget: b}})
 	first := acquire(t, m)
 	acquire(t, m)
 	_, _, err := m.Acquire(t.Context())
 	want := "module[m]: acquire: memory budget exhausted: 128Ki of 128Ki in use, no idle instance to close, 64Ki more needed: raise the budget, or lower concurrency or memory limits (memory_budget 128Ki)"
-	if !errors.Is(err, ErrMemoryBudget) || err.Error() != want {
+	if !errors.Is(err, share.ErrMemoryBudget) || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
-	if _, err := Load(t.Context(), wasm.Empty, Config{Budget: b}); !errors.Is(err, ErrMemoryBudget) || errors.Is(err, ErrInvalidModule) {
+	if _, err := Load(t.Context(), wasm.Empty, Config{Process: Process{Budget: b}}); !errors.Is(err, share.ErrMemoryBudget) || errors.Is(err, load.ErrInvalidModule) {
 		t.Errorf("another module: %v", err)
 	}
-	if err := m.Configure(t.Context(), map[string]string{"a": "b"}); !errors.Is(err, ErrMemoryBudget) {
+	if err := m.Configure(t.Context(), map[string]string{"a": "b"}); !errors.Is(err, share.ErrMemoryBudget) {
 		t.Errorf("configure: %v", err)
 	}
 	if _, err := first.Reconcile(t.Context(), request(0)); err != nil {
@@ -119,20 +121,20 @@ func TestBudget_RefusesWhereAllIsInUse(t *testing.T) {
 // A guest that grows takes the memory of idle ones, and is refused beyond: rule
 // 17, a failure of that run of kind memory.
 func TestBudget_GrowingGuest(t *testing.T) {
-	b := NewBudget(pages(10))
-	m := load(t, wasm.Modes, Config{Budget: b}) // 1 page
-	other := load(t, wasm.Empty, Config{Budget: b})
+	b := share.NewBudget(pages(10))
+	m := loaded(t, wasm.Modes, Config{Process: Process{Budget: b}}) // 1 page
+	other := loaded(t, wasm.Empty, Config{Process: Process{Budget: b}})
 	g := acquire(t, m)
 	if _, err := g.Reconcile(t.Context(), request(15)); err != nil { // grows until refused, and copes
 		t.Fatal(err)
 	}
 	used(t, b, pages(10))
-	if got := g.in.size(); got != pages(10) || len(other.last.Load().idle) != 0 {
-		t.Errorf("the guest has %s, and %d instances are idle", sizeText(got), len(other.last.Load().idle))
+	if got := g.in.Size(); got != pages(10) || len(other.last.Load().pool.idle) != 0 {
+		t.Errorf("the guest has %s, and %d instances are idle", share.SizeText(got), len(other.last.Load().pool.idle))
 	}
 	_, err := g.Reconcile(t.Context(), request(4)) // grows, and traps once it is refused
 	ce := callError(t, err)
-	if ce.Kind != abi.FailureMemory || !errors.Is(err, ErrMemoryBudget) || !strings.HasPrefix(err.Error(), "guest[reconcile]: memory: memory budget exhausted: 640Ki of 640Ki") {
+	if ce.Kind != abi.FailureMemory || !errors.Is(err, share.ErrMemoryBudget) || !strings.HasPrefix(err.Error(), "guest[reconcile]: memory: memory budget exhausted: 640Ki of 640Ki") {
 		t.Errorf("got %v", err)
 	}
 	used(t, b, 0)
@@ -149,10 +151,10 @@ func TestBudget_Hammer(t *testing.T) {
 	if testing.Short() {
 		workers, rounds = 3, 20
 	}
-	b := NewBudget(pages(24))
+	b := share.NewBudget(pages(24))
 	modules := make([]*Module, 3)
 	for i := range modules {
-		modules[i] = load(t, wasm.Modes, Config{Concurrency: 2, Budget: b, Limits: Limits{Memory: pages(9)}})
+		modules[i] = loaded(t, wasm.Modes, Config{Concurrency: 2, Process: Process{Budget: b}, Limits: share.Limits{Memory: pages(9)}})
 	}
 	var wg sync.WaitGroup
 	for w := range workers {
@@ -173,8 +175,8 @@ func TestBudget_Hammer(t *testing.T) {
 	wg.Wait()
 	var sum int64
 	for _, m := range modules {
-		for _, in := range m.last.Load().idle {
-			sum += in.size()
+		for _, in := range m.last.Load().pool.idle {
+			sum += in.Size()
 		}
 	}
 	used(t, b, sum)
@@ -189,8 +191,8 @@ func TestBudget_Hammer(t *testing.T) {
 // TestBudget_AnInstanceThatARunTakesFirst: where a run takes the instance that is about to
 // be closed for its memory, the module can be closed all the same.
 func TestBudget_AnInstanceThatARunTakesFirst(t *testing.T) {
-	b := NewBudget(pages(24))
-	m := load(t, wasm.Modes, Config{Budget: b, Limits: Limits{Memory: pages(9)}})
+	b := share.NewBudget(pages(24))
+	m := loaded(t, wasm.Modes, Config{Process: Process{Budget: b}, Limits: share.Limits{Memory: pages(9)}})
 	g := m.last.Load()
 	var wg sync.WaitGroup
 	const enough = 1000
@@ -198,15 +200,15 @@ func TestBudget_AnInstanceThatARunTakesFirst(t *testing.T) {
 	for range 2 {
 		wg.Go(func() {
 			for evicted.Load() < enough {
-				if b.evict() {
+				if b.Evict() {
 					evicted.Add(1)
 				}
 			}
 		})
 	}
 	for evicted.Load() < enough {
-		g.park(g.popIdle())
-		if g.instances() == 0 {
+		g.park(g.pool.popNewest())
+		if g.spec.All.Len() == 0 {
 			in, err := g.newInstance(t.Context(), g.settings.Load())
 			if err != nil {
 				t.Fatal(err)
@@ -221,10 +223,10 @@ func TestBudget_AnInstanceThatARunTakesFirst(t *testing.T) {
 	used(t, b, 0)
 }
 
-func hammerLoad(t *testing.T, b *Budget) {
+func hammerLoad(t *testing.T, b *share.Budget) {
 	t.Helper()
-	m, err := Load(context.Background(), wasm.Empty, Config{Budget: b})
-	if errors.Is(err, ErrMemoryBudget) {
+	m, err := Load(context.Background(), wasm.Empty, Config{Process: Process{Budget: b}})
+	if errors.Is(err, share.ErrMemoryBudget) {
 		return
 	}
 	if err == nil {
@@ -239,7 +241,7 @@ func hammerRun(t *testing.T, m *Module, mode byte) {
 	t.Helper()
 	g, release, err := m.Acquire(context.Background())
 	if err != nil {
-		if !errors.Is(err, ErrMemoryBudget) {
+		if !errors.Is(err, share.ErrMemoryBudget) {
 			t.Error(err)
 		}
 		return

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/wasmctl/wasmctl/host/load"
 )
 
 // cacheEntries lists the files of a cache directory.
@@ -38,11 +40,11 @@ func TestLoad_ForgedCodeIsIgnored(t *testing.T) {
 			var log bytes.Buffer
 			forged, compiled := 0, 0
 			cfg := Config{
-				CacheDir: t.TempDir(), CacheKey: []byte("mine"), OnForged: func() { forged++ },
+				Code:   load.Options{CacheDir: t.TempDir(), CacheKey: []byte("mine"), OnForged: func() { forged++ }},
 				Logger: slog.New(slog.NewTextHandler(&log, nil)),
 			}
 			if out {
-				cfg.Compiler = func(ctx context.Context, job Compilation) error {
+				cfg.Code.Compiler = func(ctx context.Context, job load.Compilation) error {
 					compiled++
 					return job.Run(ctx)
 				}
@@ -63,12 +65,12 @@ func TestLoad_ForgedCodeIsIgnored(t *testing.T) {
 				t.Fatalf("%d forged, %d times compiled: %s", forged, compiled, &log)
 			}
 			others := cfg
-			others.CacheKey, others.OnForged, others.Logger = []byte("another's"), nil, nil
+			others.Code.CacheKey, others.Code.OnForged, others.Logger = []byte("another's"), nil, nil
 			if _, err := Load(t.Context(), large(1), others); err != nil { // replaces the entry
 				t.Fatal(err)
 			}
 			use()
-			paths := cacheEntries(t, cfg.CacheDir)
+			paths := cacheEntries(t, cfg.Code.CacheDir)
 			if len(paths) != 1 {
 				t.Fatalf("entries: %q", paths)
 			}

@@ -13,11 +13,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/operation"
+	"github.com/wasmctl/wasmctl/host/share"
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
 
 func TestReconcile_Results(t *testing.T) {
-	g := acquire(t, load(t, wasm.Modes, Config{}))
+	g := acquire(t, loaded(t, wasm.Modes, Config{}))
 	for mode, want := range map[byte]abi.Result{
 		0: {},
 		8: {Error: &abi.ResultError{Class: abi.ErrorPermanent, Message: "no luck", Reason: "NoLuck"}},
@@ -37,8 +39,8 @@ func TestReconcile_Results(t *testing.T) {
 // of the one call, each of its kind; the instance is discarded, and the next
 // call of the same lease, error_policy's, gets a fresh one.
 func TestReconcile_FailureKinds(t *testing.T) {
-	cfg := Config{Limits: Limits{Memory: 128 * pageSize}}
-	m := load(t, wasm.Modes, cfg)
+	cfg := Config{Limits: share.Limits{Memory: 128 * share.PageSize}}
+	m := loaded(t, wasm.Modes, cfg)
 	other := acquire(t, m)
 	for _, tc := range []struct {
 		mode byte
@@ -82,7 +84,7 @@ func TestReconcile_FailureKinds(t *testing.T) {
 
 // rule 17: an error that the guest itself reports costs no instance.
 func TestReconcile_ErrorResultKeepsTheInstance(t *testing.T) {
-	g := acquire(t, load(t, wasm.Modes, Config{}))
+	g := acquire(t, loaded(t, wasm.Modes, Config{}))
 	if res, err := g.Reconcile(t.Context(), request(8)); err != nil || res.Error == nil {
 		t.Fatalf("%+v %v", res, err)
 	}
@@ -95,15 +97,15 @@ func TestReconcile_ErrorResultKeepsTheInstance(t *testing.T) {
 // rule 19: a module without error_policy says so; one that fails in it fails
 // with an error of its own, and the lease goes on.
 func TestErrorPolicy_AbsentOrFailing(t *testing.T) {
-	g := acquire(t, load(t, wasm.Empty, Config{}))
+	g := acquire(t, loaded(t, wasm.Empty, Config{}))
 	if _, err := g.ErrorPolicy(t.Context(), &abi.Failure{}); !errors.Is(err, abi.ErrNoErrorPolicy) {
 		t.Errorf("absent: %v", err)
 	}
 	hidden := withManifest(t, wasm.Modes, &abi.Manifest{Hooks: []string{"finalize"}})
-	if _, err := acquire(t, load(t, hidden, Config{})).ErrorPolicy(t.Context(), &abi.Failure{}); !errors.Is(err, abi.ErrNoErrorPolicy) {
+	if _, err := acquire(t, loaded(t, hidden, Config{})).ErrorPolicy(t.Context(), &abi.Failure{}); !errors.Is(err, abi.ErrNoErrorPolicy) {
 		t.Errorf("exported, but not among the hooks: %v", err)
 	}
-	g = acquire(t, load(t, wasm.Modes, Config{}))
+	g = acquire(t, loaded(t, wasm.Modes, Config{}))
 	_, err := g.ErrorPolicy(t.Context(), &abi.Failure{Object: []byte{14}})
 	if ce := callError(t, err); ce.Kind != abi.FailureTrap || ce.Func != "error_policy" {
 		t.Errorf("trap: %v", err)
@@ -114,7 +116,7 @@ func TestErrorPolicy_AbsentOrFailing(t *testing.T) {
 }
 
 func TestReconcile_BadBuffers(t *testing.T) {
-	m := load(t, wasm.Buffers, Config{Concurrency: 8})
+	m := loaded(t, wasm.Buffers, Config{Concurrency: 8})
 	for mode, tc := range map[int]struct {
 		kind abi.FailureKind
 		want string
@@ -133,7 +135,7 @@ func TestReconcile_BadBuffers(t *testing.T) {
 			hurry(m, 100*time.Millisecond)
 		}
 		_, err := g.Reconcile(t.Context(), req)
-		hurry(m, DefaultTimeout)
+		hurry(m, share.DefaultTimeout)
 		if ce := callError(t, err); ce.Kind != tc.kind || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("mode %d: got %v; want %s: %s", mode, err, tc.kind, tc.want)
 		}
@@ -142,7 +144,7 @@ func TestReconcile_BadBuffers(t *testing.T) {
 
 // A request that no guest may get is refused before the guest is troubled.
 func TestReconcile_RequestOverTheCap(t *testing.T) {
-	g := acquire(t, load(t, wasm.Empty, Config{}))
+	g := acquire(t, loaded(t, wasm.Empty, Config{}))
 	req := request(0)
 	req.Object = make([]byte, abi.MaxBytes)
 	if _, err := g.Reconcile(t.Context(), req); !errors.Is(err, abi.ErrTooLarge) {
@@ -156,7 +158,7 @@ func TestReconcile_RequestOverTheCap(t *testing.T) {
 
 // rule 17, timeout: a guest that spins is stopped, in real time.
 func TestReconcile_SpinningGuestTimesOut(t *testing.T) {
-	m := load(t, wasm.Modes, Config{})
+	m := loaded(t, wasm.Modes, Config{})
 	g := acquire(t, m)
 	hurry(m, 50*time.Millisecond)
 	start := time.Now()
@@ -167,7 +169,7 @@ func TestReconcile_SpinningGuestTimesOut(t *testing.T) {
 	if took := time.Since(start); took < 50*time.Millisecond || took > time.Minute {
 		t.Errorf("took %v, want about 50ms", took)
 	}
-	g = acquire(t, load(t, wasm.Modes, Config{}))
+	g = acquire(t, loaded(t, wasm.Modes, Config{}))
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	_, err = g.Reconcile(ctx, request(2))
@@ -178,7 +180,7 @@ func TestReconcile_SpinningGuestTimesOut(t *testing.T) {
 
 // The end of the caller's context interrupts a guest, and is no fault of it.
 func TestReconcile_Cancelled(t *testing.T) {
-	g := acquire(t, load(t, wasm.Modes, Config{}))
+	g := acquire(t, loaded(t, wasm.Modes, Config{}))
 	stop := errors.New("second signal")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	time.AfterFunc(20*time.Millisecond, func() { cancel(stop) })
@@ -197,7 +199,7 @@ func TestReconcile_Cancelled(t *testing.T) {
 
 // A guest that recurses forever costs heap only while its instance lives.
 func TestReconcile_RecursionIsBounded(t *testing.T) {
-	g := acquire(t, load(t, wasm.Modes, Config{}))
+	g := acquire(t, loaded(t, wasm.Modes, Config{}))
 	before := heap()
 	_, err := g.Reconcile(t.Context(), request(3))
 	if ce := callError(t, err); ce.Kind != abi.FailureTrap {
@@ -218,16 +220,16 @@ func heap() int64 {
 
 // Tables are memory too, though not of the linear kind.
 func TestReconcile_TablesAreBounded(t *testing.T) {
-	res, err := acquire(t, load(t, wasm.Tables, Config{})).Reconcile(t.Context(), request(0))
-	if got := res.Action.After.Milliseconds(); err != nil || got < 4096 || got > maxTableEntries {
-		t.Errorf("table has %d entries, %v; the limit is %d", got, err, maxTableEntries)
+	res, err := acquire(t, loaded(t, wasm.Tables, Config{})).Reconcile(t.Context(), request(0))
+	if got := res.Action.After.Milliseconds(); err != nil || got < 4096 || got > 1<<17 {
+		t.Errorf("table has %d entries, %v; the limit is %d", got, err, 1<<17)
 	}
 }
 
 // Keys of results that the host does not know are counted, and logged once.
 func TestReconcile_UnknownKeysAreCounted(t *testing.T) {
 	var log bytes.Buffer
-	m := load(t, wasm.Modes, Config{Name: "c", Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	m := loaded(t, wasm.Modes, Config{Name: "c", Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	g := acquire(t, m)
 	for range 3 {
 		if _, err := g.Reconcile(t.Context(), request(12)); err != nil {
@@ -246,8 +248,8 @@ func TestReconcile_UnknownKeysAreCounted(t *testing.T) {
 func TestReconcile_RequestOnTheWire(t *testing.T) {
 	api := &scriptedAPI{}
 	now := time.UnixMilli(1767225600123)
-	cfg := Config{API: apiOf(api), Now: func() time.Time { return now }, Limits: Limits{Timeout: time.Minute}}
-	g := acquire(t, load(t, wasm.Spy, cfg))
+	cfg := Config{API: apiOf(api), Clock: operation.Clock{Now: func() time.Time { return now }}, Limits: share.Limits{Timeout: time.Minute}}
+	g := acquire(t, loaded(t, wasm.Spy, cfg))
 	req := request(0)
 	req.Object = benchObject()
 	req.DryRun, req.Caps = true, []string{"lies"} // not the caller's to say
@@ -271,7 +273,7 @@ func TestReconcile_RequestOnTheWire(t *testing.T) {
 }
 
 func TestLease_UseAfterRelease(t *testing.T) {
-	m := load(t, wasm.Modes, Config{})
+	m := loaded(t, wasm.Modes, Config{})
 	g, release, err := m.Acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/internal/instance"
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
 
 // An instance that has run before in a context is interrupted by the end of that.
 func TestCaller_EndInterruptsALaterRun(t *testing.T) {
-	g := acquire(t, load(t, wasm.Modes, Config{}))
+	g := acquire(t, loaded(t, wasm.Modes, Config{}))
 	ctx, cancel := context.WithCancelCause(t.Context())
 	for range 3 {
 		if _, err := g.Reconcile(abi.WithRun(ctx, &abi.Run{}), request(11)); err != nil {
@@ -32,8 +33,8 @@ func TestCaller_EndInterruptsALaterRun(t *testing.T) {
 // The end of a context that an instance has run in before interrupts no run in another
 // one, whenever it comes.
 func TestHammer_CallerInterruptsItsOwnRunsOnly(t *testing.T) {
-	g := acquire(t, load(t, wasm.Modes, Config{}))
-	var in *instance
+	g := acquire(t, loaded(t, wasm.Modes, Config{}))
+	var in *instance.Instance
 	for i := range 500 {
 		ctx, cancel := context.WithCancel(t.Context())
 		if _, err := g.Reconcile(abi.WithRun(ctx, &abi.Run{}), request(0)); err != nil {
@@ -51,7 +52,7 @@ func TestHammer_CallerInterruptsItsOwnRunsOnly(t *testing.T) {
 
 // What is kept of a context does not keep its run, nor anything else with the instance.
 func TestCaller_KeepsNoRun(t *testing.T) {
-	g := acquire(t, load(t, wasm.Modes, Config{}))
+	g := acquire(t, loaded(t, wasm.Modes, Config{}))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	for _, tt := range []struct {
@@ -60,14 +61,14 @@ func TestCaller_KeepsNoRun(t *testing.T) {
 		keeps bool
 	}{
 		{"a run", abi.WithRun(ctx, &abi.Run{}), true},
-		{"of a run", context.WithValue(abi.WithRun(ctx, &abi.Run{}), instanceKey{}, nil), false},
+		{"of a run", context.WithValue(abi.WithRun(ctx, &abi.Run{}), otherKey{}, nil), false},
 		{"no run", ctx, false},
 		{"a run without an end", abi.WithRun(context.WithoutCancel(ctx), &abi.Run{}), false},
 	} {
 		if _, err := g.Reconcile(tt.ctx, request(11)); err != nil {
 			t.Fatal(err)
 		}
-		if kept := g.in.caller != nil; kept != tt.keeps {
+		if kept := g.in.Registered(); kept != tt.keeps {
 			t.Errorf("%s: kept: %v, want %v", tt.name, kept, tt.keeps)
 		}
 	}
@@ -75,7 +76,10 @@ func TestCaller_KeepsNoRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	in := g.in
-	if in.close(ctx); in.caller != nil {
+	if in.Close(ctx); in.Registered() {
 		t.Error("a closed instance is registered")
 	}
 }
+
+// otherKey is a key of contexts.
+type otherKey struct{}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/operation"
+	"github.com/wasmctl/wasmctl/host/share"
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
 
@@ -27,7 +29,7 @@ func prepareVariant(tb testing.TB, m *Module, n int) *Candidate {
 // those of the live revision; both take slots of one bound, and what runs aside
 // does not.
 func TestCandidate_AcquireIsOfTheCandidate(t *testing.T) {
-	m := load(t, wasm.Modes, Config{Concurrency: 2})
+	m := loaded(t, wasm.Modes, Config{Concurrency: 2})
 	c := prepareVariant(t, m, 2)
 	live := acquire(t, m)
 	tried, release, err := c.Acquire(t.Context())
@@ -69,7 +71,7 @@ func TestCandidate_AcquireIsOfTheCandidate(t *testing.T) {
 // drain, and is interrupted then; the live revision is not touched.
 func TestDiscard_DrainsACanary(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		m := load(t, wasm.WASI, Config{Limits: Limits{Timeout: 2 * time.Hour}, KeepFor: -1})
+		m := loaded(t, wasm.WASI, Config{Limits: share.Limits{Timeout: 2 * time.Hour}, Keep: Keep{Code: -1}})
 		c, err := m.Prepare(t.Context(), variant(wasm.WASI, 2), nil)
 		if err != nil {
 			t.Fatal(err)
@@ -108,7 +110,7 @@ func TestDiscard_DrainsACanary(t *testing.T) {
 // Settings that change while a canary lasts are the canary's too, under the same
 // number; one that refuses them says so and keeps the old ones.
 func TestCandidate_TakesSettings(t *testing.T) {
-	m := load(t, wasm.Configure, Config{Settings: mode("1")})
+	m := loaded(t, wasm.Configure, Config{Settings: mode("1")})
 	c, err := m.Prepare(t.Context(), variant(wasm.Configure, 2), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -123,18 +125,18 @@ func TestCandidate_TakesSettings(t *testing.T) {
 		}
 	}
 	_, gen := m.Settings()
-	if s := c.gen.settings.Load(); s.plain["mode"] != "2" || s.gen != gen {
-		t.Errorf("settings %v, number %d, want 2 and %d", s.plain, s.gen, gen)
+	if s := c.rev.settings.Load(); s.Plain["mode"] != "2" || s.Gen != gen {
+		t.Errorf("settings %v, number %d, want 2 and %d", s.Plain, s.Gen, gen)
 	}
 	swap(t, m, variant(wasm.Modes, 3)) // has no configure: takes anything
 	if err := m.Configure(t.Context(), mode("r")); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Configure(t.Context()); !errors.Is(err, ErrRefused) {
+	if err := c.Configure(t.Context()); !errors.Is(err, operation.ErrRefused) {
 		t.Errorf("settings that it refuses: %v", err)
 	}
-	if s := c.gen.settings.Load(); s.plain["mode"] != "2" {
-		t.Errorf("settings %v", s.plain)
+	if s := c.rev.settings.Load(); s.Plain["mode"] != "2" {
+		t.Errorf("settings %v", s.Plain)
 	}
 }
 
@@ -142,7 +144,7 @@ func TestCandidate_TakesSettings(t *testing.T) {
 // discarded or promoted: no run is refused, none is of two revisions, and no
 // revision is left.
 func TestCandidate_Hammer(t *testing.T) {
-	m := load(t, wasm.Modes, Config{Concurrency: 4, KeepFor: -1})
+	m := loaded(t, wasm.Modes, Config{Concurrency: 4, Keep: Keep{Code: -1}})
 	w := &witness{running: map[string]uint64{}, last: map[string]uint64{}}
 	var current atomic.Pointer[Candidate]
 	var stop atomic.Bool

@@ -7,6 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/load"
+	"github.com/wasmctl/wasmctl/host/share"
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
 
@@ -38,7 +40,7 @@ func TestLoad_HooksAndManifestAgree(t *testing.T) {
 			`manifest: watches[1] (Secret) has map "func", but does not name "map" in hooks`,
 		}},
 	} {
-		var bad *InvalidError
+		var bad *load.InvalidError
 		_, err := Load(t.Context(), tc.wasm, Config{})
 		if !errors.As(err, &bad) {
 			t.Errorf("%s: got %v", tc.name, err)
@@ -47,7 +49,7 @@ func TestLoad_HooksAndManifestAgree(t *testing.T) {
 		if diff := cmp.Diff(tc.want, bad.Problems); diff != "" {
 			t.Errorf("%s: Load: %s", tc.name, diff)
 		}
-		if diff := cmp.Diff(tc.want, Inspect(t.Context(), tc.wasm).Problems); diff != "" {
+		if diff := cmp.Diff(tc.want, load.Inspect(t.Context(), tc.wasm).Problems); diff != "" {
 			t.Errorf("%s: Inspect: %s", tc.name, diff)
 		}
 	}
@@ -65,7 +67,7 @@ func TestInfo_CanCall(t *testing.T) {
 		{wasm.Calls, abi.OpCacheList, true}, // through call
 		{wasm.Empty, abi.OpConfigGet, false},
 	} {
-		if got := Inspect(t.Context(), tc.wasm).CanCall(tc.op); got != tc.want {
+		if got := load.Inspect(t.Context(), tc.wasm).CanCall(tc.op); got != tc.want {
 			t.Errorf("%s: got %v", tc.op, got)
 		}
 	}
@@ -73,7 +75,7 @@ func TestInfo_CanCall(t *testing.T) {
 
 func TestSizeText(t *testing.T) {
 	for n, want := range map[int64]string{0: "0", 1000: "1000", 65536: "64Ki", 3 << 20: "3Mi", 5 << 19: "2560Ki", 4 << 30: "4Gi", 4 << 40: "4096Gi"} {
-		if got := sizeText(n); got != want {
+		if got := share.SizeText(n); got != want {
 			t.Errorf("%d: got %s, want %s", n, got, want)
 		}
 	}

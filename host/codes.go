@@ -2,44 +2,28 @@ package host
 
 import (
 	"context"
-	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
-	"github.com/wasmctl/wasmctl/host/internal/codecache"
-	"github.com/wasmctl/wasmctl/host/internal/linear"
-	"github.com/wasmctl/wasmctl/host/internal/vm"
+	"github.com/wasmctl/wasmctl/host/internal/instance"
+	"github.com/wasmctl/wasmctl/host/isolate"
+	"github.com/wasmctl/wasmctl/host/load"
 )
 
-// Codes has the compiled code of the modules that share it: modules with the same
-// bytes are compiled once, and the code is there once. Code has no state: what is a
-// module's is in its instances. Those of a module with several controllers may share what
-// its start code has made. The zero Codes is ready for use, by any number of
-// goroutines.
+// Codes has the compiled code of the modules that share it: modules with the same bytes are
+// compiled once, and their code is in memory once. Code has no state, which is in the
+// instances. The controllers of a module with several of them may also share the result of
+// its start code. The zero Codes is ready for use, by any number of goroutines.
 type Codes struct {
-	list    table[codecache.ID, *sharedCode]
-	commons table[string, *common] // by the digest of the module
-	once    sync.Once
-	start   time.Time // of the clock that all have; written by once
+	codes  load.Shared
+	images instance.Shared
+	once   sync.Once
+	start  time.Time // of the clock of all modules; written by once
 }
 
-// sharedCode is compiled code. Who waits for the turn is one of its users.
-type sharedCode struct {
-	of   *Codes
-	id   codecache.ID
-	turn chan struct{} // who has put something in may compile, and use what is below
-
-	runtime  vm.Runtime
-	cache    vm.Cache
-	compiled vm.Compiled // nil before
-	inFile   []byte
-	base     *linear.Image
-	maxStack int64
-	globals  int
-}
-
-// began is when the first module asked: a clock must not go back where instances of one
-// share memory with those of another.
+// began returns when the first module asked: a clock must not go back if instances of one
+// module share memory with those of another.
 func (s *Codes) began() time.Time {
 	if s == nil {
 		return time.Now()
@@ -48,52 +32,61 @@ func (s *Codes) began() time.Time {
 	return s.start
 }
 
-// share gives code what is compiled already under an id, or else what build makes
-// of it.
-func (s *Codes) share(ctx context.Context, id codecache.ID, code *code, build func() error) error {
-	e := s.list.enter(id, &sharedCode{of: s, id: id, turn: make(chan struct{}, 1)})
-	select {
-	case e.turn <- struct{}{}:
-		defer func() { <-e.turn }()
-	case <-ctx.Done():
-		return errors.Join(ctx.Err(), e.leave(ctx))
-	}
-	if e.compiled == nil {
-		if err := build(); err != nil {
-			return errors.Join(err, e.leave(ctx)) // the next one in the row tries
-		}
-		e.runtime, e.cache, e.compiled, e.base = code.runtime, code.cache, code.compiled, code.base
-		e.inFile, e.maxStack, e.globals = code.inFile, code.maxStack, code.globals
-	}
-	code.runtime, code.cache, code.compiled, code.base, code.shared = e.runtime, e.cache, e.compiled, e.base, e
-	code.inFile, code.maxStack, code.globals = e.inFile, e.maxStack, e.globals
-	return nil
-}
-
-// leave closes the code after its last user.
-func (e *sharedCode) leave(ctx context.Context) error {
-	if !e.of.list.leave(e.id) || e.runtime == nil {
+func (s *Codes) sharedCode() *load.Shared {
+	if s == nil {
 		return nil
 	}
-	return closeCode(ctx, e.runtime, e.cache, e.base)
+	return &s.codes
 }
 
-func closeCode(ctx context.Context, runtime vm.Runtime, cache vm.Cache, base *linear.Image) error {
-	err := runtime.Close(ctx)
-	if base != nil {
-		base.Close()
+func (s *Codes) sharedImages() *instance.Shared {
+	if s == nil {
+		return nil
 	}
-	if cache != nil {
-		err = errors.Join(err, cache.Close(ctx))
-	}
-	return err
+	return &s.images
 }
 
-// share compiles, or takes what another module of the same bytes has compiled.
-func (c compiler) share(ctx context.Context, code *code, src *source) error {
-	build := func() error { return c.build(ctx, code, src) }
-	if c.cfg.Codes == nil || c.cfg.Isolation != nil {
-		return build()
+// program is compiled code with its users: a rollback makes a new revision of code that was
+// kept.
+type program struct {
+	*load.Code
+
+	home home
+	// refs is 1 per revision and 1 for being kept. At 0 everything is closed, and it never
+	// rises again.
+	refs atomic.Int64
+}
+
+// home is where the instances of a program are: in this process, or in another.
+type home interface {
+	Maker(spec *instance.Spec) instance.Maker
+	Stats() (isolate.Stats, bool)
+	Close(ctx context.Context) error
+}
+
+// here is this process.
+type here struct {
+	*load.Code
+
+	images *instance.Shared
+}
+
+// Maker implements home.
+func (h here) Maker(spec *instance.Spec) instance.Maker {
+	return instance.NewLocalMaker(spec, h.images)
+}
+
+// Stats implements home: there is no guest process.
+func (h here) Stats() (isolate.Stats, bool) { return isolate.Stats{}, false }
+
+// retain takes a reference for another revision, or for being kept. The caller has one, or
+// holds the lock under which the last is given back.
+func (p *program) retain() { p.refs.Add(1) }
+
+// release gives a reference back; the last one closes the code.
+func (p *program) release(ctx context.Context) error {
+	if p.refs.Add(-1) > 0 {
+		return nil
 	}
-	return c.cfg.Codes.share(ctx, src.id, code, build)
+	return p.home.Close(ctx)
 }

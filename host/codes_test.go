@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/load"
 )
 
 // TestCodes_OneForAllModulesOfTheSameBytes: modules that share code run beside each
@@ -21,7 +22,7 @@ func TestCodes_OneForAllModulesOfTheSameBytes(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range n {
 		wg.Go(func() {
-			m, err := Load(t.Context(), large(i%2), Config{Codes: codes})
+			m, err := Load(t.Context(), large(i%2), Config{Process: Process{Codes: codes}})
 			if err != nil {
 				t.Error(err)
 				return
@@ -33,11 +34,11 @@ func TestCodes_OneForAllModulesOfTheSameBytes(t *testing.T) {
 	if t.Failed() {
 		return
 	}
-	if len(codes.list.rows) != 2 {
-		t.Fatalf("%d codes, want 2", len(codes.list.rows))
+	if codes.codes.Len() != 2 {
+		t.Fatalf("%d codes, want 2", codes.codes.Len())
 	}
 	for i, m := range modules {
-		if m.last.Load().code.compiled != modules[i%2].last.Load().code.compiled {
+		if m.last.Load().program.Machine() != modules[i%2].last.Load().program.Machine() {
 			t.Errorf("module %d has its own code", i)
 		}
 	}
@@ -54,8 +55,8 @@ func TestCodes_OneForAllModulesOfTheSameBytes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if len(codes.list.rows) != 0 {
-		t.Errorf("%d codes are left", len(codes.list.rows))
+	if codes.codes.Len() != 0 {
+		t.Errorf("%d codes are left", codes.codes.Len())
 	}
 }
 
@@ -66,14 +67,14 @@ func BenchmarkCodes(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			wasm := large(1)
 			var list []*Module
-			load := func() {
-				m, err := Load(b.Context(), wasm, Config{Codes: codes})
+			more := func() {
+				m, err := Load(b.Context(), wasm, Config{Process: Process{Codes: codes}})
 				if err != nil {
 					b.Fatal(err)
 				}
 				list = append(list, m)
 			}
-			load()
+			more()
 			heap := func() uint64 {
 				runtime.GC()
 				runtime.GC()
@@ -83,7 +84,7 @@ func BenchmarkCodes(b *testing.B) {
 			}
 			before := heap()
 			for b.Loop() {
-				load()
+				more()
 			}
 			b.ReportMetric(float64(heap()-before)/float64(b.N), "heapB/module")
 			for _, m := range list {
@@ -102,8 +103,8 @@ func BenchmarkCodes_Machine(b *testing.B) {
 	for name, codes := range map[string]*Codes{"alone": nil, "shared": {}} {
 		b.Run(name, func(b *testing.B) {
 			const more = 10
-			cfg := Config{CacheDir: filepath.Join(os.TempDir(), "wasmctl-bench"), Codes: codes, API: apiOf(nil)}
-			load(b, wasm, cfg)
+			cfg := Config{Code: load.Options{CacheDir: filepath.Join(os.TempDir(), "wasmctl-bench")}, Process: Process{Codes: codes}, API: apiOf(nil)}
+			loaded(b, wasm, cfg)
 			for range b.N {
 				before := proportional(b)
 				list := make([]*Module, more)

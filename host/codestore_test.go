@@ -2,8 +2,6 @@ package host
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"log/slog"
 	"slices"
 	"strings"
@@ -12,34 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
-
-// formDigest is the hash of the forms of some modules. Who changes what is compiled
-// changes it and formVersion both, so that code of another form is never taken from a
-// cache.
-const formDigest = "15d479ca18ac7138"
-
-func TestForm_ANewFormHasANewVersion(t *testing.T) {
-	inThisProcess(t) // guest processes have other forms, under other names
-	h := sha256.New()
-	for _, module := range [][]byte{wasm.Modes, wasm.Calls, wasm.Tables, wasm.WASI, wasm.Worse, wasm.Floods, wasm.Work, wasm.Init} {
-		bin, err := parseModule(module)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c := compiler{cfg: Config{}.withDefaults(), log: slog.New(slog.DiscardHandler)}
-		src := &source{wasm: module, bin: bin}
-		if err := c.form(&code{info: newInfo(module, bin), startSize: bin.memory().Min}, src); err != nil {
-			t.Fatal(err)
-		}
-		h.Write(src.form)
-		h.Write(src.data)
-	}
-	if got := hex.EncodeToString(h.Sum(nil))[:16]; got != formDigest {
-		t.Errorf("the form of modules has changed: set formVersion to %d and formDigest to %q", formVersion+1, got)
-	}
-}
 
 // A module whose code comes from the cache does what one does that was just compiled:
 // results, traps, and what is said of them.
@@ -49,7 +22,7 @@ func TestLoad_FromTheCacheIsAsCompiled(t *testing.T) {
 		var log bytes.Buffer
 		logger := slog.New(slog.NewTextHandler(&log, nil))
 		compiled := Config{Logger: logger}
-		kept := Config{CacheDir: t.TempDir(), Logger: logger}
+		kept := Config{Code: load.Options{CacheDir: t.TempDir()}, Logger: logger}
 		want := outcomes(t, module, compiled)
 		for range 2 { // compiles, takes from the cache
 			log.Reset()
@@ -60,7 +33,7 @@ func TestLoad_FromTheCacheIsAsCompiled(t *testing.T) {
 				t.Errorf("%s: %s", name, &log)
 			}
 		}
-		if paths := cacheEntries(t, kept.CacheDir); len(paths) != 1 {
+		if paths := cacheEntries(t, kept.Code.CacheDir); len(paths) != 1 {
 			t.Errorf("%s: entries %q", name, paths)
 		}
 	}
@@ -70,19 +43,19 @@ func TestLoad_FromTheCacheIsAsCompiled(t *testing.T) {
 // compiled once, and each module still has its own.
 func TestLoad_CodeIsTheSameWhateverTheManifestSays(t *testing.T) {
 	inThisProcess(t)
-	cfg := Config{CacheDir: t.TempDir(), API: apiOf(nil)}
+	cfg := Config{Code: load.Options{CacheDir: t.TempDir()}, API: apiOf(nil)}
 	var digests []string
 	for _, name := range []string{"one", "three"} {
-		module, err := WithFiles(wasm.Modes, map[string][]byte{"/name": []byte(name)})
+		module, err := load.WithFiles(wasm.Modes, map[string][]byte{"/name": []byte(name)})
 		if err == nil {
-			module, err = WithManifest(module, &abi.Manifest{Version: "1", Name: name})
+			module, err = load.WithManifest(module, &abi.Manifest{Version: "1", Name: name})
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, m := range [][]byte{module, withSection(module, "x", nil)} {
-			info := load(t, m, cfg).Info()
-			if info.Digest != DigestOf(m) || info.Manifest.Name != name || len(info.Files) != 1 || info.Files[0].Size != int64(len(name)) {
+			info := loaded(t, m, cfg).Info()
+			if info.Digest != load.DigestOf(m) || info.Manifest.Name != name || len(info.Files) != 1 || info.Files[0].Size != int64(len(name)) {
 				t.Errorf("%s: digest %s, manifest of %q, files %v", name, info.Digest, info.Manifest.Name, info.Files)
 			}
 			digests = append(digests, info.Digest)
@@ -92,7 +65,7 @@ func TestLoad_CodeIsTheSameWhateverTheManifestSays(t *testing.T) {
 	if n := len(slices.Compact(digests)); n != 4 {
 		t.Errorf("%d modules, want 4", n)
 	}
-	if paths := cacheEntries(t, cfg.CacheDir); len(paths) != 2 { // without that section, and with it
+	if paths := cacheEntries(t, cfg.Code.CacheDir); len(paths) != 2 { // without that section, and with it
 		t.Errorf("entries %q", paths)
 	}
 }
@@ -101,7 +74,7 @@ func TestLoad_CodeIsTheSameWhateverTheManifestSays(t *testing.T) {
 func outcomes(t *testing.T, module []byte, cfg Config) (out []string) {
 	t.Helper()
 	cfg.API = apiOf(nil)
-	m := load(t, module, cfg)
+	m := loaded(t, module, cfg)
 	for mode := range byte(16) {
 		if mode == 2 { // spins
 			continue

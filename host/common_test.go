@@ -8,12 +8,14 @@ import (
 	"testing"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/load"
+	"github.com/wasmctl/wasmctl/host/share"
 )
 
 // severalGuest is the stateful guest with the controllers a, b, and so on.
 func severalGuest(t *testing.T, n int, files map[string][]byte) []byte {
 	t.Helper()
-	guest, err := WithFiles(statefulGuest(t), files)
+	guest, err := load.WithFiles(statefulGuest(t), files)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -21,7 +23,7 @@ func severalGuest(t *testing.T, n int, files map[string][]byte) []byte {
 	for i := range manifests {
 		manifests[i] = &abi.Manifest{Name: string(rune('a' + i))}
 	}
-	if guest, err = WithManifest(guest, manifests...); err != nil {
+	if guest, err = load.WithManifest(guest, manifests...); err != nil {
 		t.Fatal(err)
 	}
 	return guest
@@ -34,13 +36,13 @@ func TestCommon_ControllersStartFromOneImage(t *testing.T) {
 	inThisProcess(t)
 	const n = 3
 	guest := severalGuest(t, n, map[string][]byte{"/etc/words": []byte("aabbccdd")})
-	codes, budget, dir := &Codes{}, NewBudget(1<<30), t.TempDir()
+	codes, budget, dir := &Codes{}, share.NewBudget(1<<30), t.TempDir()
 	modules := make([]*Module, n)
 	var wg sync.WaitGroup
 	for i := range n {
 		wg.Go(func() {
 			var err error
-			modules[i], err = Load(t.Context(), guest, Config{Controller: string(rune('a' + i)), Codes: codes, Budget: budget, CacheDir: dir})
+			modules[i], err = Load(t.Context(), guest, Config{Controller: string(rune('a' + i)), Process: Process{Codes: codes, Budget: budget}, Code: load.Options{CacheDir: dir}})
 			if err != nil {
 				t.Error(err)
 			}
@@ -52,7 +54,7 @@ func TestCommon_ControllersStartFromOneImage(t *testing.T) {
 	}
 	numbers := map[string]bool{}
 	for i, m := range modules {
-		fresh := load(t, guest, Config{Controller: string(rune('a' + i)), CacheDir: dir})
+		fresh := loaded(t, guest, Config{Controller: string(rune('a' + i)), Code: load.Options{CacheDir: dir}})
 		for range 2 {
 			of, alone := anotherLease(t, m), anotherLease(t, fresh)
 			for _, mode := range []byte{2, 5, 6, 7, 9, 2, 5, 6} {
@@ -63,13 +65,13 @@ func TestCommon_ControllersStartFromOneImage(t *testing.T) {
 			for _, mode := range []byte{0, 1} {
 				numbers[fmt.Sprint(mode, said(of, mode))] = true
 			}
-			if got := said(of, 8); !strings.Contains(got, "1ms") || !of.in.imaged {
+			if got := said(of, 8); !strings.Contains(got, "1ms") || !of.in.Imaged {
 				t.Errorf("controller %d: prepare was called %s times before", i, got)
 			}
-			of.in.close(context.Background())
+			of.in.Close(context.Background())
 			of.in = nil
 		}
-		if m.last.Load().common != modules[0].last.Load().common || m.NoImage() != nil {
+		if !m.last.Load().maker.HasImage() || m.NoImage() != nil {
 			t.Errorf("controller %d has another image: %v", i, m.NoImage())
 		}
 	}
@@ -81,8 +83,8 @@ func TestCommon_ControllersStartFromOneImage(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if len(codes.commons.rows) != 0 || budget.Stats().Used != 0 {
-		t.Errorf("%d images are left, and %d bytes", len(codes.commons.rows), budget.Stats().Used)
+	if codes.images.Len() != 0 || budget.Stats().Used != 0 {
+		t.Errorf("%d images are left, and %d bytes", codes.images.Len(), budget.Stats().Used)
 	}
 }
 
@@ -93,19 +95,19 @@ func TestCommon_BelongsToTheBytesOfTheModule(t *testing.T) {
 	codes, dir := &Codes{}, t.TempDir()
 	for _, text := range []string{"aabb", "ccdd"} {
 		guest := severalGuest(t, 2, map[string][]byte{"/etc/words": []byte(text)})
-		of, alone := load(t, guest, Config{Controller: "a", Codes: codes, CacheDir: dir}), load(t, guest, Config{Controller: "a", CacheDir: dir})
+		of, alone := loaded(t, guest, Config{Controller: "a", Process: Process{Codes: codes}, Code: load.Options{CacheDir: dir}}), loaded(t, guest, Config{Controller: "a", Code: load.Options{CacheDir: dir}})
 		if got, want := said(anotherLease(t, of), 6), said(anotherLease(t, alone), 6); got != want {
 			t.Errorf("the file has %s, want %s", got, want)
 		}
 	}
-	m := load(t, severalGuest(t, 2, map[string][]byte{"/etc/trap": nil}), Config{Controller: "b", Codes: codes, CacheDir: dir})
+	m := loaded(t, severalGuest(t, 2, map[string][]byte{"/etc/trap": nil}), Config{Controller: "b", Process: Process{Codes: codes}, Code: load.Options{CacheDir: dir}})
 	if got := said(anotherLease(t, m), 8); !strings.Contains(got, "0s") {
 		t.Errorf("prepare was called %s times", got)
 	}
-	if c := m.last.Load().common; !c.never.Load() || c.made.Load() != nil {
+	if m.last.Load().maker.HasImage() {
 		t.Error("there is an image of an instance that trapped")
 	}
-	if len(codes.list.rows) != 1 || len(codes.commons.rows) != 3 {
-		t.Errorf("%d codes and %d images, want 1 and 3", len(codes.list.rows), len(codes.commons.rows))
+	if codes.codes.Len() != 1 || codes.images.Len() != 3 {
+		t.Errorf("%d codes and %d images, want 1 and 3", codes.codes.Len(), codes.images.Len())
 	}
 }

@@ -12,14 +12,16 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host/internal/binary"
+	"github.com/wasmctl/wasmctl/host/load"
+	"github.com/wasmctl/wasmctl/host/operation"
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
 
 // large is the empty guest with so much beside it that a Compiler is asked.
-func large(n int) []byte { return variant(withSection(wasm.Empty, "pad", make([]byte, maxHere)), n) }
+func large(n int) []byte { return variant(withSection(wasm.Empty, "pad", make([]byte, 8<<10)), n) }
 
 // runIt compiles in this process, where a Compiler would start another.
-func runIt(ctx context.Context, job Compilation) error { return job.Run(ctx) }
+func runIt(ctx context.Context, job load.Compilation) error { return job.Run(ctx) }
 
 // A module whose code is being made has a number already, and is gone from the
 // list where that fails.
@@ -29,21 +31,21 @@ func TestRevisions_ShowWhatIsBeingCompiled(t *testing.T) {
 	var during []string
 	broken := errors.New("no process")
 	refuse := false
-	m = load(t, wasm.Empty, Config{Compiler: func(ctx context.Context, job Compilation) error {
+	m = loaded(t, wasm.Empty, Config{Code: load.Options{Compiler: func(ctx context.Context, job load.Compilation) error {
 		if m != nil { // else it is the first one
 			during = states(m)
 		}
 		if refuse {
-			return &InvalidError{Name: "x", Problems: []string{broken.Error()}}
+			return &load.InvalidError{Name: "x", Problems: []string{broken.Error()}}
 		}
 		return job.Run(ctx)
-	}})
+	}}})
 	swap(t, m, large(1))
 	if diff := cmp.Diff([]string{"1 live", "2 loading"}, during); diff != "" {
 		t.Errorf("while it is compiled: %s", diff)
 	}
 	refuse = true
-	if _, err := m.Prepare(t.Context(), large(2), nil); !errors.Is(err, ErrInvalidModule) {
+	if _, err := m.Prepare(t.Context(), large(2), nil); !errors.Is(err, load.ErrInvalidModule) {
 		t.Errorf("got %v", err)
 	}
 	if diff := cmp.Diff([]string{"1 kept", "2 live"}, states(m)); diff != "" {
@@ -56,17 +58,17 @@ func TestRevisions_ShowWhatIsBeingCompiled(t *testing.T) {
 func TestLoad_ACompilerThatFailsIsNoFaultOfTheModule(t *testing.T) {
 	inThisProcess(t)
 	for name, c := range map[string]struct {
-		compiler func(context.Context, Compilation) error
+		compiler func(context.Context, load.Compilation) error
 		log      string
 	}{
 		"works":       {runIt, ""},
-		"no process":  {func(context.Context, Compilation) error { return errors.New("fork: no memory") }, "cannot start the compiler process"},
-		"does naught": {func(context.Context, Compilation) error { return nil }, "cannot use the compilation cache"},
-		"no disk":     {func(context.Context, Compilation) error { return ErrCacheDir }, "cannot use the compilation cache"},
+		"no process":  {func(context.Context, load.Compilation) error { return errors.New("fork: no memory") }, "cannot start the compiler process"},
+		"does naught": {func(context.Context, load.Compilation) error { return nil }, "cannot use the compilation cache"},
+		"no disk":     {func(context.Context, load.Compilation) error { return load.ErrCacheDir }, "cannot use the compilation cache"},
 	} {
 		for _, dir := range []string{"", t.TempDir()} {
 			var log bytes.Buffer
-			m := load(t, large(1), Config{CacheDir: dir, Compiler: c.compiler, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+			m := loaded(t, large(1), Config{Code: load.Options{CacheDir: dir, Compiler: c.compiler}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 			if g := acquire(t, m); g == nil {
 				t.Fatal("no guest")
 			}
@@ -75,10 +77,10 @@ func TestLoad_ACompilerThatFailsIsNoFaultOfTheModule(t *testing.T) {
 			}
 		}
 	}
-	_, err := Load(t.Context(), large(1), Config{Compiler: func(context.Context, Compilation) error {
-		return &InvalidError{Problems: []string{"takes too long"}}
-	}})
-	if !errors.Is(err, ErrInvalidModule) || !strings.Contains(err.Error(), "takes too long") {
+	_, err := Load(t.Context(), large(1), Config{Code: load.Options{Compiler: func(context.Context, load.Compilation) error {
+		return &load.InvalidError{Problems: []string{"takes too long"}}
+	}}})
+	if !errors.Is(err, load.ErrInvalidModule) || !strings.Contains(err.Error(), "takes too long") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -89,7 +91,7 @@ func TestLoad_NoCompilerIsAskedAboutAnInvalidModule(t *testing.T) {
 	bad := append(large(1), 0x0b, 0x02, 0x01, 0xff) // a data section that ends too soon
 	asked := false
 	_, plain := Load(t.Context(), bad, Config{})
-	_, err := Load(t.Context(), bad, Config{Compiler: func(context.Context, Compilation) error { asked = true; return nil }})
+	_, err := Load(t.Context(), bad, Config{Code: load.Options{Compiler: func(context.Context, load.Compilation) error { asked = true; return nil }}})
 	if plain == nil || err == nil || err.Error() != plain.Error() || asked {
 		t.Errorf("got %v, want %v; asked: %v", err, plain, asked)
 	}
@@ -134,10 +136,10 @@ func TestLoad_WorkOfCompilingIsBounded(t *testing.T) {
 	} {
 		module := withFunctions(t, tc.functions, tc.locals)
 		asked := false
-		cfg := Config{Compiler: func(ctx context.Context, job Compilation) error {
+		cfg := Config{Code: load.Options{Compiler: func(ctx context.Context, job load.Compilation) error {
 			asked = true
 			return job.Run(ctx)
-		}}
+		}}}
 		m, err := Load(t.Context(), module, cfg)
 		if err == nil {
 			err = m.Close(t.Context())
@@ -152,10 +154,10 @@ func TestLoad_WorkOfCompilingIsBounded(t *testing.T) {
 // is not is asked about once.
 func TestPrepare_RefusesTheManifestBeforeCompiling(t *testing.T) {
 	compiled, asked := 0, 0
-	m := load(t, wasm.Empty, Config{CacheDir: t.TempDir(), Compiler: func(ctx context.Context, job Compilation) error {
+	m := loaded(t, wasm.Empty, Config{Code: load.Options{CacheDir: t.TempDir(), Compiler: func(ctx context.Context, job load.Compilation) error {
 		compiled++
 		return job.Run(ctx)
-	}})
+	}}})
 	compiled = 0 // the first one too, where nobody has read its code
 	manifest, err := abi.EncodeManifest(&abi.Manifest{Version: "2"})
 	if err != nil {
@@ -163,11 +165,11 @@ func TestPrepare_RefusesTheManifestBeforeCompiling(t *testing.T) {
 	}
 	named := withSection(large(1), abi.ManifestSection, manifest)
 	refusal := errors.New("no")
-	if _, err := m.Prepare(t.Context(), named, func(string, *abi.Manifest) (API, error) { return nil, refusal }); !errors.Is(err, refusal) || compiled > 0 {
+	if _, err := m.Prepare(t.Context(), named, func(string, *abi.Manifest) (operation.API, error) { return nil, refusal }); !errors.Is(err, refusal) || compiled > 0 {
 		t.Errorf("compiled %d times, error %v", compiled, err)
 	}
 	wantStates(t, m, "1 live")
-	c, err := m.Prepare(t.Context(), named, func(_ string, man *abi.Manifest) (API, error) {
+	c, err := m.Prepare(t.Context(), named, func(_ string, man *abi.Manifest) (operation.API, error) {
 		asked++
 		if man.Version != "2" {
 			t.Errorf("manifest %+v", man)

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/operation"
+	"github.com/wasmctl/wasmctl/host/share"
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
 
@@ -26,10 +28,10 @@ func example(tb testing.TB) (module []byte, cfg Config, req *abi.Request) {
 		tb.Skip("SKIPPED: the examples are not built: make guests")
 	}
 	meta := map[string]any{"name": "web", "namespace": "default", "uid": "u-1", "resourceVersion": "7", "generation": int64(1)}
-	answer := mustEncode(map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": map[string]any{"content": "hello"}})
-	cfg.API = func(*abi.Manifest) (API, error) { return fixedAPI(answer), nil }
+	answer := encoded(map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": map[string]any{"content": "hello"}})
+	cfg.API = func(*abi.Manifest) (operation.API, error) { return fixedAPI(answer), nil }
 	req = request(0)
-	req.Object = mustEncode(map[string]any{
+	req.Object = encoded(map[string]any{
 		"apiVersion": "examples.wasmctl.dev/v1", "kind": "ConfigMapGenerator", "metadata": meta, "spec": map[string]any{"content": "hello"},
 	})
 	return module, cfg, req
@@ -44,7 +46,7 @@ func (a fixedAPI) Call(context.Context, abi.Op, []byte) abi.Response { return ab
 // rounds.
 func BenchmarkCPU_Example(b *testing.B) {
 	module, cfg, req := example(b)
-	guest := acquire(b, load(b, module, cfg))
+	guest := acquire(b, loaded(b, module, cfg))
 	var took []time.Duration
 	for b.Loop() {
 		const calls = 20
@@ -72,7 +74,7 @@ func quantile(ds []time.Duration, q float64) time.Duration {
 // BenchmarkCPU_StopTheWorld is how long it takes to stop the world, as each
 // garbage collection does, while a guest spins.
 func BenchmarkCPU_StopTheWorld(b *testing.B) {
-	g := acquire(b, load(b, wasm.Work, Config{API: apiOf(nil)}))
+	g := acquire(b, loaded(b, wasm.Work, Config{API: apiOf(nil)}))
 	ctx, cancel := context.WithCancel(b.Context())
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -107,15 +109,15 @@ func BenchmarkCPU_StopTheWorld(b *testing.B) {
 func BenchmarkCPU_Runaway(b *testing.B) {
 	for _, n := range []int{1, 4} {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
-			cfg := Config{CPUScheduler: NewCPUScheduler(runtime.GOMAXPROCS(0))}
+			cfg := Config{Process: Process{CPUs: share.NewCPUScheduler(runtime.GOMAXPROCS(0))}}
 			fleet := make([]*lease, 100)
 			for i := range fleet {
-				fleet[i] = acquire(b, load(b, wasm.Work, cfg))
+				fleet[i] = acquire(b, loaded(b, wasm.Work, cfg))
 			}
 			cfg.Limits.Timeout = 50 * time.Millisecond
 			var runaways []*lease
 			for range n {
-				runaways = append(runaways, acquire(b, load(b, wasm.Modes, cfg)))
+				runaways = append(runaways, acquire(b, loaded(b, wasm.Modes, cfg)))
 			}
 			var alone, beside, late []time.Duration
 			for b.Loop() {

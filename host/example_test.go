@@ -7,6 +7,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
 
@@ -48,7 +49,7 @@ func ExampleLoad() {
 
 // A module that cannot be loaded is described all the same.
 func ExampleInspect() {
-	info := host.Inspect(context.Background(), wasm.BadExports)
+	info := load.Inspect(context.Background(), wasm.BadExports)
 	for _, e := range info.Exports {
 		fmt.Println(e.Name+":", e.Kind)
 	}

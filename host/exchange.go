@@ -7,31 +7,31 @@ import (
 	"slices"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/internal/instance"
 )
 
-// Exchange hands an entry of the module a whole message, as it is, and returns
-// what the entry returned: its number, and a copy of the block that this points
-// to (none for filter, whose number is the answer). Neither is checked. It is
-// for tools that try how a guest takes what this host would not send; a
-// reconcile goes through Acquire. It runs within the bounds of that entry, on a
-// slot of the reconciles, and its errors are those of abi.Guest and Acquire;
-// ErrNoHook where the module does not have the entry.
+// Exchange passes a whole message to an entry of the module, and returns the result of the
+// entry: its value, and a copy of the block to which that points (none for filter, whose
+// value is the answer). Neither is checked. It is for tools that try how a guest takes
+// messages that this host would not send; a reconcile goes through Acquire. It runs within
+// the bounds of that entry, in a slot of the reconciles. The errors are those of abi.Guest
+// and Acquire, and ErrNoHook if the module does not have the entry.
 func (m *Module) Exchange(ctx context.Context, export string, msg []byte) (value uint64, result []byte, err error) {
-	g, in, err := m.get(ctx, m.shared.slots, nil)
+	rev, in, err := m.get(ctx, m.shared.slots, nil)
 	if err != nil {
 		return 0, nil, fmt.Errorf("module[%s]: %s: %w", m.name, export, err)
 	}
-	defer func() { g.put(in, m.shared.slots) }()
-	if !slices.Contains(entries, export) || export != abi.ExportReconcile && !g.hook(export) {
+	defer func() { rev.put(in, m.shared.slots) }()
+	if !slices.Contains(entries, export) || export != abi.ExportReconcile && !rev.spec.Hook(export) {
 		return 0, nil, fmt.Errorf("module[%s]: %s: %w", m.name, export, ErrNoHook)
 	}
-	in.run.id, in.run.key = "", abi.Key{}
-	err = in.enter(ctx, g.entry(export), message{first: msg}, func(v uint64) error {
+	in.Run.ID, in.Run.Key = "", abi.Key{}
+	err = in.Enter(ctx, rev.spec.Entry(export), instance.Message{First: msg}, func(v uint64) error {
 		if value = v; export == abi.ExportFilter {
-			value = uint64(u32(v))
+			value = uint64(uint32(v)) //nolint:gosec // an i32
 			return nil
 		}
-		b, err := in.result(v)
+		b, err := in.Result(v)
 		result = bytes.Clone(b)
 		return err
 	})

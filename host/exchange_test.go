@@ -13,7 +13,7 @@ import (
 // What a tool hands over reaches the guest byte for byte, and what it returns
 // comes back so: neither has to be a message.
 func TestModule_ExchangePassesBytes(t *testing.T) {
-	m := load(t, withManifest(t, wasm.Echo, &abi.Manifest{Finalizer: "example.com/f"}), Config{})
+	m := loaded(t, withManifest(t, wasm.Echo, &abi.Manifest{Finalizer: "example.com/f"}), Config{})
 	for _, result := range []string{"no msgpack at all", "\xc1", strings.Repeat("x", 1000)} {
 		msg := binary.LittleEndian.AppendUint32([]byte("head"+result), uint32(len(result)))
 		for _, export := range []string{abi.ExportReconcile, abi.ExportFinalize, abi.ExportMap, abi.ExportErrorPolicy} {
@@ -38,7 +38,7 @@ func TestModule_ExchangePassesBytes(t *testing.T) {
 
 // A guest that fails in an exchange loses its instance, and nothing else.
 func TestModule_ExchangeSurvivesATrap(t *testing.T) {
-	m := load(t, wasm.Buffers, Config{Concurrency: 1})
+	m := loaded(t, wasm.Buffers, Config{Concurrency: 1})
 	for range 2 {
 		_, _, err := m.Exchange(t.Context(), abi.ExportReconcile, make([]byte, 4096))
 		if kind := callError(t, err).Kind; kind != abi.FailureTrap {

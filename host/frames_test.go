@@ -8,6 +8,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/host/internal/binary"
 	"github.com/wasmctl/wasmctl/host/meter"
+	"github.com/wasmctl/wasmctl/host/share"
 )
 
 // recursive is a module whose reconcile calls a function of so many locals (of
@@ -69,11 +70,11 @@ func frames() map[string][]byte {
 func TestStack_FramesOfAnyShapeAreBounded(t *testing.T) {
 	for name, module := range frames() {
 		for _, limit := range []int64{1 << 20, meter.DefaultMaxStack} {
-			g := acquire(t, load(t, module, Config{Limits: Limits{Stack: limit}}))
+			g := acquire(t, loaded(t, module, Config{Limits: share.Limits{Stack: limit}}))
 			before := allocated()
 			_, err := g.Reconcile(t.Context(), request(0))
 			grown := allocated() - before
-			if !errors.Is(err, ErrStack) || !strings.Contains(err.Error(), "stack overflow") {
+			if !errors.Is(err, share.ErrStack) || !strings.Contains(err.Error(), "stack overflow") {
 				t.Errorf("%s: %v", name, err)
 			}
 			t.Logf("%s: limit %d, allocated %.1f times as much", name, limit, float64(grown)/float64(limit))

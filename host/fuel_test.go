@@ -15,7 +15,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/host/meter"
+	"github.com/wasmctl/wasmctl/host/share"
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
 
@@ -31,17 +33,17 @@ func work(rounds, calls uint32) *abi.Request {
 // instance.
 func TestFuel_LimitEndsTheCall(t *testing.T) {
 	for limit, want := range map[int64]string{1: "guest[reconcile]: timeout: ran out of fuel: ", 10_000_000: "guest[reconcile]: timeout: ran out of fuel: 1000000"} {
-		g := acquire(t, load(t, withManifest(t, named(wasm.Modes), &abi.Manifest{Limits: &abi.Limits{Fuel: limit}}), Config{}))
+		g := acquire(t, loaded(t, withManifest(t, named(wasm.Modes), &abi.Manifest{Limits: &abi.Limits{Fuel: limit}}), Config{}))
 		_, err := g.Reconcile(t.Context(), request(2))
-		if ce := callError(t, err); ce.Kind != abi.FailureTimeout || !errors.Is(err, ErrFuel) || !strings.HasPrefix(err.Error(), want) {
+		if ce := callError(t, err); ce.Kind != abi.FailureTimeout || !errors.Is(err, share.ErrFuel) || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("limit %d: got %v, want %s", limit, err, want)
 		}
 		if text := err.Error(); !strings.Contains(text, "\n\tf") || strings.Contains(text, "wazero") || strings.Contains(text, meter.RefillFunc) {
 			t.Errorf("limit %d: got %q, want the guest's stack trace alone", limit, text)
 		}
 	}
-	g := acquire(t, load(t, wasm.Modes, Config{Limits: Limits{Fuel: 100_000}}))
-	if _, err := g.Reconcile(t.Context(), request(2)); !errors.Is(err, ErrFuel) {
+	g := acquire(t, loaded(t, wasm.Modes, Config{Limits: share.Limits{Fuel: 100_000}}))
+	if _, err := g.Reconcile(t.Context(), request(2)); !errors.Is(err, share.ErrFuel) {
 		t.Error(err)
 	}
 	if res, err := g.Reconcile(t.Context(), request(11)); err != nil || res.Action.After != time.Millisecond {
@@ -52,34 +54,34 @@ func TestFuel_LimitEndsTheCall(t *testing.T) {
 // The limit is of each call: what a call leaves is no use to the next, and what
 // it took is back.
 func TestFuel_LimitIsOfEachCall(t *testing.T) {
-	g := acquire(t, load(t, wasm.Work, Config{Limits: Limits{Fuel: 500_000}, slice: 10_000}))
+	g := acquire(t, loaded(t, wasm.Work, Config{Limits: share.Limits{Fuel: 500_000}, Process: Process{slice: 10_000}}))
 	for i := range 20 {
 		if _, err := g.Reconcile(t.Context(), work(60_000, 0)); err != nil {
 			t.Fatalf("call %d: %v", i, err)
 		}
 	}
-	if _, err := g.Reconcile(t.Context(), work(120_000, 0)); !errors.Is(err, ErrFuel) {
+	if _, err := g.Reconcile(t.Context(), work(120_000, 0)); !errors.Is(err, share.ErrFuel) {
 		t.Errorf("twice the work: %v", err)
 	}
 }
 
 // Start code, describe, configure, map and filter are bounded as reconcile is.
 func TestFuel_EveryEntryIsBounded(t *testing.T) {
-	cfg := Config{Limits: Limits{Fuel: 100_000}}
-	if _, err := Load(t.Context(), wasm.InitSpin, cfg); !errors.Is(err, ErrFuel) || !errors.Is(err, ErrInvalidModule) {
+	cfg := Config{Limits: share.Limits{Fuel: 100_000}}
+	if _, err := Load(t.Context(), wasm.InitSpin, cfg); !errors.Is(err, share.ErrFuel) || !errors.Is(err, load.ErrInvalidModule) {
 		t.Errorf("start code: %v", err)
 	}
 	spin := event(echoLength(nil, echoSpin))
-	m := load(t, echo(t), cfg)
-	if _, err := m.Map(t.Context(), spin); !errors.Is(err, ErrFuel) {
+	m := loaded(t, echo(t), cfg)
+	if _, err := m.Map(t.Context(), spin); !errors.Is(err, share.ErrFuel) {
 		t.Errorf("map: %v", err)
 	}
-	if _, err := m.Filter(t.Context(), spin); !errors.Is(err, ErrFuel) {
+	if _, err := m.Filter(t.Context(), spin); !errors.Is(err, share.ErrFuel) {
 		t.Errorf("filter: %v", err)
 	}
 	req := request(0)
 	req.Object = make([]byte, 6<<12)
-	if _, err := acquire(t, load(t, wasm.Buffers, cfg)).Reconcile(t.Context(), req); !errors.Is(err, ErrFuel) {
+	if _, err := acquire(t, loaded(t, wasm.Buffers, cfg)).Reconcile(t.Context(), req); !errors.Is(err, share.ErrFuel) {
 		t.Errorf("buffer: %v", err)
 	}
 }
@@ -89,7 +91,7 @@ func TestFuel_EveryEntryIsBounded(t *testing.T) {
 func TestFuel_SameOnEachRun(t *testing.T) {
 	var first int64
 	for _, slice := range []int64{0, 1, 777, 1 << 40} {
-		g := acquire(t, load(t, wasm.Work, Config{API: apiOf(nil), slice: slice}))
+		g := acquire(t, loaded(t, wasm.Work, Config{API: apiOf(nil), Process: Process{slice: slice}}))
 		for i := range 3 {
 			before := g.Fuel()
 			if _, err := g.Reconcile(t.Context(), work(5_000, 3)); err != nil {
@@ -111,12 +113,12 @@ func TestFuel_SameOnEachRun(t *testing.T) {
 func TestFuel_SameForAGoGuest(t *testing.T) {
 	inThisProcess(t)
 	module, cfg, req := example(t)
-	cfg.CacheDir = t.TempDir()
-	cfg.Now, cfg.Mono = func() time.Time { return time.Unix(1_767_225_600, 0) }, func() int64 { return 1 }
+	cfg.Code.CacheDir = t.TempDir()
+	cfg.Clock.Now, cfg.Clock.Mono = func() time.Time { return time.Unix(1_767_225_600, 0) }, func() int64 { return 1 }
 	var runs [2][]int64
 	for i := range runs {
-		cfg.Random = rand.NewChaCha8([32]byte{1})
-		g := acquire(t, load(t, module, cfg))
+		cfg.Clock.Random = rand.NewChaCha8([32]byte{1})
+		g := acquire(t, loaded(t, module, cfg))
 		for range 5 {
 			before := g.Fuel()
 			if res, err := g.Reconcile(t.Context(), req); err != nil || res.Error != nil {
@@ -133,7 +135,7 @@ func TestFuel_SameForAGoGuest(t *testing.T) {
 // What the guests have used adds up to what the module has used, which counts
 // start code as well.
 func TestFuel_IsCounted(t *testing.T) {
-	m := load(t, wasm.Work, Config{API: apiOf(nil)})
+	m := loaded(t, wasm.Work, Config{API: apiOf(nil)})
 	before := m.Fuel()
 	g := acquire(t, m)
 	for range 3 {
@@ -148,7 +150,7 @@ func TestFuel_IsCounted(t *testing.T) {
 
 // budget(2) is what is left of the limit, and falls as the guest works.
 func TestFuel_BudgetOfTheGuest(t *testing.T) {
-	g := acquire(t, load(t, wasm.Calls, Config{Limits: Limits{Fuel: 1_000_000}}))
+	g := acquire(t, loaded(t, wasm.Calls, Config{Limits: share.Limits{Fuel: 1_000_000}}))
 	ask := hostCall{"budget", [5]uint32{uint32(abi.BudgetFuel)}}
 	got := play(t, g, ask, ask, ask)
 	if got[0] >= 1_000_000 || got[2] <= 0 || got[0] <= got[1] || got[0]-got[1] != got[1]-got[2] {
@@ -159,10 +161,10 @@ func TestFuel_BudgetOfTheGuest(t *testing.T) {
 // A guest that recurses forever is stopped before it takes the host's memory,
 // and the trap says so.
 func TestFuel_RecursionIsBounded(t *testing.T) {
-	g := acquire(t, load(t, named(wasm.Modes), Config{}))
+	g := acquire(t, loaded(t, named(wasm.Modes), Config{}))
 	before := allocated()
 	_, err := g.Reconcile(t.Context(), request(3))
-	if ce := callError(t, err); ce.Kind != abi.FailureTrap || !errors.Is(err, ErrStack) ||
+	if ce := callError(t, err); ce.Kind != abi.FailureTrap || !errors.Is(err, share.ErrStack) ||
 		!strings.HasPrefix(err.Error(), "guest[reconcile]: trap: stack overflow: calls nested too deeply (stack 4Mi)\n\tf") {
 		t.Error(err)
 	}
@@ -174,7 +176,7 @@ func TestFuel_RecursionIsBounded(t *testing.T) {
 		if _, err := g.Reconcile(t.Context(), request(0)); err != nil {
 			t.Error(err)
 		}
-		inGuest(g.in).fuelBudget.stack.Set(0)
+		inGuest(g.in).UseStack()
 	}
 }
 
@@ -198,7 +200,7 @@ func allocated() int64 {
 
 // The error of a guest that ran out of time says where it was.
 func TestFuel_TimeoutHasAStackTrace(t *testing.T) {
-	m := load(t, named(wasm.Modes), Config{})
+	m := loaded(t, named(wasm.Modes), Config{})
 	g := acquire(t, m)
 	hurry(m, 300*time.Millisecond)
 	_, err := g.Reconcile(t.Context(), request(2))
@@ -211,7 +213,7 @@ func TestFuel_TimeoutHasAStackTrace(t *testing.T) {
 // timeout goes on meanwhile.
 func TestFuel_RateSlowsTheModule(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		g := acquire(t, load(t, wasm.Work, Config{FuelRate: 600_000, slice: 100_000}))
+		g := acquire(t, loaded(t, wasm.Work, Config{Limits: share.Limits{FuelRate: 600_000}, Process: Process{slice: 100_000}}))
 		start := time.Now()
 		for range 10 { // of 600,000 units each
 			if _, err := g.Reconcile(t.Context(), work(100_000, 0)); err != nil {
@@ -224,9 +226,9 @@ func TestFuel_RateSlowsTheModule(t *testing.T) {
 			t.Errorf("10 calls of a second's fuel took %v", took)
 		}
 		start = time.Now()
-		g = acquire(t, load(t, wasm.Modes, Config{FuelRate: 1_000_000, slice: 100_000}))
+		g = acquire(t, loaded(t, wasm.Modes, Config{Limits: share.Limits{FuelRate: 1_000_000}, Process: Process{slice: 100_000}}))
 		_, err := g.Reconcile(t.Context(), request(2))
-		if ce := callError(t, err); ce.Kind != abi.FailureTimeout || time.Since(start) != DefaultTimeout {
+		if ce := callError(t, err); ce.Kind != abi.FailureTimeout || time.Since(start) != share.DefaultTimeout {
 			t.Errorf("a guest that spins: after %v: %v", time.Since(start), err)
 		}
 		if used := g.Fuel(); used < 30_000_000 || used > 31_500_000 {
@@ -237,19 +239,19 @@ func TestFuel_RateSlowsTheModule(t *testing.T) {
 
 // A negative limit is an error, and the lower of the limits of config and manifest wins.
 func TestLoad_FuelLimits(t *testing.T) {
-	for _, cfg := range []Config{{Limits: Limits{Fuel: -1}}, {FuelRate: -1}} {
-		if _, err := Load(t.Context(), wasm.Empty, cfg); err == nil || errors.Is(err, ErrInvalidModule) {
+	for _, cfg := range []Config{{Limits: share.Limits{Fuel: -1}}, {Limits: share.Limits{FuelRate: -1}}} {
+		if _, err := Load(t.Context(), wasm.Empty, cfg); err == nil || errors.Is(err, load.ErrInvalidModule) {
 			t.Errorf("%+v: got %v, want an error that is not the module's", cfg, err)
 		}
 	}
 	module := withManifest(t, wasm.Modes, &abi.Manifest{Limits: &abi.Limits{Fuel: 7}})
-	if m := load(t, module, Config{Limits: Limits{Fuel: 5}}); m.Limits().Fuel != 5 {
+	if m := loaded(t, module, Config{Limits: share.Limits{Fuel: 5}}); m.Limits().Fuel != 5 {
 		t.Errorf("config over manifest: limit %d", m.Limits().Fuel)
 	}
-	if m := load(t, module, Config{}); m.Limits().Fuel != 7 {
+	if m := loaded(t, module, Config{}); m.Limits().Fuel != 7 {
 		t.Errorf("manifest: limit %d", m.Limits().Fuel)
 	}
-	if m := load(t, module, Config{Limits: Limits{Fuel: 9}}); m.Limits().Fuel != 7 {
+	if m := loaded(t, module, Config{Limits: share.Limits{Fuel: 9}}); m.Limits().Fuel != 7 {
 		t.Errorf("manifest over config: limit %d", m.Limits().Fuel)
 	}
 }
@@ -260,14 +262,14 @@ func TestLoad_NamesOfTheCountersAreReserved(t *testing.T) {
 	taken := bytes.Replace(wasm.Modes, []byte("error_policy"), []byte(meter.FuelGlobal), 1)
 	want := []string{"export[wasmctl_fuel]: reserved name: rename the export"}
 	_, err := Load(t.Context(), taken, Config{})
-	var invalid *InvalidError
+	var invalid *load.InvalidError
 	if !errors.As(err, &invalid) {
 		t.Fatalf("got %v", err)
 	}
 	if diff := cmp.Diff(want, invalid.Problems); diff != "" {
 		t.Errorf("Load: %s", diff)
 	}
-	if diff := cmp.Diff(want, Inspect(t.Context(), taken).Problems); diff != "" {
+	if diff := cmp.Diff(want, load.Inspect(t.Context(), taken).Problems); diff != "" {
 		t.Errorf("Inspect: %s", diff)
 	}
 }
@@ -276,11 +278,11 @@ func TestLoad_NamesOfTheCountersAreReserved(t *testing.T) {
 func TestLoad_InvalidCodeIsNamedAsInspectDoes(t *testing.T) {
 	bad := bytes.Replace(wasm.Modes, []byte{0x42, 0x00, 0x0b}, []byte{0x41, 0x00, 0x0b}, 1)
 	_, err := Load(t.Context(), bad, Config{})
-	var invalid *InvalidError
+	var invalid *load.InvalidError
 	if !errors.As(err, &invalid) {
 		t.Fatalf("got %v", err)
 	}
-	if diff := cmp.Diff(Inspect(t.Context(), bad).Problems, invalid.Problems); diff != "" {
+	if diff := cmp.Diff(load.Inspect(t.Context(), bad).Problems, invalid.Problems); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -288,9 +290,9 @@ func TestLoad_InvalidCodeIsNamedAsInspectDoes(t *testing.T) {
 // A thousand runs, good ones and all kinds of bad ones, leave nothing behind.
 func TestModule_SoakLeavesNothing(t *testing.T) {
 	inThisProcess(t)
-	cfg := Config{Limits: Limits{Fuel: 200_000}}
+	cfg := Config{Limits: share.Limits{Fuel: 200_000}}
 	modes := []byte{0, 1, 2, 3, 5, 8, 11, 14}
-	m := load(t, wasm.Modes, cfg)
+	m := loaded(t, wasm.Modes, cfg)
 	g := acquire(t, m)
 	run := func(n int) {
 		for i := range n {

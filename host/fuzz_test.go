@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/load"
+	"github.com/wasmctl/wasmctl/host/share"
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
 
@@ -34,14 +36,14 @@ func FuzzInspect(f *testing.F) {
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		info := Inspect(t.Context(), b)
+		info := load.Inspect(t.Context(), b)
 		if info.Size != int64(len(b)) {
 			t.Fatalf("size %d of %d", info.Size, len(b))
 		}
 		if len(info.Problems) > 0 {
 			return
 		} // some of the seeds are hostile
-		m, err := Load(t.Context(), b, Config{API: apiOf(nil), Limits: Limits{Timeout: 50 * time.Millisecond}})
+		m, err := Load(t.Context(), b, Config{API: apiOf(nil), Limits: share.Limits{Timeout: 50 * time.Millisecond}})
 		var ce *abi.CallError
 		if err != nil {
 			if !errors.As(err, &ce) { // start code may fail, and Inspect does not run it
@@ -67,11 +69,11 @@ func FuzzInspect(f *testing.F) {
 // answer, and nothing traps.
 func FuzzHostFunctions(f *testing.F) {
 	api := &scriptedAPI{}
-	m := load(f, wasm.Calls, Config{API: apiOf(api)})
+	m := loaded(f, wasm.Calls, Config{API: apiOf(api)})
 	g := acquire(f, m)
-	f.Add([]byte("\x81\xa3key\xa4size"), program([]hostCall{{"api_get", [5]uint32{requestAt, 4, dstAt, 16}}, {"take", [5]uint32{dstAt, 2, 8}}}))
-	f.Add([]byte{0x80}, program([]hostCall{{"call", [5]uint32{11, requestAt, 1, outside - 1, 0xffffffff}}, {"log", [5]uint32{0, requestAt, 9}}}))
-	f.Add([]byte{0xc1}, program([]hostCall{{"random", [5]uint32{outside - 1, 1}}, {"metric", [5]uint32{0, 0xffffffff, 0xffffffff}}, {"budget", [5]uint32{9}}}))
+	f.Add([]byte("\x81\xa3key\xa4size"), sequence([]hostCall{{"api_get", [5]uint32{requestAt, 4, dstAt, 16}}, {"take", [5]uint32{dstAt, 2, 8}}}))
+	f.Add([]byte{0x80}, sequence([]hostCall{{"call", [5]uint32{11, requestAt, 1, outside - 1, 0xffffffff}}, {"log", [5]uint32{0, requestAt, 9}}}))
+	f.Add([]byte{0xc1}, sequence([]hostCall{{"random", [5]uint32{outside - 1, 1}}, {"metric", [5]uint32{0, 0xffffffff, 0xffffffff}}, {"budget", [5]uint32{9}}}))
 	f.Fuzz(func(t *testing.T, memory, calls []byte) {
 		records := min(len(calls)/24, 20)
 		object := binary.LittleEndian.AppendUint32(calls[:records*24:records*24], uint32(records))
@@ -89,7 +91,7 @@ func FuzzHostFunctions(f *testing.F) {
 // FuzzResults: whatever an entry returns, the host has a result or an error of
 // that call.
 func FuzzResults(f *testing.F) {
-	m := load(f, echo(f), Config{Limits: Limits{Timeout: 20 * time.Second, InstanceRate: math.MaxInt32}})
+	m := loaded(f, echo(f), Config{Limits: share.Limits{Timeout: 20 * time.Second, InstanceRate: math.MaxInt32}})
 	g := acquire(f, m)
 	f.Add([]byte("\x81\xa4keys\x91\x81\xa4name\xa1a"), uint32(14))
 	f.Add([]byte("\x82\xa5apply\x91\x80\xa5prune\xc3"), uint32(16))

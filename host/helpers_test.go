@@ -8,10 +8,11 @@ import (
 	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/operation"
 )
 
 // load loads a module that is closed with the test.
-func load(tb testing.TB, wasm []byte, cfg Config) *Module {
+func loaded(tb testing.TB, wasm []byte, cfg Config) *Module {
 	tb.Helper()
 	m, err := Load(tb.Context(), wasm, cfg)
 	if err != nil {
@@ -38,7 +39,7 @@ func acquire(tb testing.TB, m *Module) *lease {
 
 // hurry bounds the calls of a module from now on. As a limit of its Config the same
 // time would bound its start too, which takes longer than that on a busy machine.
-func hurry(m *Module, timeout time.Duration) { m.last.Load().limits.Timeout = timeout }
+func hurry(m *Module, timeout time.Duration) { m.last.Load().spec.Limits.Timeout = timeout }
 
 // request is a request whose object is one byte, the mode of some guests.
 func request(mode byte) *abi.Request {
@@ -80,9 +81,18 @@ func (a *scriptedAPI) Call(ctx context.Context, op abi.Op, req []byte) abi.Respo
 	return a.f(ctx, op, req)
 }
 
-func apiOf(a *scriptedAPI) func(*abi.Manifest) (API, error) {
+func apiOf(a *scriptedAPI) func(*abi.Manifest) (operation.API, error) {
 	if a == nil {
 		a = &scriptedAPI{}
 	}
-	return func(*abi.Manifest) (API, error) { return a, nil }
+	return func(*abi.Manifest) (operation.API, error) { return a, nil }
+}
+
+// encoded is a value as msgpack.
+func encoded(v any) []byte {
+	b, err := abi.AppendValue(nil, v)
+	if err != nil {
+		panic(err)
+	}
+	return b
 }

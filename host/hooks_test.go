@@ -14,6 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/internal/instance"
+	"github.com/wasmctl/wasmctl/host/share"
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
 
@@ -45,7 +47,7 @@ func event(object []byte) *abi.Event {
 }
 
 func TestMap_ReturnsTheKeysOfTheGuest(t *testing.T) {
-	m := load(t, echo(t), Config{})
+	m := loaded(t, echo(t), Config{})
 	for name, want := range map[string]abi.MapResult{
 		"none": {},
 		"two":  {Keys: []abi.Key{{Namespace: "default", Name: "a"}, {Name: "cluster-scoped"}}},
@@ -71,9 +73,9 @@ func manyKeys(n int) []abi.Key {
 
 // An error that the guest reports costs no instance and is not a CallError.
 func TestMap_ErrorOfTheGuest(t *testing.T) {
-	m := load(t, echo(t), Config{})
+	m := loaded(t, echo(t), Config{})
 	want := &abi.ResultError{Class: abi.ErrorTransient, Message: "no namespace yet"}
-	keys, err := m.Map(t.Context(), event(echoObject(mustEncode(map[string]any{"error": map[string]any{"class": string(want.Class), "message": want.Message}}))))
+	keys, err := m.Map(t.Context(), event(echoObject(encoded(map[string]any{"error": map[string]any{"class": string(want.Class), "message": want.Message}}))))
 	got, ok := errors.AsType[*abi.ResultError](err)
 	if !ok || keys != nil || !cmp.Equal(want, got) {
 		t.Errorf("got %v, %v", keys, err)
@@ -87,7 +89,7 @@ func TestMap_ErrorOfTheGuest(t *testing.T) {
 func echoCalls(tb testing.TB, m *Module) uint32 {
 	tb.Helper()
 	g := acquire(tb, m)
-	n, _ := inGuest(g.in).memory.ReadUint32Le(512)
+	n, _ := memoryOf(g.in).ReadUint32Le(512)
 	g.release()
 	return n
 }
@@ -111,7 +113,7 @@ func TestHooks_HostileAnswers(t *testing.T) {
 		{"keys that are not there", echoObject([]byte("\x81\xa4keys\xdd\xff\xff\xff\xff")), abi.FailureOutput, "msgpack ends too early"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			m := load(t, echo(t), Config{})
+			m := loaded(t, echo(t), Config{})
 			other := acquire(t, m)
 			if _, err := other.Reconcile(t.Context(), &abi.Request{Object: echoObject(nil)}); err != nil {
 				t.Fatal(err)
@@ -120,14 +122,14 @@ func TestHooks_HostileAnswers(t *testing.T) {
 				hurry(m, 100*time.Millisecond)
 			}
 			_, err := m.Map(t.Context(), event(tc.object))
-			hurry(m, DefaultTimeout)
+			hurry(m, share.DefaultTimeout)
 			if ce := callError(t, err); ce.Kind != tc.kind || ce.Func != "map" || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("got %v, want %s: %s", err, tc.kind, tc.want)
 			}
 			if _, err := m.Map(t.Context(), event(echoObject(nil))); err != nil {
 				t.Errorf("the next call: %v", err)
 			}
-			if n, _ := inGuest(other.in).memory.ReadUint32Le(512); n != 1 {
+			if n, _ := memoryOf(other.in).ReadUint32Le(512); n != 1 {
 				t.Errorf("another instance had %d calls, want 1", n)
 			}
 		})
@@ -135,7 +137,7 @@ func TestHooks_HostileAnswers(t *testing.T) {
 }
 
 func TestFilter_KeepsDropsAndFails(t *testing.T) {
-	m := load(t, echo(t), Config{})
+	m := loaded(t, echo(t), Config{})
 	for n, want := range map[uint32]bool{0: false, 1: true} {
 		if got, err := m.Filter(t.Context(), event(echoLength(nil, n))); got != want || err != nil {
 			t.Errorf("%d: got %v, %v", n, got, err)
@@ -149,7 +151,7 @@ func TestFilter_KeepsDropsAndFails(t *testing.T) {
 			hurry(m, 100*time.Millisecond)
 		}
 		keep, err := m.Filter(t.Context(), event(echoLength(nil, n)))
-		hurry(m, DefaultTimeout)
+		hurry(m, share.DefaultTimeout)
 		if ce := callError(t, err); keep || !strings.HasPrefix(ce.Error(), want) {
 			t.Errorf("%d: got %v, %v", int32(n), keep, err)
 		}
@@ -161,7 +163,7 @@ func TestFilter_KeepsDropsAndFails(t *testing.T) {
 func TestHooks_Absent(t *testing.T) {
 	hidden := withManifest(t, wasm.Echo, &abi.Manifest{Hooks: []string{abi.ExportErrorPolicy}})
 	for name, module := range map[string][]byte{"not exported": wasm.Empty, "not real": hidden} {
-		m := load(t, module, Config{})
+		m := loaded(t, module, Config{})
 		_, mapErr := m.Map(t.Context(), event(nil))
 		_, filterErr := m.Filter(t.Context(), event(nil))
 		_, finalizeErr := acquire(t, m).Finalize(t.Context(), request(0))
@@ -174,25 +176,25 @@ func TestHooks_Absent(t *testing.T) {
 			t.Errorf("%s: the module claims a hook", name)
 		}
 	}
-	if m := load(t, echo(t), Config{}); !m.HasHook(abi.ExportMap) || !m.HasHook(abi.ExportFilter) || !m.Finalizes() {
+	if m := loaded(t, echo(t), Config{}); !m.HasHook(abi.ExportMap) || !m.HasHook(abi.ExportFilter) || !m.Finalizes() {
 		t.Error("the module denies its hooks")
 	}
 }
 
 // What a guest reads is the event as the caller made it.
 func TestHooks_EventOnTheWire(t *testing.T) {
-	m := load(t, wasm.Calls, Config{})
+	m := loaded(t, wasm.Calls, Config{})
 	for _, ev := range []*abi.Event{
-		event(program(nil)),
-		{Kind: "K", Type: abi.EventListed, Key: abi.Key{Name: "n"}, New: program(nil)},
-		{Kind: "K", Type: abi.EventDeleted, Key: abi.Key{Name: "n"}, Old: program(nil)},
+		event(sequence(nil)),
+		{Kind: "K", Type: abi.EventListed, Key: abi.Key{Name: "n"}, New: sequence(nil)},
+		{Kind: "K", Type: abi.EventDeleted, Key: abi.Key{Name: "n"}, Old: sequence(nil)},
 	} {
 		if keep, err := m.Filter(t.Context(), ev); !keep || err != nil {
 			t.Fatal(keep, err)
 		}
 		g := acquire(t, m)
 		want := encodeEvent(ev)
-		if got, _ := inGuest(g.in).memory.Read(16384, uint32(len(want))); !cmp.Equal(want, got) {
+		if got, _ := memoryOf(g.in).Read(16384, uint32(len(want))); !cmp.Equal(want, got) {
 			t.Errorf("%s: got %q, want %q", ev.Type, got, want)
 		}
 		g.release()
@@ -203,7 +205,7 @@ func TestHooks_EventOnTheWire(t *testing.T) {
 // of the API.
 func TestHooks_HostFunctions(t *testing.T) {
 	api := &scriptedAPI{}
-	m := load(t, wasm.Calls, Config{API: apiOf(api)})
+	m := loaded(t, wasm.Calls, Config{API: apiOf(api)})
 	op := func(name string) hostCall { return hostCall{name, [5]uint32{16, 1, dstAt, 0}} }
 	number := func(n uint32) hostCall { return hostCall{"call", [5]uint32{n, 16, 1, dstAt, 0}} }
 	calls := []hostCall{op("config_get"), op("cache_get"), number(9), op("api_get"), op("api_create"), number(6), number(10), {"budget", [5]uint32{0}}}
@@ -215,22 +217,22 @@ func TestHooks_HostFunctions(t *testing.T) {
 		g := acquire(t, m)
 		poke(t, g, 16, []byte{0x80})
 		g.release()
-		if err := call(event(program(calls))); err != nil {
+		if err := call(event(sequence(calls))); err != nil {
 			t.Fatal(err)
 		}
 		g = acquire(t, m)
 		var got []string
 		for i := range uint32(len(calls) - 1) {
-			v, _ := inGuest(g.in).memory.ReadUint64Le(resultsAt + 8*i)
+			v, _ := memoryOf(g.in).ReadUint64Le(resultsAt + 8*i)
 			s, _ := unpackResult(v)
 			got = append(got, s.String())
 		}
-		left, _ := inGuest(g.in).memory.ReadUint64Le(resultsAt + 8*uint32(len(calls)-1))
+		left, _ := memoryOf(g.in).ReadUint64Le(resultsAt + 8*uint32(len(calls)-1))
 		g.release()
 		if want := "OK OK OK UNAVAILABLE UNAVAILABLE UNAVAILABLE UNAVAILABLE"; strings.Join(got, " ") != want {
 			t.Errorf("%s: got %v, want %s", name, got, want)
 		}
-		if limit := uint64(HookTimeout.Milliseconds()); left == 0 || left > limit {
+		if limit := uint64(instance.HookTimeout.Milliseconds()); left == 0 || left > limit {
 			t.Errorf("%s: %d ms are left, want at most %d", name, left, limit)
 		}
 		wantOps := []abi.Op{abi.OpCacheGet, abi.OpCacheList}
@@ -255,12 +257,12 @@ func TestHooks_HaveASlotOfTheirOwn(t *testing.T) {
 			}
 			return abi.Response{Body: []byte{0xc0}}
 		}}
-		m := load(t, wasm.Calls, Config{Concurrency: 1, API: apiOf(api)})
+		m := loaded(t, wasm.Calls, Config{Concurrency: 1, API: apiOf(api)})
 		busy := acquire(t, m)
-		if _, err := m.Map(t.Context(), event(program(nil))); err != nil {
+		if _, err := m.Map(t.Context(), event(sequence(nil))); err != nil {
 			t.Fatal(err)
 		}
-		slow := program([]hostCall{{"cache_get", [5]uint32{0, 0, 0, 0}}})
+		slow := sequence([]hostCall{{"cache_get", [5]uint32{0, 0, 0, 0}}})
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			if _, err := m.Map(t.Context(), event(slow)); err != nil {
@@ -271,19 +273,19 @@ func TestHooks_HaveASlotOfTheirOwn(t *testing.T) {
 		play(t, busy, hostCall{"now_ms", [5]uint32{}})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := m.Filter(ctx, event(program(nil))); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := m.Filter(ctx, event(sequence(nil))); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("a second hook did not wait: %v", err)
 		}
 		close(unblock)
 		wg.Wait()
-		if _, err := m.Filter(t.Context(), event(program(nil))); err != nil {
+		if _, err := m.Filter(t.Context(), event(sequence(nil))); err != nil {
 			t.Error(err)
 		}
 	})
 }
 
 func TestHooks_AfterClose(t *testing.T) {
-	m := load(t, echo(t), Config{})
+	m := loaded(t, echo(t), Config{})
 	if err := m.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -297,7 +299,7 @@ func TestHooks_AfterClose(t *testing.T) {
 
 // An event over the size of a message is refused without troubling the guest.
 func TestHooks_EventOverTheCap(t *testing.T) {
-	m := load(t, echo(t), Config{})
+	m := loaded(t, echo(t), Config{})
 	ev := event(make([]byte, abi.MaxBytes/2))
 	ev.Old = ev.New
 	if _, err := m.Map(t.Context(), ev); !errors.Is(err, abi.ErrTooLarge) {
@@ -310,12 +312,12 @@ func TestHooks_EventOverTheCap(t *testing.T) {
 
 // Results that declare something arrive whole; error_policy must not declare.
 func TestDeclared_CrossesTheWall(t *testing.T) {
-	g := acquire(t, load(t, echo(t), Config{}))
+	g := acquire(t, loaded(t, echo(t), Config{}))
 	want := abi.Result{
 		Action:   abi.Action{Requeue: true, After: time.Second},
-		Declared: &abi.Declared{Apply: [][]byte{benchObject(), {0x80}}, Prune: true, Force: true, Status: mustEncode(map[string]any{"ready": true})},
+		Declared: &abi.Declared{Apply: [][]byte{benchObject(), {0x80}}, Prune: true, Force: true, Status: encoded(map[string]any{"ready": true})},
 	}
-	object := echoObject(mustEncode(map[string]any{
+	object := echoObject(encoded(map[string]any{
 		"action": "requeue", "after_ms": 1000, "apply": []any{mustDecode(benchObject()), map[string]any{}},
 		"prune": true, "force": true, "status": map[string]any{"ready": true},
 	}))
@@ -336,7 +338,7 @@ func TestDeclared_CrossesTheWall(t *testing.T) {
 	if ce := callError(t, err); ce.Kind != abi.FailureOutput || !strings.Contains(err.Error(), "error_policy declares objects") {
 		t.Errorf("error_policy: %v", err)
 	}
-	failed := mustEncode(map[string]any{"error": map[string]any{"class": "", "message": "m"}, "prune": true})
+	failed := encoded(map[string]any{"error": map[string]any{"class": "", "message": "m"}, "prune": true})
 	_, err = g.Reconcile(t.Context(), &abi.Request{Object: echoObject(failed)})
 	if ce := callError(t, err); ce.Kind != abi.FailureOutput || !strings.Contains(err.Error(), "beside an error") {
 		t.Errorf("an error beside prune: %v", err)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/share"
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
 
@@ -21,7 +22,7 @@ func TestHostCall_EndsWithItsTime(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			const timeout = 100 * time.Millisecond
-			m := load(t, wasm.Floods, Config{CPUScheduler: NewCPUScheduler(1)})
+			m := loaded(t, wasm.Floods, Config{Process: Process{CPUs: share.NewCPUScheduler(1)}})
 			g := acquire(t, m)
 			hurry(m, timeout)
 			in := inGuest(g.in)
@@ -34,7 +35,7 @@ func TestHostCall_EndsWithItsTime(t *testing.T) {
 			if took > 10*timeout { // the suite of attacks is exact
 				t.Errorf("took %v", took)
 			}
-			if slices := in.fuelBudget.slices; defaultIsolation == nil && slices < freeSlices {
+			if slices := in.Slices(); defaultIsolation == nil && slices < share.FreeSlices {
 				t.Errorf("%d slices in %v", slices, took)
 			}
 		})

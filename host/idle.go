@@ -4,108 +4,113 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/wasmctl/wasmctl/host/internal/instance"
 )
 
-// restAfter is how long nothing runs in a revision before it rests: it keeps one
-// instance and none of its code in memory. To make instances of an image, and to read
-// code from its file again, takes a millisecond.
+// restAfter is how long nothing runs in a revision before it rests: then it has one instance,
+// and none of its code in memory. To make instances from an image, and to read code from its
+// file again, takes a millisecond.
 const restAfter = 10 * time.Second
 
-// keepIdle keeps an instance for the next run, but not longer than Config.KeepIdle.
-// False says that the revision is over.
-func (g *revision) keepIdle(in *instance) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.draining.Load() {
+// keepIdle keeps an instance for the next run, but not longer than Keep.Idle. It returns
+// false if the revision is over.
+func (r *revision) keepIdle(in *instance.Instance) bool {
+	p := &r.pool
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if r.spec.Draining.Load() {
 		return false
 	}
-	in.idleSince = time.Now().UnixNano()
-	g.idle = append(g.idle, in)
+	in.IdleSince = time.Now().UnixNano()
+	p.idle = append(p.idle, in)
 	switch {
-	case g.cfg.KeepIdle < 0:
-	case g.expiry == nil:
-		g.expiry = time.AfterFunc(min(restAfter, g.cfg.KeepIdle), g.expire)
-	case g.rests:
-		g.expiry.Reset(min(restAfter, g.cfg.KeepIdle))
+	case r.cfg.Keep.Idle < 0:
+	case p.expiry == nil:
+		p.expiry = time.AfterFunc(min(restAfter, r.cfg.Keep.Idle), r.expire)
+	case p.rests:
+		p.expiry.Reset(min(restAfter, r.cfg.Keep.Idle))
 	}
-	g.rests = false
+	p.rests = false
 	return true
 }
 
-// expire closes the instances that have been idle too long: a module that has
-// nothing to do gives its memory back.
-func (g *revision) expire() {
-	if !g.retain() {
+// expire closes the instances that have been idle too long: a module that has nothing to do
+// gives its memory back.
+func (r *revision) expire() {
+	if !r.Retain() {
 		return
 	}
-	defer g.release()
-	expired, rests := g.takeExpired(time.Now().UnixNano(), g.hasImage())
+	defer r.Release()
+	expired, rests := r.takeExpired(time.Now().UnixNano(), r.maker.HasImage(), r.spec.All.Len())
 	for _, in := range expired {
-		in.close(context.Background())
+		in.Close(context.Background())
 	}
 	if rests {
-		g.code.rest()
+		r.program.Rest()
 	}
-	g.dropUnused()
+	r.releaseUnused()
 }
 
-// dropUnused drops the image of a revision that has no instances, and what of its code
-// is in memory.
-func (g *revision) dropUnused() {
-	if g.instances() == 0 {
-		g.images.drop()
-		g.code.rest()
+// releaseUnused releases the image of a revision that has no instances, and the memory of
+// its code.
+func (r *revision) releaseUnused() {
+	if r.spec.All.Len() == 0 {
+		r.maker.ReleaseImage()
+		r.program.Rest()
 	}
 }
 
-// takeExpired takes the instances that have been idle too long, and sets the timer for
-// the others. Rests says that nothing has run for a while.
-func (g *revision) takeExpired(now int64, imaged bool) (expired []*instance, rests bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+// takeExpired takes the instances that have been idle too long, and sets the timer for the
+// others. all is the number of instances, those in use included. rests reports that nothing
+// has run for a while.
+func (r *revision) takeExpired(now int64, imaged bool, all int) (expired []*instance.Instance, rests bool) {
+	p, keep := &r.pool, int64(r.cfg.Keep.Idle)
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	n := 0
-	for n < len(g.idle) && now-g.idle[n].idleSince >= int64(g.cfg.KeepIdle) {
+	for n < len(p.idle) && now-p.idle[n].IdleSince >= keep {
 		n++
 	}
-	expired = slices.Clone(g.idle[:n])
-	g.idle = slices.Delete(g.idle, 0, n)
-	g.expiry = nil
-	if len(g.idle) == 0 {
+	expired = slices.Clone(p.idle[:n])
+	p.idle = slices.Delete(p.idle, 0, n)
+	p.expiry = nil
+	if len(p.idle) == 0 {
 		return expired, false
 	}
-	next := g.idle[0].idleSince + int64(g.cfg.KeepIdle)
-	quiet := now - g.idle[len(g.idle)-1].idleSince // ends with each run
+	next := p.idle[0].IdleSince + keep
+	quiet := now - p.idle[len(p.idle)-1].IdleSince // ends with each run
 	switch {
-	case len(g.all) > len(g.idle)+len(expired):
+	case all > len(p.idle)+len(expired):
 		next = min(next, now+int64(restAfter))
 	case quiet < int64(restAfter):
 		next = min(next, now-quiet+int64(restAfter))
-	case !g.rests:
-		g.rests, rests = true, true
+	case !p.rests:
+		p.rests, rests = true, true
 		if imaged {
-			expired = append(expired, g.keepOne()...)
-			next = g.idle[0].idleSince + int64(g.cfg.KeepIdle)
+			expired = append(expired, p.keepOne()...)
+			next = p.idle[0].IdleSince + keep
 		}
 	}
-	g.expiry = time.AfterFunc(time.Duration(next-now), g.expire)
+	p.expiry = time.AfterFunc(time.Duration(next-now), r.expire)
 	return expired, rests
 }
 
-// keepOne takes all idle instances but one, which shares memory with the image if any
-// does. The lock is held.
-func (g *revision) keepOne() []*instance {
-	i := max(slices.IndexFunc(g.idle, func(in *instance) bool { return in.imaged }), 0)
-	others := slices.Delete(slices.Clone(g.idle), i, i+1)
-	g.idle = g.idle[i : i+1 : i+1]
+// keepOne takes all idle instances but one, which shares memory with the image if any does;
+// mu is held.
+func (p *pool) keepOne() []*instance.Instance {
+	i := max(slices.IndexFunc(p.idle, func(in *instance.Instance) bool { return in.Imaged }), 0)
+	others := slices.Delete(slices.Clone(p.idle), i, i+1)
+	p.idle = p.idle[i : i+1 : i+1]
 	return others
 }
 
-// stopExpiry stops the timer of a revision that has no idle instances any longer.
-func (g *revision) stopExpiry() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.expiry != nil {
-		g.expiry.Stop()
-		g.expiry = nil
+// stopExpiry stops the timer of a pool that has no more idle instances.
+func (p *pool) stopExpiry() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.expiry != nil {
+		p.expiry.Stop()
+		p.expiry = nil
 	}
 }

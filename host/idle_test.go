@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/wasmctl/wasmctl/host/internal/instance"
+	"github.com/wasmctl/wasmctl/host/share"
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
 
@@ -18,14 +20,14 @@ import (
 // and the next run gets a fresh one.
 func TestIdle_InstancesAreClosedInTime(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		b := NewBudget(pages(100))
-		m := load(t, wasm.Calls, Config{Budget: b, Concurrency: 2, KeepIdle: time.Minute})
+		b := share.NewBudget(pages(100))
+		m := loaded(t, wasm.Calls, Config{Process: Process{Budget: b}, Concurrency: 2, Keep: Keep{Idle: time.Minute}})
 		idle := func() int {
 			synctest.Wait()
 			g := m.last.Load()
-			g.mu.Lock()
-			defer g.mu.Unlock()
-			return len(g.idle)
+			g.pool.mu.Lock()
+			defer g.pool.mu.Unlock()
+			return len(g.pool.idle)
 		}
 		run := func() {
 			guest, release, err := m.Acquire(t.Context())
@@ -79,8 +81,8 @@ func TestIdle_InstancesAreClosedInTime(t *testing.T) {
 func TestIdle_TheImageGoesToo(t *testing.T) {
 	inThisProcess(t)
 	inBubble(t, func(t *testing.T) {
-		b := NewBudget(pages(100))
-		m := load(t, randomProgram(rand.New(rand.NewPCG(1, 1))), Config{Budget: b, Concurrency: 3, KeepIdle: time.Minute})
+		b := share.NewBudget(pages(100))
+		m := loaded(t, randomProgram(rand.New(rand.NewPCG(1, 1))), Config{Process: Process{Budget: b}, Concurrency: 3, Keep: Keep{Idle: time.Minute}})
 		for range 2 {
 			for range 3 {
 				_, release, err := m.Acquire(t.Context())
@@ -90,12 +92,10 @@ func TestIdle_TheImageGoesToo(t *testing.T) {
 				defer release()
 				time.AfterFunc(time.Second, release)
 			}
-			images := &m.last.Load().images
-			images.mu.Lock()
-			if images.made == nil {
+			maker := m.last.Load().maker
+			if !maker.HasImage() {
 				t.Error("there is no image")
 			}
-			images.mu.Unlock()
 			<-time.After(2 * time.Minute)
 			synctest.Wait()
 			used(t, b, 0)
@@ -113,9 +113,9 @@ func BenchmarkIdle_Memory(b *testing.B) {
 	for name, keep := range map[string]time.Duration{"kept": -1, "closed": time.Millisecond} {
 		b.Run(name, func(b *testing.B) {
 			wasm, cfg, req := example(b)
-			cfg.Codes, cfg.KeepIdle = &Codes{}, keep
+			cfg.Process.Codes, cfg.Keep.Idle = &Codes{}, keep
 			reconciled := func() {
-				m := load(b, wasm, cfg)
+				m := loaded(b, wasm, cfg)
 				guest, release, err := m.Acquire(b.Context())
 				if err != nil {
 					b.Fatal(err)
@@ -158,13 +158,13 @@ func resident(b *testing.B) int {
 func TestIdle_OneInstanceRests(t *testing.T) {
 	inThisProcess(t)
 	inBubble(t, func(t *testing.T) {
-		m := load(t, randomProgram(rand.New(rand.NewPCG(1, 1))), Config{Concurrency: 4, KeepIdle: time.Minute})
+		m := loaded(t, randomProgram(rand.New(rand.NewPCG(1, 1))), Config{Concurrency: 4, Keep: Keep{Idle: time.Minute}})
 		g := m.last.Load()
-		idle := func() []*instance {
+		idle := func() []*instance.Instance {
 			synctest.Wait()
-			g.mu.Lock()
-			defer g.mu.Unlock()
-			return slices.Clone(g.idle)
+			g.pool.mu.Lock()
+			defer g.pool.mu.Unlock()
+			return slices.Clone(g.pool.idle)
 		}
 		for range 2 {
 			var held []func()
@@ -188,13 +188,13 @@ func TestIdle_OneInstanceRests(t *testing.T) {
 				t.Errorf("%d instances are idle before they rest, want 4", n)
 			}
 			<-time.After(1 + restAfter) // the timer was set while one was at work
-			if all := idle(); len(all) != 1 || !all[0].imaged {
+			if all := idle(); len(all) != 1 || !all[0].Imaged {
 				t.Errorf("%d instances rest, want one of the image", len(all))
 			}
 		}
 		<-time.After(time.Minute)
-		if n := len(idle()); n != 0 || g.images.has() {
-			t.Errorf("%d instances are idle after their time, image: %v", n, g.images.has())
+		if n := len(idle()); n != 0 || g.maker.HasImage() {
+			t.Errorf("%d instances are idle after their time, image: %v", n, g.maker.HasImage())
 		}
 	})
 }

@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/internal/instance"
 	"github.com/wasmctl/wasmctl/host/internal/linear"
+	"github.com/wasmctl/wasmctl/host/load"
 )
 
 // proportional is what the process has of the machine's memory, in bytes: of a page
@@ -34,9 +36,9 @@ func proportional(b *testing.B) int64 {
 // withImages makes instances of a module by its image, or by its start code.
 func withImages(b *testing.B, g *revision, images bool) {
 	b.Helper()
-	g.images.drop()
+	g.maker.ReleaseImage()
 	if !images {
-		g.images.of, g.images.count = g.settings.Load(), -1
+		g.maker.(*instance.LocalMaker).WithoutImage(g.settings.Load())
 		return
 	}
 	for range 2 {
@@ -44,9 +46,9 @@ func withImages(b *testing.B, g *revision, images bool) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		in.close(b.Context())
+		in.Close(b.Context())
 	}
-	if g.images.made == nil {
+	if !g.maker.HasImage() {
 		b.Skip("SKIPPED: the module has no image")
 	}
 }
@@ -60,7 +62,7 @@ func BenchmarkInstance(b *testing.B) {
 	b.Cleanup(func() { linear.KeepFreed.Store(true) })
 	for name, images := range map[string]bool{"start code": false, "image": true} {
 		b.Run(name, func(b *testing.B) {
-			m := load(b, wasm, Config{API: apiOf(nil), Name: os.Getenv("WASMCTL_BENCH_NAME"), CacheDir: filepath.Join(os.TempDir(), "wasmctl-bench")})
+			m := loaded(b, wasm, Config{API: apiOf(nil), Name: os.Getenv("WASMCTL_BENCH_NAME"), Code: load.Options{CacheDir: filepath.Join(os.TempDir(), "wasmctl-bench")}})
 			g := m.last.Load()
 			withImages(b, g, images)
 			b.Run("start", func(b *testing.B) {
@@ -75,7 +77,7 @@ func BenchmarkInstance(b *testing.B) {
 					if ready += time.Since(begin); err != nil {
 						b.Fatal(err)
 					}
-					in.close(b.Context())
+					in.Close(b.Context())
 				}
 			})
 			b.Run("memory", func(b *testing.B) { benchMemory(b, g) })
@@ -94,7 +96,7 @@ func benchMemory(b *testing.B, g *revision) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			all[i] = &lease{gen: g, in: in}
+			all[i] = &lease{rev: g, in: in}
 		}
 		ready := proportional(b)
 		for _, l := range all {
@@ -103,7 +105,7 @@ func benchMemory(b *testing.B, g *revision) {
 		ran := proportional(b)
 		for _, l := range all {
 			if l.in != nil {
-				l.in.close(context.Background())
+				l.in.Close(context.Background())
 			}
 		}
 		b.ReportMetric(float64(ready-before)/n/1024, "KiB/ready")

@@ -15,6 +15,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/internal/instance"
+	"github.com/wasmctl/wasmctl/host/load"
+	"github.com/wasmctl/wasmctl/host/operation"
+	"github.com/wasmctl/wasmctl/host/share"
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
 
@@ -46,10 +50,10 @@ func anotherLease(tb testing.TB, m *Module) *lease {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	l := &lease{gen: g, in: in}
+	l := &lease{rev: g, in: in}
 	tb.Cleanup(func() {
 		if l.in != nil {
-			l.in.close(context.Background())
+			l.in.Close(context.Background())
 		}
 	})
 	return l
@@ -58,12 +62,18 @@ func anotherLease(tb testing.TB, m *Module) *lease {
 // imaged loads a module that has an image.
 func imaged(tb testing.TB, module []byte, cfg Config) *Module {
 	tb.Helper()
-	m := load(tb, module, cfg)
+	m := loaded(tb, module, cfg)
 	anotherLease(tb, m)
-	if m.last.Load().images.made == nil {
+	if !m.last.Load().maker.HasImage() {
 		tb.Fatal("there is no image")
 	}
 	return m
+}
+
+// withoutImage has all instances of a module run its start code.
+func withoutImage(m *Module) {
+	rev := m.last.Load()
+	rev.maker.(*instance.LocalMaker).WithoutImage(rev.settings.Load())
 }
 
 // said is what a run says, as text.
@@ -79,13 +89,12 @@ func said(l *lease, mode byte) string {
 // though they share what start code has made.
 func TestImage_InstancesOfGo(t *testing.T) {
 	inThisProcess(t)
-	guest, err := WithFiles(statefulGuest(t), map[string][]byte{"/etc/words": []byte("aabbccdd")})
+	guest, err := load.WithFiles(statefulGuest(t), map[string][]byte{"/etc/words": []byte("aabbccdd")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, fresh := imaged(t, guest, Config{}), load(t, guest, Config{})
-	fresh.last.Load().images.count = -1
-	fresh.last.Load().images.of = fresh.last.Load().settings.Load()
+	m, fresh := imaged(t, guest, Config{}), loaded(t, guest, Config{})
+	withoutImage(fresh)
 	numbers := map[string]bool{}
 	for range 5 {
 		of, alone := anotherLease(t, m), anotherLease(t, fresh)
@@ -125,10 +134,9 @@ func TestImage_RandomProgramsBehaveAsFresh(t *testing.T) {
 	made := 0
 	for seed := range uint64(rounds) {
 		module := randomProgram(rand.New(rand.NewPCG(seed, 1)))
-		cfg := Config{Random: zeroReader{}, Now: func() time.Time { return time.UnixMilli(1) }}
-		m, fresh := load(t, module, cfg), load(t, module, cfg)
-		g := fresh.last.Load()
-		g.images.count, g.images.of = -1, g.settings.Load()
+		cfg := Config{Clock: operation.Clock{Random: zeroReader{}, Now: func() time.Time { return time.UnixMilli(1) }}}
+		m, fresh := loaded(t, module, cfg), loaded(t, module, cfg)
+		withoutImage(fresh)
 		for round := range 4 {
 			of, alone := anotherLease(t, m), anotherLease(t, fresh)
 			var got, want []string
@@ -142,7 +150,7 @@ func TestImage_RandomProgramsBehaveAsFresh(t *testing.T) {
 				t.Fatalf("seed %d, instance %d: %s", seed, round, diff)
 			}
 		}
-		if m.last.Load().images.made != nil {
+		if m.last.Load().maker.HasImage() {
 			made++
 		}
 	}
@@ -178,9 +186,9 @@ func TestImage_WhereThereIsNone(t *testing.T) {
 			if got := said(l, 0); got == "" {
 				t.Error(got)
 			}
-			l.in.close(t.Context())
+			l.in.Close(t.Context())
 		}
-		if m.last.Load().images.made != nil {
+		if m.last.Load().maker.HasImage() {
 			t.Errorf("%s: there is an image", name)
 		}
 		if err := m.Close(t.Context()); err != nil {
@@ -193,8 +201,8 @@ func TestImage_WhereThereIsNone(t *testing.T) {
 // dropped and made again. All memory is given back.
 func TestImage_Hammer(t *testing.T) {
 	inThisProcess(t)
-	budget := NewBudget(64 << 20)
-	m := load(t, randomProgram(rand.New(rand.NewPCG(1, 1))), Config{Budget: budget, Concurrency: 4})
+	budget := share.NewBudget(64 << 20)
+	m := loaded(t, randomProgram(rand.New(rand.NewPCG(1, 1))), Config{Process: Process{Budget: budget}, Concurrency: 4})
 	g := m.last.Load()
 	var wg sync.WaitGroup
 	for range 4 {
@@ -205,13 +213,13 @@ func TestImage_Hammer(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				l := &lease{gen: g, in: in}
+				l := &lease{rev: g, in: in}
 				said(l, byte(i))
 				if l.in != nil {
-					l.in.close(context.Background())
+					l.in.Close(context.Background())
 				}
 				if i%50 == 0 {
-					g.images.drop()
+					g.maker.ReleaseImage()
 				}
 			}
 		})
@@ -239,7 +247,7 @@ func TestNoImage_SaysWhy(t *testing.T) {
 		"tables": {wasm.Tables, Config{}, "changes a table", "changes a table"},
 		"random": {wasm.Init, Config{}, "", "random"},
 	} {
-		m := load(t, tc.module, tc.cfg)
+		m := loaded(t, tc.module, tc.cfg)
 		for _, want := range []string{tc.at, tc.then} {
 			if got := fmt.Sprint(m.NoImage()); want == "" && got != "<nil>" || !strings.Contains(got, want) {
 				t.Errorf("%s: %q, want %q", name, got, want)

@@ -13,6 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/operation"
+	"github.com/wasmctl/wasmctl/host/share"
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
 
@@ -27,7 +29,7 @@ const (
 	resultsAt = 512
 	requestAt = 1024 // requests of operations
 	dstAt     = 8192 // answers
-	outside   = 4 * pageSize
+	outside   = 4 * share.PageSize
 )
 
 var callNumbers = map[string]uint32{
@@ -35,7 +37,7 @@ var callNumbers = map[string]uint32{
 	"cancelled": 9, "budget": 10, "config_get": 11, "cache_get": 12, "api_create": 13, "teleport": 14,
 }
 
-func program(calls []hostCall) []byte {
+func sequence(calls []hostCall) []byte {
 	var b []byte
 	for _, c := range calls {
 		b = binary.LittleEndian.AppendUint32(b, callNumbers[c.name])
@@ -50,13 +52,13 @@ func program(calls []hostCall) []byte {
 func play(tb testing.TB, g *lease, calls ...hostCall) []int64 {
 	tb.Helper()
 	req := request(0)
-	req.Object = program(calls)
+	req.Object = sequence(calls)
 	if _, err := g.Reconcile(tb.Context(), req); err != nil {
 		tb.Fatal(err)
 	}
 	out := make([]int64, len(calls))
 	for i := range out {
-		v, _ := inGuest(g.in).memory.ReadUint64Le(resultsAt + 8*uint32(i))
+		v, _ := memoryOf(g.in).ReadUint64Le(resultsAt + 8*uint32(i))
 		out[i] = int64(v)
 	}
 	return out
@@ -65,7 +67,7 @@ func play(tb testing.TB, g *lease, calls ...hostCall) []int64 {
 // poke writes into the guest's memory between two calls.
 func poke(tb testing.TB, g *lease, ptr uint32, b []byte) {
 	tb.Helper()
-	if !inGuest(g.in).memory.Write(ptr, b) {
+	if !memoryOf(g.in).Write(ptr, b) {
 		tb.Fatalf("%d bytes at %d do not lie in memory", len(b), ptr)
 	}
 }
@@ -80,7 +82,7 @@ func statusText(v int64) string {
 // that fill left there.
 func written(tb testing.TB, g *lease, ptr uint32, want []byte) {
 	tb.Helper()
-	b, _ := inGuest(g.in).memory.Read(ptr-4, uint32(len(want))+8)
+	b, _ := memoryOf(g.in).Read(ptr-4, uint32(len(want))+8)
 	if wantAll := "????" + string(want) + "????"; string(b) != wantAll {
 		tb.Errorf("memory at %d: got %q, want %q", ptr-4, b, wantAll)
 	}
@@ -123,14 +125,14 @@ func answerCases(body []byte) []answerCase {
 
 // The golden call log: what each host function answers and writes.
 func TestHostFunctions_OperationsAndTake(t *testing.T) {
-	body := mustEncode("the answer of the API")
+	body := encoded("the answer of the API")
 	api := &scriptedAPI{f: func(_ context.Context, op abi.Op, _ []byte) abi.Response {
 		if op == abi.OpAPICreate {
 			return abi.Response{Status: 409, Body: body}
 		}
 		return abi.Response{Body: body}
 	}}
-	g := acquire(t, load(t, wasm.Calls, Config{API: apiOf(api)}))
+	g := acquire(t, loaded(t, wasm.Calls, Config{API: apiOf(api)}))
 	poke(t, g, requestAt, []byte{0x81, 0xa1, 'k', 0x01})
 	for _, tc := range answerCases(body) {
 		fill(t, g)
@@ -167,7 +169,7 @@ func TestHostFunctions_OperationsAndTake(t *testing.T) {
 
 // What is held does not outlive the entry call.
 func TestHostFunctions_HeldAnswerEndsWithTheCall(t *testing.T) {
-	g := acquire(t, load(t, wasm.Calls, Config{API: apiOf(&scriptedAPI{f: func(context.Context, abi.Op, []byte) abi.Response {
+	g := acquire(t, loaded(t, wasm.Calls, Config{API: apiOf(&scriptedAPI{f: func(context.Context, abi.Op, []byte) abi.Response {
 		return abi.Response{Body: []byte{0x01}}
 	}})}))
 	play(t, g, hostCall{"api_get", [5]uint32{requestAt, 1, dstAt, 0}})
@@ -204,10 +206,10 @@ func TestHostFunctions_Refusals(t *testing.T) {
 		if tc.api != nil {
 			cfg.API = apiOf(tc.api)
 		}
-		g := acquire(t, load(t, wasm.Calls, cfg))
+		g := acquire(t, loaded(t, wasm.Calls, cfg))
 		poke(t, g, requestAt, []byte{0xc1, 0xc1, 0xc1, 0xc1})
 		status, n := unpackResult(uint64(play(t, g, tc.call)[0]))
-		b, _ := inGuest(g.in).memory.Read(dstAt, n)
+		b, _ := memoryOf(g.in).Read(dstAt, n)
 		body, err := abi.DecodeObject(b)
 		if status != tc.status || err != nil || body["code"] != int64(tc.status) || body["reason"] != tc.reason || !strings.Contains(fmt.Sprint(body["message"]), tc.text) {
 			t.Errorf("%s: got %s %v, want %s %s: %s", tc.name, status, body, tc.status, tc.reason, tc.text)
@@ -217,7 +219,7 @@ func TestHostFunctions_Refusals(t *testing.T) {
 
 func TestHostFunctions_Config(t *testing.T) {
 	module := withManifest(t, wasm.Calls, &abi.Manifest{Config: map[string]string{"color": "blue", "size": "1"}})
-	g := acquire(t, load(t, module, Config{Settings: map[string]string{"size": "2"}}))
+	g := acquire(t, loaded(t, module, Config{Settings: map[string]string{"size": "2"}}))
 	for req, want := range map[string]any{
 		"\x81\xa3key\xa4size":  "2",
 		"\x81\xa3key\xa5color": "blue",
@@ -226,7 +228,7 @@ func TestHostFunctions_Config(t *testing.T) {
 	} {
 		poke(t, g, requestAt, []byte(req))
 		status, n := unpackResult(uint64(play(t, g, hostCall{"config_get", [5]uint32{requestAt, uint32(len(req)), dstAt, 512}})[0]))
-		b, _ := inGuest(g.in).memory.Read(dstAt, n)
+		b, _ := memoryOf(g.in).Read(dstAt, n)
 		got, err := abi.DecodeValue(b)
 		if diff := cmp.Diff(want, got); status != abi.StatusOK || err != nil || diff != "" {
 			t.Errorf("%q: %s %v %s", req, status, err, diff)
@@ -237,15 +239,14 @@ func TestHostFunctions_Config(t *testing.T) {
 func TestHostFunctions_ClocksAndRandom(t *testing.T) {
 	inThisProcess(t)
 	cfg := Config{
-		Now:  func() time.Time { return time.UnixMilli(1767225600123) },
-		Mono: func() int64 { return 42 }, Random: bytes.NewReader(bytes.Repeat([]byte("random "), 20000)),
+		Clock: operation.Clock{Now: func() time.Time { return time.UnixMilli(1767225600123) }, Mono: func() int64 { return 42 }, Random: bytes.NewReader(bytes.Repeat([]byte("random "), 20000))},
 	}
-	g := acquire(t, load(t, wasm.Calls, cfg))
+	g := acquire(t, loaded(t, wasm.Calls, cfg))
 	fill(t, g)
 	got := play(t, g,
 		hostCall{"now_ms", [5]uint32{}}, hostCall{"mono_ns", [5]uint32{}}, hostCall{"random", [5]uint32{dstAt, 14}},
 		hostCall{"random", [5]uint32{0, 65537}}, hostCall{"random", [5]uint32{outside, 1}}, hostCall{"random", [5]uint32{outside, 0}},
-		hostCall{"random", [5]uint32{pageSize, 65536}})
+		hostCall{"random", [5]uint32{share.PageSize, 65536}})
 	if diff := cmp.Diff([]int64{1767225600123, 42, 0, -4, -3, 0, 0}, got); diff != "" {
 		t.Error(diff)
 	}
@@ -253,7 +254,7 @@ func TestHostFunctions_ClocksAndRandom(t *testing.T) {
 }
 
 func TestHostFunctions_BudgetCancelledMetric(t *testing.T) {
-	m := load(t, wasm.Calls, Config{Limits: Limits{Timeout: time.Hour, HostCalls: 2}})
+	m := loaded(t, wasm.Calls, Config{Limits: share.Limits{Timeout: time.Hour, HostCalls: 2}})
 	g := acquire(t, m)
 	budget := func(kind uint32) hostCall { return hostCall{"budget", [5]uint32{kind}} }
 	op := hostCall{"config_get", [5]uint32{requestAt, 1, dstAt, 0}}
@@ -281,11 +282,11 @@ func TestHostFunctions_BudgetCancelledMetric(t *testing.T) {
 func TestHostFunctions_OutsideOfAnEntryCall(t *testing.T) {
 	inThisProcess(t)
 	var log bytes.Buffer
-	cfg := Config{API: apiOf(nil), Now: func() time.Time { return time.UnixMilli(7) }, Logger: slog.New(slog.NewTextHandler(&log, nil))}
-	g := acquire(t, load(t, wasm.Init, cfg))
+	cfg := Config{API: apiOf(nil), Clock: operation.Clock{Now: func() time.Time { return time.UnixMilli(7) }}, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	g := acquire(t, loaded(t, wasm.Init, cfg))
 	var got []int64
 	for i := range uint32(7) {
-		v, _ := inGuest(g.in).memory.ReadUint64Le(resultsAt + 8*i)
+		v, _ := memoryOf(g.in).ReadUint64Le(resultsAt + 8*i)
 		got = append(got, int64(v))
 	}
 	if s, _ := unpackResult(uint64(got[0])); s != abi.StatusUnavailable {
@@ -308,8 +309,8 @@ func TestHostFunctions_Log(t *testing.T) {
 		return a
 	}
 	cfg := Config{Name: "c", Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelInfo, ReplaceAttr: strip}))}
-	g := acquire(t, load(t, wasm.Calls, cfg))
-	texts := []string{"plain text", "\x84\xa3msg\xa3map\xa1n\x02\xa6object\xa5false\xa4from\xa4host", "bad \xff utf8", strings.Repeat("x", maxLine+5), "\x81\xc1"}
+	g := acquire(t, loaded(t, wasm.Calls, cfg))
+	texts := []string{"plain text", "\x84\xa3msg\xa3map\xa1n\x02\xa6object\xa5false\xa4from\xa4host", "bad \xff utf8", strings.Repeat("x", operation.MaxLine+5), "\x81\xc1"}
 	ptr := uint32(requestAt)
 	var calls []hostCall
 	for i, s := range texts {
@@ -333,7 +334,7 @@ func TestHostFunctions_Log(t *testing.T) {
 	want := "level=INFO msg=\"plain text\"" + where + guest +
 		"level=WARN msg=map" + where + "guest_from=host n=2 guest_object=false " + guest +
 		"level=INFO msg=\"bad \uFFFD utf8\"" + where + guest +
-		"level=WARN msg=" + strings.Repeat("x", maxLine) + where + guest +
+		"level=WARN msg=" + strings.Repeat("x", operation.MaxLine) + where + guest +
 		"level=INFO msg=\"\uFFFD\"" + where + guest +
 		"level=WARN msg=\"log: message block of 5 bytes at 262144 does not lie in memory\"" + where + host
 	if diff := cmp.Diff(want, log.String()); diff != "" {
@@ -348,13 +349,13 @@ func TestHostFunctions_DeadlineInsideTheAPI(t *testing.T) {
 		<-ctx.Done()
 		return abi.Response{Body: []byte{0xc0}}
 	}}
-	m := load(t, wasm.Calls, Config{API: apiOf(api)})
+	m := loaded(t, wasm.Calls, Config{API: apiOf(api)})
 	g := acquire(t, m)
 	req := request(0)
-	req.Object = program([]hostCall{{"api_get", [5]uint32{requestAt, 1, dstAt, 8}}})
+	req.Object = sequence([]hostCall{{"api_get", [5]uint32{requestAt, 1, dstAt, 8}}})
 	hurry(m, 30*time.Millisecond)
 	_, err := g.Reconcile(t.Context(), req)
-	hurry(m, DefaultTimeout)
+	hurry(m, share.DefaultTimeout)
 	if ce := callError(t, err); ce.Kind != abi.FailureTimeout {
 		t.Errorf("got %v", err)
 	}

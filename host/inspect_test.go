@@ -8,23 +8,25 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host/internal/binary"
+	"github.com/wasmctl/wasmctl/host/load"
+	"github.com/wasmctl/wasmctl/host/share"
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
 
 func TestInspect_DescribesAModule(t *testing.T) {
 	man := &abi.Manifest{Name: "n", Version: "1.2.3"}
-	got := Inspect(t.Context(), withManifest(t, wasm.Spy, man))
-	want := &Info{
+	got := load.Inspect(t.Context(), withManifest(t, wasm.Spy, man))
+	want := &load.Info{
 		Digest: got.Digest, Size: got.Size, ABI: 1, Manifest: man,
-		Memory: &Memory{Min: 2 * pageSize},
-		Exports: []Export{
+		Memory: &load.Memory{Min: 2 * share.PageSize},
+		Exports: []load.Export{
 			{Name: "memory", Kind: "memory"},
 			{Name: "reconciler_abi_1", Kind: "function", Type: "() -> ()"},
 			{Name: "buffer", Kind: "function", Type: "(i32) -> (i32)"},
 			{Name: "reconcile", Kind: "function", Type: "(i32, i32) -> (i64)"},
 			{Name: "error_policy", Kind: "function", Type: "(i32, i32) -> (i64)"},
 		},
-		Imports: []Import{
+		Imports: []load.Import{
 			{Module: "reconciler_v1", Name: "api_get", Kind: "function", Type: "(i32, i32, i32, i32) -> (i64)"},
 			{Module: "reconciler_v1", Name: "api_list", Kind: "function", Type: "(i32, i32, i32, i32) -> (i64)"},
 		},
@@ -43,7 +45,7 @@ func TestInspect_DescribesAModule(t *testing.T) {
 	if !strings.HasPrefix(got.Digest, "sha256:") || len(got.Digest) != 7+64 {
 		t.Errorf("digest %s", got.Digest)
 	}
-	if m := load(t, wasm.Spy, Config{}); m.Digest() != Inspect(t.Context(), wasm.Spy).Digest {
+	if m := loaded(t, wasm.Spy, Config{}); m.Digest() != load.Inspect(t.Context(), wasm.Spy).Digest {
 		t.Error("Inspect and Load differ in the digest")
 	}
 }
@@ -58,11 +60,11 @@ func TestInspect_Toolchain(t *testing.T) {
 		"\x01" + field("processed-by", "rustc", "1.85.0"):                                                  "rustc 1.85.0",
 		"\xff": "",
 	} {
-		if got := Inspect(t.Context(), withSection(wasm.Empty, "producers", []byte(section))).Toolchain; got != want {
+		if got := load.Inspect(t.Context(), withSection(wasm.Empty, "producers", []byte(section))).Toolchain; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
-	if got := Inspect(t.Context(), withSection(wasm.Empty, "go:buildid", nil)).Toolchain; got != "Go" {
+	if got := load.Inspect(t.Context(), withSection(wasm.Empty, "go:buildid", nil)).Toolchain; got != "Go" {
 		t.Errorf("got %q, want Go", got)
 	}
 }
@@ -96,7 +98,7 @@ func TestInspect_CountsThatLie(t *testing.T) {
 		{withSection(module(binary.SectionType, "\x00"), "name", []byte("\x01\x05"+huge)), "section custom name: " + truncated},
 		{withSection(module(binary.SectionType, "\x00"), "name", []byte("\x02\x07\x01\x00"+huge)), "section custom name: entry 0: " + truncated},
 	} {
-		if got := Inspect(t.Context(), tc.wasm).Problems; !cmp.Equal(got, []string{tc.want}) {
+		if got := load.Inspect(t.Context(), tc.wasm).Problems; !cmp.Equal(got, []string{tc.want}) {
 			t.Errorf("got %q, want %q", got, tc.want)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/share"
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
 
@@ -33,7 +34,7 @@ func dies(t *testing.T, m *Module, runs int) time.Duration {
 // as come back; one that does not trap waits for nothing.
 func TestInstanceRate_BoundsAModuleThatDies(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		m := load(t, wasm.Modes, Config{Limits: Limits{InstanceRate: 10}})
+		m := loaded(t, wasm.Modes, Config{Limits: share.Limits{InstanceRate: 10}})
 		// The first run takes the instance of loading.
 		if took := dies(t, m, 11); took != 0 {
 			t.Errorf("the first second's instances took %v", took)
@@ -64,8 +65,8 @@ func TestInstanceRate_BoundsAModuleThatDies(t *testing.T) {
 // settings.
 func TestInstanceRate_IsOfTheRunsOfOneModule(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		cfg := Config{Limits: Limits{InstanceRate: 1}}
-		m, other := load(t, wasm.Modes, cfg), load(t, wasm.Modes, cfg)
+		cfg := Config{Limits: share.Limits{InstanceRate: 1}}
+		m, other := loaded(t, wasm.Modes, cfg), loaded(t, wasm.Modes, cfg)
 		dies(t, m, 3)
 		start := time.Now()
 		if _, err := acquire(t, other).Reconcile(t.Context(), request(0)); err != nil {
@@ -74,7 +75,7 @@ func TestInstanceRate_IsOfTheRunsOfOneModule(t *testing.T) {
 		if err := m.Configure(t.Context(), map[string]string{"a": "b"}); err != nil {
 			t.Error(err)
 		}
-		load(t, wasm.Modes, cfg)
+		loaded(t, wasm.Modes, cfg)
 		if took := time.Since(start); took != 0 {
 			t.Errorf("they waited for %v", took)
 		}
@@ -86,7 +87,7 @@ func TestInstanceRate_IsOfTheRunsOfOneModule(t *testing.T) {
 // limit's name and value.
 func TestInstanceRate_WaitingEnds(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		m := load(t, wasm.Modes, Config{Limits: Limits{InstanceRate: 1}})
+		m := loaded(t, wasm.Modes, Config{Limits: share.Limits{InstanceRate: 1}})
 		dies(t, m, 2)
 		short, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 		defer cancel()
@@ -103,7 +104,7 @@ func TestInstanceRate_WaitingEnds(t *testing.T) {
 			t.Errorf("after %v: %v", time.Since(start), err)
 		}
 		g := m.last.Load()
-		time.AfterFunc(100*time.Millisecond, g.interrupt)
+		time.AfterFunc(100*time.Millisecond, g.spec.All.Interrupt)
 		if _, _, err := m.Acquire(t.Context()); err == nil || time.Since(start) != 200*time.Millisecond {
 			t.Errorf("after %v: %v", time.Since(start), err)
 		}
@@ -119,7 +120,7 @@ func TestInstanceRate_AgreesWithAModel(t *testing.T) {
 	for seed := range uint64(100) {
 		rng := rand.New(rand.NewPCG(seed, 9))
 		rate := int64(1 + rng.IntN(20))
-		var r bucket
+		var r share.Bucket
 		start := time.Unix(1e9, 0)
 		now := start
 		var last time.Time // when the last place is free, had there been no second in advance
@@ -131,7 +132,7 @@ func TestInstanceRate_AgreesWithAModel(t *testing.T) {
 				last = now
 			}
 			want := max(0, last.Add(each).Add(-time.Second).Sub(now))
-			got, ok := r.reserve(now, rate, 1, most)
+			got, ok := r.Reserve(now, rate, 1, most)
 			if diff := got - want; ok != (want <= most) && (want-most).Abs() > time.Microsecond || ok && diff.Abs() > time.Microsecond {
 				t.Fatalf("seed %d: got %v, %v; want %v of %v", seed, got, ok, want, most)
 			}
@@ -147,7 +148,7 @@ func TestInstanceRate_AgreesWithAModel(t *testing.T) {
 func TestInstanceRate_Hammer(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		const rate, workers = 20, 8
-		m := load(t, wasm.Modes, Config{Concurrency: workers, Limits: Limits{InstanceRate: rate}})
+		m := loaded(t, wasm.Modes, Config{Concurrency: workers, Limits: share.Limits{InstanceRate: rate}})
 		var mu sync.Mutex
 		died := 0
 		start := time.Now()

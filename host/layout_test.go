@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/wasmctl/wasmctl/host/internal/layout"
+	"github.com/wasmctl/wasmctl/host/load"
 )
 
 // TestLoad_CodeLiesInAFile: code of a megabyte lies in a file, whether it was just compiled
@@ -21,14 +22,14 @@ func TestLoad_CodeLiesInAFile(t *testing.T) {
 		t.Skip("SKIPPED: the examples are not built: make guests: ", err)
 	}
 	want := outcomes(t, module, Config{}) // compiled in this process, which leaves it in memory
-	cfg := Config{CacheDir: t.TempDir(), API: apiOf(nil)}
+	cfg := Config{Code: load.Options{CacheDir: t.TempDir()}, API: apiOf(nil)}
 	shared := cfg
-	shared.Codes = &Codes{}
+	shared.Process.Codes = &Codes{}
 	for _, cfg := range []Config{cfg, cfg, shared, shared} {
-		m := load(t, module, cfg)
-		code := m.last.Load().code
-		if len(code.inFile) < layout.MinSize {
-			t.Fatalf("%d bytes of code are in a file", len(code.inFile))
+		m := loaded(t, module, cfg)
+		code := m.last.Load().program
+		if code.InFile() < layout.MinSize {
+			t.Fatalf("%d bytes of code are in a file", code.InFile())
 		}
 		for range 3 {
 			g, release, err := m.Acquire(t.Context())
@@ -38,15 +39,15 @@ func TestLoad_CodeLiesInAFile(t *testing.T) {
 			if _, err := g.Reconcile(t.Context(), request(0)); err != nil {
 				t.Error(err)
 			}
-			code.rest()
+			code.Rest()
 			release()
 		}
 		if got := outcomes(t, module, cfg); len(got) != len(want) || got[0] != want[0] {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
-	if in := load(t, module, Config{API: apiOf(nil)}).last.Load().code.inFile; in != nil {
-		t.Errorf("%d bytes of code that was compiled here are in a file", len(in))
+	if in := loaded(t, module, Config{API: apiOf(nil)}).last.Load().program.InFile(); in != 0 {
+		t.Errorf("%d bytes of code that was compiled here are in a file", in)
 	}
 }
 
@@ -59,20 +60,20 @@ func TestLoad_WithoutLayout(t *testing.T) {
 	if err != nil {
 		t.Skip("SKIPPED: the examples are not built: make guests: ", err)
 	}
-	cfg := Config{CacheDir: t.TempDir(), API: apiOf(nil)}
+	cfg := Config{Code: load.Options{CacheDir: t.TempDir()}, API: apiOf(nil)}
 	want := outcomes(t, module, cfg)
 	defer layout.Disable()()
 	for i := range 2 { // from a cache with code apart, which is compiled again, and then from one with whole files
 		if got := outcomes(t, module, cfg); len(got) != len(want) || got[0] != want[0] {
 			t.Errorf("%d: got %q, want %q", i, got, want)
 		}
-		m := load(t, module, cfg)
+		m := loaded(t, module, cfg)
 		anotherLease(t, m)
 		if !errors.Is(m.NoImage(), layout.ErrDisabled) {
 			t.Errorf("%d: an image was made: %v", i, m.NoImage())
 		}
-		if in := m.last.Load().code.inFile; in != nil {
-			t.Errorf("%d: %d bytes of code are in a file", i, len(in))
+		if in := m.last.Load().program.InFile(); in != 0 {
+			t.Errorf("%d: %d bytes of code are in a file", i, in)
 		}
 	}
 }

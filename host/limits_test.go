@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/operation"
+	"github.com/wasmctl/wasmctl/host/share"
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
 
@@ -28,88 +28,25 @@ func limitOf(tb testing.TB, err error) *abi.LimitError {
 	return le
 }
 
-func TestLimits_HaveARowForEachName(t *testing.T) {
-	var names []abi.LimitName
-	for i, row := range limitRows {
-		names = append(names, row.name)
-		var l Limits
-		if !l.Set(row.name, int64(i)+1) || *row.field(&l) != int64(i)+1 || l.Get(row.name) != int64(i)+1 {
-			t.Errorf("%s: Set and Get do not agree", row.name)
-		}
-	}
-	if diff := cmp.Diff(abi.LimitNames, names); diff != "" {
-		t.Error(diff)
-	}
-	var l Limits
-	if l.Set("speed", 1) || l.Get("speed") != 0 {
-		t.Error("there is a limit of any name")
-	}
-}
-
-// Whatever a manifest says, a module gets no more than its config or else the
-// default gives, and no more than it asks for itself.
-func TestLimitsFor_TheSmallerWins(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2))
-	pick := func(most int64) int64 {
-		return []int64{0, 1 + r.Int64N(100), most/2 + 1, most}[r.IntN(4)]
-	}
-	for range 2000 {
-		row := limitRows[r.IntN(len(limitRows))]
-		if row.name == abi.LimitTimeout || row.name == abi.LimitMemory || row.name == abi.LimitHighWater {
-			continue // in other units, and rounded: below
-		}
-		var cfg Config
-		configured, asked := pick(row.name.Most()), pick(row.name.Most())
-		cfg.Limits.Set(row.name, configured)
-		var man abi.Manifest
-		man.Limits = manifestLimit(t, row.name, asked)
-		want := configured
-		if want == 0 {
-			want = row.standard
-		}
-		if asked > 0 && (want == 0 || asked < want) {
-			want = asked
-		}
-		l := cfg.LimitsFor(&man)
-		if got := l.Get(row.name); got != want {
-			t.Fatalf("%s: configured %d, asked for %d, default %d: got %d, want %d", row.name, configured, asked, row.standard, got, want)
-		}
-	}
-}
-
-// manifestLimit is Limits of a manifest with one limit.
-func manifestLimit(t *testing.T, name abi.LimitName, value int64) *abi.Limits {
-	t.Helper()
-	b, err := abi.AppendValue(nil, map[string]any{"limits": map[string]any{string(name): value}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, unknown, err := abi.DecodeManifest(b)
-	if err != nil || len(unknown) > 0 {
-		t.Fatal(unknown, err)
-	}
-	return m.Limits
-}
-
 func TestLimitsFor_UnitsAndWarnings(t *testing.T) {
-	asks := &abi.Manifest{Limits: &abi.Limits{Memory: 10*pageSize + 5, Timeout: 1500, HostCalls: DefaultHostCalls + 1}}
-	l, more := Config{}.limitsFor(asks)
-	if l.Memory != 10*pageSize || l.HighWater != 5*pageSize || l.Timeout != 1500*time.Millisecond || l.HostCalls != DefaultHostCalls {
+	asks := &abi.Manifest{Limits: &abi.Limits{Memory: 10*share.PageSize + 5, Timeout: 1500, HostCalls: share.DefaultHostCalls + 1}}
+	l, more := share.Limits{}.For(asks)
+	if l.Memory != 10*share.PageSize || l.HighWater != 5*share.PageSize || l.Timeout != 1500*time.Millisecond || l.HostCalls != share.DefaultHostCalls {
 		t.Errorf("got %+v", l)
 	}
 	if diff := cmp.Diff([]abi.LimitName{abi.LimitHostCalls}, more); diff != "" {
 		t.Error(diff)
 	}
-	l = Config{Limits: Limits{Timeout: time.Second, Memory: 5 * pageSize}}.LimitsFor(asks)
-	if l.Timeout != time.Second || l.Memory != 5*pageSize {
+	l = Config{Limits: share.Limits{Timeout: time.Second, Memory: 5 * share.PageSize}}.LimitsFor(asks)
+	if l.Timeout != time.Second || l.Memory != 5*share.PageSize {
 		t.Errorf("config: got %+v", l)
 	}
 	l = Config{}.LimitsFor(&abi.Manifest{Limits: &abi.Limits{Timeout: 1 << 60}})
-	if l.Timeout != DefaultTimeout {
+	if l.Timeout != share.DefaultTimeout {
 		t.Errorf("a timeout that overflows: got %v", l.Timeout)
 	}
 	var log bytes.Buffer
-	load(t, withManifest(t, wasm.Empty, asks), Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	loaded(t, withManifest(t, wasm.Empty, asks), Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	if !strings.Contains(log.String(), "limit=host_calls asked=10001 given=10000") {
 		t.Errorf("the log does not say what is refused: %s", &log)
 	}
@@ -121,18 +58,18 @@ func TestLimits_ErrorsNameThem(t *testing.T) {
 	for _, tc := range []struct {
 		name   abi.LimitName
 		mode   byte
-		limits Limits
+		limits share.Limits
 		kind   abi.FailureKind
 		value  string
 		fuel   bool
 	}{
-		{abi.LimitMemory, 4, Limits{Memory: 4 * pageSize}, abi.FailureMemory, "256Ki", false},
-		{abi.LimitTimeout, 2, Limits{}, abi.FailureTimeout, "20ms", false},
-		{abi.LimitFuel, 2, Limits{Fuel: 1000}, abi.FailureTimeout, "1000", true},
-		{abi.LimitStack, 3, Limits{Stack: 100_000}, abi.FailureTrap, "100000", true},
-		{abi.LimitResultBytes, 8, Limits{ResultBytes: 53}, abi.FailureOutput, "53", false},
+		{abi.LimitMemory, 4, share.Limits{Memory: 4 * share.PageSize}, abi.FailureMemory, "256Ki", false},
+		{abi.LimitTimeout, 2, share.Limits{}, abi.FailureTimeout, "20ms", false},
+		{abi.LimitFuel, 2, share.Limits{Fuel: 1000}, abi.FailureTimeout, "1000", true},
+		{abi.LimitStack, 3, share.Limits{Stack: 100_000}, abi.FailureTrap, "100000", true},
+		{abi.LimitResultBytes, 8, share.Limits{ResultBytes: 53}, abi.FailureOutput, "53", false},
 	} {
-		m := load(t, wasm.Modes, Config{Limits: tc.limits})
+		m := loaded(t, wasm.Modes, Config{Limits: tc.limits})
 		g := acquire(t, m)
 		if tc.name == abi.LimitTimeout {
 			hurry(m, 20*time.Millisecond)
@@ -153,7 +90,7 @@ func TestLimits_ErrorsNameThem(t *testing.T) {
 }
 
 func TestLimits_ResultAtItsEdge(t *testing.T) {
-	g := acquire(t, load(t, wasm.Modes, Config{Limits: Limits{ResultBytes: 54}}))
+	g := acquire(t, loaded(t, wasm.Modes, Config{Limits: share.Limits{ResultBytes: 54}}))
 	if res, err := g.Reconcile(t.Context(), request(8)); err != nil || res.Error == nil {
 		t.Errorf("a result of 54 bytes with a limit of 54: %v, %v", res, err)
 	}
@@ -163,7 +100,7 @@ func TestLimits_ResultAtItsEdge(t *testing.T) {
 // by the limit, and a manifest can lower it.
 func TestLimits_StackBoundsTheHostsMemory(t *testing.T) {
 	module := withManifest(t, wasm.Modes, &abi.Manifest{Limits: &abi.Limits{Stack: 64 << 10}})
-	m := load(t, module, Config{Limits: Limits{Stack: 8 << 20}})
+	m := loaded(t, module, Config{Limits: share.Limits{Stack: 8 << 20}})
 	g := acquire(t, m)
 	before := allocated()
 	_, err := g.Reconcile(t.Context(), request(3))
@@ -182,7 +119,7 @@ func TestLimits_TimeoutSaysThatItWaited(t *testing.T) {
 			<-ctx.Done()
 			return abi.Response{}
 		}}
-		_, err := acquire(t, load(t, wasm.Spy, Config{API: apiOf(api)})).Reconcile(t.Context(), request(0))
+		_, err := acquire(t, loaded(t, wasm.Spy, Config{API: apiOf(api)})).Reconcile(t.Context(), request(0))
 		if le := limitOf(t, err); le.Limit != abi.LimitTimeout || !le.Waited {
 			t.Errorf("got %+v", le)
 		}
@@ -192,7 +129,7 @@ func TestLimits_TimeoutSaysThatItWaited(t *testing.T) {
 // One in which the guest slept is.
 func TestLimits_SleepingIsNoWaiting(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		_, err := acquire(t, load(t, wasm.WASI, Config{})).Reconcile(t.Context(), request(6)) // sleeps for an hour
+		_, err := acquire(t, loaded(t, wasm.WASI, Config{})).Reconcile(t.Context(), request(6)) // sleeps for an hour
 		if le := limitOf(t, err); le.Limit != abi.LimitTimeout || le.Waited {
 			t.Errorf("got %+v", le)
 		}
@@ -205,7 +142,7 @@ func refusedWith(t *testing.T, g *lease, calls ...hostCall) (status string, body
 	t.Helper()
 	results := play(t, g, calls...)
 	s, n := unpackResult(uint64(results[len(results)-1]))
-	b, _ := inGuest(g.in).memory.Read(dstAt, n)
+	b, _ := memoryOf(g.in).Read(dstAt, n)
 	return s.String(), string(b)
 }
 
@@ -215,21 +152,21 @@ func TestLimits_OperationsAtTheirEdges(t *testing.T) {
 	event := hostCall{"call", [5]uint32{10, requestAt, 4, dstAt, 1000}}
 	for _, tc := range []struct {
 		name    abi.LimitName
-		limits  Limits
+		limits  share.Limits
 		calls   []hostCall
 		status  string
 		message string
 	}{
-		{"", Limits{HostCalls: 3}, []hostCall{get, get, get}, "OK", ""},
-		{abi.LimitHostCalls, Limits{HostCalls: 2}, []hostCall{get, get, get}, "BUDGET", "(host_calls 2)"},
-		{"", Limits{RequestBytes: 5}, []hostCall{long}, "OK", ""},
-		{abi.LimitRequestBytes, Limits{RequestBytes: 4}, []hostCall{long}, "TOO_LARGE", "(request_bytes 4)"},
-		{"", Limits{Events: 2}, []hostCall{event, event}, "OK", ""},
-		{abi.LimitEvents, Limits{Events: 2}, []hostCall{event, event, event}, "BUDGET", "(events 2)"},
-		{abi.LimitEventRate, Limits{EventRate: 2}, []hostCall{event, event, event}, "BUDGET", "(event_rate 2)"},
+		{"", share.Limits{HostCalls: 3}, []hostCall{get, get, get}, "OK", ""},
+		{abi.LimitHostCalls, share.Limits{HostCalls: 2}, []hostCall{get, get, get}, "BUDGET", "(host_calls 2)"},
+		{"", share.Limits{RequestBytes: 5}, []hostCall{long}, "OK", ""},
+		{abi.LimitRequestBytes, share.Limits{RequestBytes: 4}, []hostCall{long}, "TOO_LARGE", "(request_bytes 4)"},
+		{"", share.Limits{Events: 2}, []hostCall{event, event}, "OK", ""},
+		{abi.LimitEvents, share.Limits{Events: 2}, []hostCall{event, event, event}, "BUDGET", "(events 2)"},
+		{abi.LimitEventRate, share.Limits{EventRate: 2}, []hostCall{event, event, event}, "BUDGET", "(event_rate 2)"},
 	} {
 		inBubble(t, func(t *testing.T) { // the clock stands still
-			m := load(t, wasm.Calls, Config{API: apiOf(nil), Limits: tc.limits})
+			m := loaded(t, wasm.Calls, Config{API: apiOf(nil), Limits: tc.limits})
 			status, body := refusedWith(t, acquire(t, m), tc.calls...)
 			if status != tc.status || !strings.Contains(body, tc.message) {
 				t.Errorf("%+v: got %s %q, want %s %q", tc.limits, status, body, tc.status, tc.message)
@@ -243,7 +180,7 @@ func TestLimits_OperationsAtTheirEdges(t *testing.T) {
 
 func TestLimits_EventsComeBackWithTime(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		g := acquire(t, load(t, wasm.Calls, Config{API: apiOf(nil), Limits: Limits{EventRate: 1}}))
+		g := acquire(t, loaded(t, wasm.Calls, Config{API: apiOf(nil), Limits: share.Limits{EventRate: 1}}))
 		event := hostCall{"call", [5]uint32{10, requestAt, 4, dstAt, 1000}}
 		for i, want := range []string{"OK", "BUDGET", "OK"} {
 			if got, _ := refusedWith(t, g, event); got != want {
@@ -259,12 +196,12 @@ func TestLimits_EventsComeBackWithTime(t *testing.T) {
 // Lines beyond the rate are dropped and counted, that is said once a minute, and
 // the next second has room again.
 func TestLimits_LogRate(t *testing.T) {
-	for name, limits := range map[abi.LimitName]Limits{
+	for name, limits := range map[abi.LimitName]share.Limits{
 		abi.LimitLogLines: {LogLines: 3}, abi.LimitLogBytes: {LogBytes: 15},
 	} {
 		inBubble(t, func(t *testing.T) {
 			var log bytes.Buffer
-			m := load(t, wasm.Calls, Config{Logger: slog.New(slog.NewTextHandler(&log, nil)), Limits: limits})
+			m := loaded(t, wasm.Calls, Config{Logger: slog.New(slog.NewTextHandler(&log, nil)), Limits: limits})
 			g := acquire(t, m)
 			poke(t, g, requestAt, []byte("hello"))
 			line := hostCall{"log", [5]uint32{0, requestAt, 5}}
@@ -280,7 +217,7 @@ func TestLimits_LogRate(t *testing.T) {
 			if lines := strings.Count(log.String(), "hello"); lines != 4 {
 				t.Errorf("%s: %d lines after a second, want 4", name, lines)
 			}
-			<-time.After(reportEvery)
+			<-time.After(time.Minute)
 			play(t, g, line, line, line, line)
 			if !strings.Contains(log.String(), "dropped_lines=3") {
 				t.Errorf("%s: the number of dropped lines is not told:\n%s", name, &log)
@@ -291,15 +228,15 @@ func TestLimits_LogRate(t *testing.T) {
 
 func TestLimits_MetricSeries(t *testing.T) {
 	var got []string
-	cfg := Config{Limits: Limits{MetricSeries: 2}, Metric: func(kind int32, name string, value float64) abi.Status {
+	cfg := Config{Limits: share.Limits{MetricSeries: 2}, Observer: operation.Observer{Metric: func(kind int32, name string, value float64) abi.Status {
 		got = append(got, fmt.Sprint(kind, name, value))
 		return abi.StatusOK
-	}}
-	m := load(t, wasm.Calls, cfg)
+	}}}
+	m := loaded(t, wasm.Calls, cfg)
 	g := acquire(t, m)
 	poke(t, g, requestAt, []byte("abcd"))
 	metric := func(kind, at, n uint32) hostCall { return hostCall{"metric", [5]uint32{kind, requestAt + at, n}} }
-	results := play(t, g, metric(0, 0, 1), metric(0, 1, 1), metric(0, 2, 1), metric(0, 0, 1), metric(1, 0, 1), metric(0, 0, maxMetricName+1))
+	results := play(t, g, metric(0, 0, 1), metric(0, 1, 1), metric(0, 2, 1), metric(0, 0, 1), metric(1, 0, 1), metric(0, 0, operation.MaxMetricName+1))
 	want := []int64{0, 0, int64(abi.StatusBudget), 0, int64(abi.StatusBudget), int64(abi.StatusTooLarge)}
 	if diff := cmp.Diff(want, results); diff != "" {
 		t.Error(diff)
@@ -309,36 +246,5 @@ func TestLimits_MetricSeries(t *testing.T) {
 	}
 	if hits := m.LimitStats()[abi.LimitMetricSeries]; hits != 2 {
 		t.Errorf("counted %d", hits)
-	}
-}
-
-// TestMetric_RefusesWhatPrometheusCannotShow: such a name would make each scrape of
-// the process fail.
-func TestMetric_RefusesWhatPrometheusCannotShow(t *testing.T) {
-	for _, tc := range []struct {
-		kind  int32
-		name  string
-		value float64
-		want  bool
-	}{
-		{abi.MetricCounter, "renewed_total", 1, true},
-		{abi.MetricCounter, "renewed", 0, true},
-		{abi.MetricGauge, "_Certificates_9", -1e300, true},
-		{abi.MetricCounter, "renewed", -1, false},
-		{abi.MetricGauge, "renewed_total", 1, false},
-		{abi.MetricGauge, "", 1, false},
-		{abi.MetricGauge, "9lives", 1, false},
-		{abi.MetricGauge, "größe", 1, false},
-		{abi.MetricGauge, "a{b=\"c\"}", 1, false},
-		{abi.MetricGauge, "a:b", 1, false},
-		{abi.MetricGauge, "a\n", 1, false},
-		{abi.MetricGauge, "a", math.NaN(), false},
-		{abi.MetricCounter, "a", math.Inf(1), false},
-		{2, "a", 1, false},
-		{-1, "a", 1, false},
-	} {
-		if got := validMetric(metricKey{tc.kind, tc.name}, tc.value); got != tc.want {
-			t.Errorf("kind %d, %q, %v: %v, want %v", tc.kind, tc.name, tc.value, got, tc.want)
-		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/wasmctl/wasmctl/host/load"
 )
 
 // cpuTime is what the process has used of the CPUs.
@@ -36,13 +38,13 @@ func benchModule(b *testing.B) []byte {
 // BenchmarkLoad_Compiled is loading a module that is compiled for it, by the CPUs that
 // GOMAXPROCS allows.
 func BenchmarkLoad_Compiled(b *testing.B) {
-	benchmarkLoad(b, func() Config { return Config{CacheDir: b.TempDir(), CacheKey: []byte("key")} })
+	benchmarkLoad(b, func() Config { return Config{Code: load.Options{CacheDir: b.TempDir(), CacheKey: []byte("key")}} })
 }
 
 // BenchmarkLoad_Cached is loading a module whose compiled code is in the cache, its
 // first instance included.
 func BenchmarkLoad_Cached(b *testing.B) {
-	cfg := Config{CacheDir: b.TempDir(), CacheKey: []byte("key")}
+	cfg := Config{Code: load.Options{CacheDir: b.TempDir(), CacheKey: []byte("key")}}
 	m, err := Load(b.Context(), benchModule(b), cfg)
 	if err == nil {
 		err = m.Close(context.Background())

@@ -15,13 +15,16 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host/internal/binary"
+	"github.com/wasmctl/wasmctl/host/load"
+	"github.com/wasmctl/wasmctl/host/operation"
+	"github.com/wasmctl/wasmctl/host/share"
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
 
 // withManifest is a module with a manifest that may be invalid.
 func withManifest(tb testing.TB, module []byte, m *abi.Manifest) []byte {
 	tb.Helper()
-	out, err := WithManifest(module, m)
+	out, err := load.WithManifest(module, m)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -87,7 +90,7 @@ func badModules(tb testing.TB) []badModule {
 			text + `manifest: requires "teleport", which this host does not have: upgrade wasmctl`,
 		},
 		{
-			"memory over the manifest's limit", withManifest(tb, wasm.Calls, &abi.Manifest{Limits: &abi.Limits{Memory: 3 * pageSize}}),
+			"memory over the manifest's limit", withManifest(tb, wasm.Calls, &abi.Manifest{Limits: &abi.Limits{Memory: 3 * share.PageSize}}),
 			text + "memory: needs 256Ki to start, the limit is 192Ki: raise the memory limit",
 		},
 	}
@@ -97,7 +100,7 @@ func TestLoad_BadModuleSaysEveryProblem(t *testing.T) {
 	for _, tc := range badModules(t) {
 		t.Run(tc.name, func(t *testing.T) {
 			_, err := Load(t.Context(), tc.wasm, Config{Name: "m", API: apiOf(nil)})
-			if !errors.Is(err, ErrInvalidModule) {
+			if !errors.Is(err, load.ErrInvalidModule) {
 				t.Fatalf("got %v, want an ErrInvalidModule", err)
 			}
 			if diff := cmp.Diff(tc.want, err.Error()); diff != "" {
@@ -111,19 +114,19 @@ func TestLoad_BadModuleSaysEveryProblem(t *testing.T) {
 // a module that loads.
 func TestInspect_ProblemsAreThoseOfLoad(t *testing.T) {
 	for _, tc := range badModules(t) {
-		var invalid *InvalidError
+		var invalid *load.InvalidError
 		if _, err := Load(t.Context(), tc.wasm, Config{API: apiOf(nil)}); !errors.As(err, &invalid) {
 			t.Fatalf("%s: got %v, want an InvalidError", tc.name, err)
 		}
-		if diff := cmp.Diff(invalid.Problems, Inspect(t.Context(), tc.wasm).Problems); diff != "" {
+		if diff := cmp.Diff(invalid.Problems, load.Inspect(t.Context(), tc.wasm).Problems); diff != "" {
 			t.Errorf("%s: %s", tc.name, diff)
 		}
 	}
 	for _, good := range [][]byte{wasm.Empty, wasm.Modes, wasm.Calls, wasm.WASI, wasm.Init, wasm.Describe, wasm.ABI12} {
-		if p := Inspect(t.Context(), good).Problems; len(p) > 0 {
+		if p := load.Inspect(t.Context(), good).Problems; len(p) > 0 {
 			t.Errorf("a good module has problems: %v", p)
 		}
-		load(t, good, Config{API: apiOf(nil)})
+		loaded(t, good, Config{API: apiOf(nil)})
 	}
 }
 
@@ -131,10 +134,10 @@ func TestInspect_ProblemsAreThoseOfLoad(t *testing.T) {
 func TestLoad_InvalidCodeIsRefused(t *testing.T) {
 	bad := bytes.Replace(wasm.Empty, []byte{0x42, 0x00, 0x0b}, []byte{0x41, 0x00, 0x0b}, 1) // i64.const becomes i32.const
 	_, err := Load(t.Context(), bad, Config{})
-	if !errors.Is(err, ErrInvalidModule) || !strings.Contains(err.Error(), "cannot be compiled: invalid function") {
+	if !errors.Is(err, load.ErrInvalidModule) || !strings.Contains(err.Error(), "cannot be compiled: invalid function") {
 		t.Errorf("got %v", err)
 	}
-	if p := Inspect(t.Context(), bad).Problems; len(p) != 1 || !strings.Contains(p[0], "cannot be compiled: invalid function") {
+	if p := load.Inspect(t.Context(), bad).Problems; len(p) != 1 || !strings.Contains(p[0], "cannot be compiled: invalid function") {
 		t.Errorf("Inspect: got %v", p)
 	}
 }
@@ -153,12 +156,12 @@ func TestLoad_FailsFastWhereStartCodeFails(t *testing.T) {
 		{"describe", wasm.DescribeBad, abi.FailureOutput, "guest[describe]: output: manifest: msgpack type is not allowed here: want a map"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			var limits Limits
+			var limits share.Limits
 			if tc.kind == abi.FailureTimeout {
 				limits.Timeout = 20 * time.Millisecond
 			}
 			_, err := Load(t.Context(), tc.wasm, Config{Name: "m", Limits: limits})
-			if !errors.Is(err, ErrInvalidModule) || !strings.Contains(err.Error(), tc.want) {
+			if !errors.Is(err, load.ErrInvalidModule) || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("got %v, want an ErrInvalidModule with %q", err, tc.want)
 			}
 			if ce := callError(t, err); ce.Kind != tc.kind {
@@ -169,15 +172,15 @@ func TestLoad_FailsFastWhereStartCodeFails(t *testing.T) {
 }
 
 func TestLoad_SizeCap(t *testing.T) {
-	_, err := Load(t.Context(), wasm.Empty, Config{Name: "m", MaxModuleSize: 100})
-	if want := "module[m]: is 143 bytes long, the limit is 100"; !errors.Is(err, ErrInvalidModule) || err.Error() != want {
+	_, err := Load(t.Context(), make([]byte, load.MaxModuleSize+1), Config{Name: "m"})
+	if want := "module[m]: is 134217729 bytes long, the limit is 134217728"; !errors.Is(err, load.ErrInvalidModule) || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }
 
 func TestLoad_ConfigIsChecked(t *testing.T) {
-	for _, cfg := range []Config{{Concurrency: -1}, {MaxModuleSize: -1}, {Limits: Limits{Memory: -1}}, {Limits: Limits{Memory: maxMemory + 1}}, {Limits: Limits{Timeout: -1}}} {
-		if _, err := Load(t.Context(), wasm.Empty, cfg); err == nil || errors.Is(err, ErrInvalidModule) {
+	for _, cfg := range []Config{{Concurrency: -1}, {Limits: share.Limits{Memory: -1}}, {Limits: share.Limits{Memory: 4<<30 + 1}}, {Limits: share.Limits{Timeout: -1}}} {
+		if _, err := Load(t.Context(), wasm.Empty, cfg); err == nil || errors.Is(err, load.ErrInvalidModule) {
 			t.Errorf("%+v: got %v, want an error that is not the module's", cfg, err)
 		}
 	}
@@ -186,7 +189,7 @@ func TestLoad_ConfigIsChecked(t *testing.T) {
 func TestLoad_EndOfContextIsNotTheModulesFault(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Load(ctx, wasm.Empty, Config{}); !errors.Is(err, context.Canceled) || errors.Is(err, ErrInvalidModule) {
+	if _, err := Load(ctx, wasm.Empty, Config{}); !errors.Is(err, context.Canceled) || errors.Is(err, load.ErrInvalidModule) {
 		t.Errorf("got %v, want context.Canceled only", err)
 	}
 }
@@ -195,7 +198,7 @@ func TestLoad_EndOfContextIsNotTheModulesFault(t *testing.T) {
 func TestLoad_ConfigOverridesManifest(t *testing.T) {
 	man := withManifest(t, wasm.Empty, &abi.Manifest{Concurrency: 7})
 	for want, m := range map[int]*Module{
-		7: load(t, man, Config{}), 2: load(t, man, Config{Concurrency: 2}), DefaultConcurrency: load(t, wasm.Empty, Config{}),
+		7: loaded(t, man, Config{}), 2: loaded(t, man, Config{Concurrency: 2}), DefaultConcurrency: loaded(t, wasm.Empty, Config{}),
 	} {
 		if m.Concurrency() != want {
 			t.Errorf("got %d, want %d", m.Concurrency(), want)
@@ -206,7 +209,7 @@ func TestLoad_ConfigOverridesManifest(t *testing.T) {
 // A module whose manifest has been written already is built again: what it
 // requires of the host that runs it does not matter then.
 func TestDescribe_OfAModuleThatHasAManifest(t *testing.T) {
-	annotated, err := WithManifest(wasm.Describe, &abi.Manifest{Requires: []string{abi.CapDeclare, string(abi.OpCacheList)}})
+	annotated, err := load.WithManifest(wasm.Describe, &abi.Manifest{Requires: []string{abi.CapDeclare, string(abi.OpCacheList)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +217,7 @@ func TestDescribe_OfAModuleThatHasAManifest(t *testing.T) {
 	if err != nil || len(again.Requires) != 1 || again.Requires[0] != string(abi.OpConfigGet) {
 		t.Errorf("%v, manifest %v: want what describe says", err, again)
 	}
-	if _, err := Load(t.Context(), annotated, Config{}); !errors.Is(err, ErrInvalidModule) {
+	if _, err := Load(t.Context(), annotated, Config{}); !errors.Is(err, load.ErrInvalidModule) {
 		t.Errorf("loaded without an API: %v", err)
 	}
 }
@@ -223,7 +226,7 @@ func TestLoad_ManifestOfDescribe(t *testing.T) {
 	want := &abi.Manifest{
 		Name: "described", ABI: 1, Requires: []string{"config_get"}, Concurrency: 2, Config: map[string]string{"color": "blue"},
 	}
-	m := load(t, wasm.Describe, Config{})
+	m := loaded(t, wasm.Describe, Config{})
 	if diff := cmp.Diff(want, m.Manifest()); diff != "" || m.Concurrency() != 2 {
 		t.Errorf("Load: %s, concurrency %d", diff, m.Concurrency())
 	}
@@ -231,10 +234,10 @@ func TestLoad_ManifestOfDescribe(t *testing.T) {
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("Describe: %v %s", err, diff)
 	}
-	if info := Inspect(t.Context(), wasm.Describe); info.Manifest != nil {
+	if info := load.Inspect(t.Context(), wasm.Describe); info.Manifest != nil {
 		t.Error("Inspect ran describe")
 	}
-	if _, err := Describe(t.Context(), wasm.Empty, Config{Name: "m"}); !errors.Is(err, ErrInvalidModule) {
+	if _, err := Describe(t.Context(), wasm.Empty, Config{Name: "m"}); !errors.Is(err, load.ErrInvalidModule) {
 		t.Errorf("without describe: got %v", err)
 	}
 }
@@ -256,24 +259,24 @@ func TestLoad_DescribedLimitBelowTheStartSize(t *testing.T) {
 // A section beats describe, and API is asked with the manifest.
 func TestLoad_APIGetsTheManifest(t *testing.T) {
 	var got *abi.Manifest
-	cfg := Config{API: func(m *abi.Manifest) (API, error) { got = m; return &scriptedAPI{}, nil }}
-	load(t, withManifest(t, wasm.Describe, &abi.Manifest{Name: "section"}), cfg)
+	cfg := Config{API: func(m *abi.Manifest) (operation.API, error) { got = m; return &scriptedAPI{}, nil }}
+	loaded(t, withManifest(t, wasm.Describe, &abi.Manifest{Name: "section"}), cfg)
 	if got == nil || got.Name != "section" {
 		t.Errorf("API was called with %+v", got)
 	}
 	refused := errors.New("no such right")
-	cfg.API = func(*abi.Manifest) (API, error) { return nil, refused }
-	if _, err := Load(t.Context(), wasm.Empty, cfg); !errors.Is(err, refused) || errors.Is(err, ErrInvalidModule) {
+	cfg.API = func(*abi.Manifest) (operation.API, error) { return nil, refused }
+	if _, err := Load(t.Context(), wasm.Empty, cfg); !errors.Is(err, refused) || errors.Is(err, load.ErrInvalidModule) {
 		t.Errorf("got %v, want the API's error", err)
 	}
 }
 
 func TestLoad_RequiresAPIOnlyWhereThereIsOne(t *testing.T) {
 	module := withManifest(t, wasm.Empty, &abi.Manifest{Requires: []string{"api_get"}})
-	if _, err := Load(t.Context(), module, Config{}); !errors.Is(err, ErrInvalidModule) {
+	if _, err := Load(t.Context(), module, Config{}); !errors.Is(err, load.ErrInvalidModule) {
 		t.Errorf("without an API: got %v", err)
 	}
-	load(t, module, Config{API: apiOf(nil)})
+	loaded(t, module, Config{API: apiOf(nil)})
 }
 
 // A cache that cannot be used costs time and a warning, never the module.
@@ -283,7 +286,7 @@ func TestLoad_CacheDirIsOptional(t *testing.T) {
 	logged := func(t *testing.T, dir string) string {
 		t.Helper()
 		var log bytes.Buffer
-		m := load(t, wasm.Empty, Config{CacheDir: dir, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		m := loaded(t, wasm.Empty, Config{Code: load.Options{CacheDir: dir}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		if _, err := acquire(t, m).Reconcile(t.Context(), request(0)); err != nil {
 			t.Error(err)
 		}
@@ -326,7 +329,7 @@ func TestLoad_CacheDirIsOptional(t *testing.T) {
 
 // A module for two ABIs is served by the newest that the host has.
 func TestLoad_TwoMarkers(t *testing.T) {
-	m := load(t, wasm.ABI12, Config{})
+	m := loaded(t, wasm.ABI12, Config{})
 	if m.Info().ABI != 2 {
 		t.Errorf("got ABI %d declared, want 2", m.Info().ABI)
 	}
@@ -337,34 +340,34 @@ func TestLoad_TwoMarkers(t *testing.T) {
 
 // TestLoad_AModuleOfSeveralControllersRunsAsTheOneOfItsName: and no other name will do.
 func TestLoad_AModuleOfSeveralControllersRunsAsTheOneOfItsName(t *testing.T) {
-	both, err := WithManifest(wasm.Empty, &abi.Manifest{Name: "a", Concurrency: 2}, &abi.Manifest{Name: "b", Concurrency: 3})
+	both, err := load.WithManifest(wasm.Empty, &abi.Manifest{Name: "a", Concurrency: 2}, &abi.Manifest{Name: "b", Concurrency: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]int{"a": 2, "b": 3} {
-		if m := load(t, both, Config{Name: name}); m.Concurrency() != want || m.Info().Manifest.Name != name {
+		if m := loaded(t, both, Config{Name: name}); m.Concurrency() != want || m.Info().Manifest.Name != name {
 			t.Errorf("%s: %+v", name, m.Info().Manifest)
 		}
 	}
 	_, err = Load(t.Context(), both, Config{Name: "c"})
-	if !errors.Is(err, ErrInvalidModule) || !strings.Contains(err.Error(), `has 2 controllers, and none is named "c": choose one by --controller, or by the key controller of a file or of a Reconciler's module: a, b`) {
+	if !errors.Is(err, load.ErrInvalidModule) || !strings.Contains(err.Error(), `has 2 controllers, and none is named "c": choose one by --controller, or by the key controller of a file or of a Reconciler's module: a, b`) {
 		t.Error(err)
 	}
-	m := load(t, both, Config{Name: "a"})
+	m := loaded(t, both, Config{Name: "a"})
 	other := withManifest(t, wasm.Empty, &abi.Manifest{Name: "x", Version: "2"}) // the only one: its name does not matter
 	c, err := m.Prepare(t.Context(), other, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.Discard()
-	lacks, err := WithManifest(wasm.Empty, &abi.Manifest{Name: "b"}, &abi.Manifest{Name: "c"})
+	lacks, err := load.WithManifest(wasm.Empty, &abi.Manifest{Name: "b"}, &abi.Manifest{Name: "c"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.Prepare(t.Context(), lacks, nil); !errors.Is(err, ErrInvalidModule) {
+	if _, err := m.Prepare(t.Context(), lacks, nil); !errors.Is(err, load.ErrInvalidModule) {
 		t.Errorf("swap to a module without the controller: %v", err)
 	}
-	info := Inspect(t.Context(), both)
+	info := load.Inspect(t.Context(), both)
 	if info.Manifest != nil || len(info.Controllers) != 2 || len(info.Problems) > 0 {
 		t.Errorf("%+v", info)
 	}
@@ -373,7 +376,7 @@ func TestLoad_AModuleOfSeveralControllersRunsAsTheOneOfItsName(t *testing.T) {
 // TestLoad_ManyManifests are refused before they are read.
 func TestLoad_ManyManifests(t *testing.T) {
 	module := wasm.Empty
-	for range maxControllers + 1 {
+	for range 101 {
 		module = withSection(module, abi.ManifestSection, []byte{0xc1})
 	}
 	if _, err := Load(t.Context(), module, Config{}); err == nil || !strings.Contains(err.Error(), "found 101, the limit is 100") {
@@ -390,20 +393,19 @@ func TestWithManifest_ReplacesOnlyTheSection(t *testing.T) {
 	if again := withManifest(t, first, &abi.Manifest{Name: "second", Version: "2"}); !bytes.Equal(second, again) {
 		t.Error("same input, other bytes")
 	}
-	bin, err := parseModule(second)
-	if err != nil || len(bin.manifestSections()) != 1 {
-		t.Fatalf("%d sections, %v", len(bin.manifestSections()), err)
+	if n := bytes.Count(second, []byte(abi.ManifestSection)); n != 1 {
+		t.Fatalf("%d sections", n)
 	}
-	if m := load(t, second, Config{}); m.Manifest().Name != "second" {
+	if m := loaded(t, second, Config{}); m.Manifest().Name != "second" {
 		t.Errorf("got %+v", m.Manifest())
 	}
-	if _, err := WithManifest([]byte("no wasm"), &abi.Manifest{}); !errors.Is(err, ErrInvalidModule) {
+	if _, err := load.WithManifest([]byte("no wasm"), &abi.Manifest{}); !errors.Is(err, load.ErrInvalidModule) {
 		t.Errorf("no wasm: %v", err)
 	}
-	if _, err := WithManifest(wasm.Empty, &abi.Manifest{ABI: 9}); err == nil {
+	if _, err := load.WithManifest(wasm.Empty, &abi.Manifest{ABI: 9}); err == nil {
 		t.Error("an invalid manifest was written")
 	}
-	if _, err := WithManifest(wasm.Empty, &abi.Manifest{Name: "a"}, &abi.Manifest{Name: "a"}); err == nil {
+	if _, err := load.WithManifest(wasm.Empty, &abi.Manifest{Name: "a"}, &abi.Manifest{Name: "a"}); err == nil {
 		t.Error("two manifests of one name were written")
 	}
 }

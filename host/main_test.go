@@ -12,7 +12,7 @@ import (
 // their own.
 func TestMain(m *testing.M) {
 	if os.Getenv("WASMCTL_TEST_ISOLATE") != "" {
-		defaultIsolation = &localIsolation{}
+		defaultIsolation = &testIsolation
 	}
 	linear.KeepFreed.Store(true)
 	os.Exit(m.Run())

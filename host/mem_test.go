@@ -10,25 +10,26 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/wasmctl/wasmctl/host/share"
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
 
 // The budget counts what a guest has, page by page, and not the addresses that
 // are reserved for it.
 func TestMemory_BudgetCountsWhatMayBeTouched(t *testing.T) {
-	b := NewBudget(pages(100))
-	m := load(t, wasm.Modes, Config{Budget: b, Limits: Limits{Memory: pages(5)}}) // 1 page
+	b := share.NewBudget(pages(100))
+	m := loaded(t, wasm.Modes, Config{Process: Process{Budget: b}, Limits: share.Limits{Memory: pages(5)}}) // 1 page
 	used(t, b, pages(1))
 	g := acquire(t, m)
 	if _, err := g.Reconcile(t.Context(), request(15)); err != nil { // grows until refused, and copes
 		t.Fatal(err)
 	}
-	if got := g.in.size(); got != pages(5) {
-		t.Errorf("the guest has %s", sizeText(got))
+	if got := g.in.Size(); got != pages(5) {
+		t.Errorf("the guest has %s", share.SizeText(got))
 	}
 	used(t, b, pages(5))
-	if got := m.shared.memory.Load(); got != pages(5) {
-		t.Errorf("the module counts %s", sizeText(got))
+	if got := m.shared.use.Memory.Load(); got != pages(5) {
+		t.Errorf("the module counts %s", share.SizeText(got))
 	}
 }
 
@@ -45,14 +46,14 @@ func TestMemory_NoAddressSpaceIsAnError(t *testing.T) {
 		}
 		return
 	}
-	b := NewBudget(pages(1000))
-	small := Config{Budget: b, Limits: Limits{Memory: pages(16)}}
-	m := load(t, wasm.Modes, small)
+	b := share.NewBudget(pages(1000))
+	small := Config{Process: Process{Budget: b}, Limits: share.Limits{Memory: pages(16)}}
+	m := loaded(t, wasm.Modes, small)
 	const most = 1 << 40
 	if err := syscall.Setrlimit(syscall.RLIMIT_AS, &syscall.Rlimit{Cur: addresses(t) + 1<<30, Max: most}); err != nil {
 		t.Skip("SKIPPED: the address space cannot be bounded: ", err)
 	}
-	_, err := Load(t.Context(), wasm.Modes, Config{Budget: b, Limits: Limits{Memory: maxMemory}})
+	_, err := Load(t.Context(), wasm.Modes, Config{Process: Process{Budget: b}, Limits: share.Limits{Memory: 4 << 30}})
 	if !errors.Is(err, syscall.ENOMEM) || !strings.Contains(err.Error(), "4294967296 bytes of address space cannot be reserved") {
 		t.Errorf("got %v", err)
 	}
@@ -60,7 +61,7 @@ func TestMemory_NoAddressSpaceIsAnError(t *testing.T) {
 	if _, err := acquire(t, m).Reconcile(t.Context(), request(0)); err != nil {
 		t.Errorf("who has memory: %v", err)
 	}
-	load(t, wasm.Modes, small)
+	loaded(t, wasm.Modes, small)
 }
 
 // addresses is how much address space this process has, in bytes.

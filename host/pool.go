@@ -3,11 +3,15 @@ package host
 import (
 	"context"
 	"slices"
+	"sync"
+	"time"
+
+	"github.com/wasmctl/wasmctl/host/internal/instance"
+	"github.com/wasmctl/wasmctl/host/operation"
 )
 
-// slots bound how many instances of a module are in use at once: one token
-// each. Reconciles and hooks have slots of their own, so that neither waits for
-// the other.
+// slots bound how many instances of a module are in use at once: one token each. Reconciles
+// and hooks have slots of their own, so that neither waits for the other.
 type slots chan struct{}
 
 // hookSlots is how many instances map, filter and configure may use at once.
@@ -30,152 +34,156 @@ func (s *shared) take(ctx context.Context, free slots) error {
 	}
 }
 
-// get waits for a free slot and returns an instance of a revision, with a
-// reference on that: the one given, or where it is nil the one that is current
-// then. put gives all three back.
-func (m *Module) get(ctx context.Context, free slots, g *revision) (*revision, *instance, error) {
+// pool has the idle instances of a revision.
+type pool struct {
+	mu   sync.Mutex
+	idle []*instance.Instance // guarded by mu; the last one used is the last
+	// expiry closes idle instances in time; guarded by mu; nil if none is idle.
+	expiry *time.Timer
+	rests  bool // nothing has run since expire has noticed that; guarded by mu
+}
+
+// get waits for a free slot and returns an instance of a revision, with a reference on that:
+// the given one, or the current one if it is nil. put gives all three back.
+func (m *Module) get(ctx context.Context, free slots, rev *revision) (*revision, *instance.Instance, error) {
 	if err := m.shared.take(ctx, free); err != nil {
 		return nil, nil, err
 	}
-	if g == nil {
-		g = m.retain()
-	} else if g.draining.Load() || !g.retain() {
-		g = nil
+	if rev == nil {
+		rev = m.retain()
+	} else if rev.spec.Draining.Load() || !rev.Retain() {
+		rev = nil
 	}
-	if g == nil {
+	if rev == nil {
 		<-free
 		return nil, nil, ErrClosed
 	}
-	in, err := g.ready(ctx)
+	in, err := rev.ready(ctx)
 	if err != nil {
-		g.release()
+		rev.Release()
 		<-free
-		return nil, nil, &StartError{g.number, err}
+		return nil, nil, &StartError{rev.spec.Number, err}
 	}
-	return g, in, nil
+	return rev, in, nil
 }
 
 // put undoes get. The instance may be nil or closed.
-func (g *revision) put(in *instance, taken slots) {
-	g.park(in)
+func (r *revision) put(in *instance.Instance, taken slots) {
+	r.park(in)
 	<-taken
-	g.release()
+	r.Release()
+}
+
+// newInstance makes an instance that is ready for any entry.
+func (r *revision) newInstance(ctx context.Context, s *operation.Settings) (*instance.Instance, error) {
+	current := s == r.settings.Load()
+	in, err := r.maker.New(ctx, s, current)
+	if current { // a refusal of other settings does not count
+		r.health.note(ctx, err)
+	}
+	return in, err
 }
 
 // ready returns an instance with the current settings.
-func (g *revision) ready(ctx context.Context) (*instance, error) {
-	current := g.settings.Load()
-	in := g.popIdle()
-	for ; in != nil && in.remote != nil && in.remote.proc.Ended() != nil; in = g.popIdle() {
-		in.close(ctx)
+func (r *revision) ready(ctx context.Context) (*instance.Instance, error) {
+	current := r.settings.Load()
+	in := r.pool.popNewest()
+	for ; in != nil && !in.Alive(); in = r.pool.popNewest() {
+		in.Close(ctx)
 	}
 	if in == nil {
-		return g.another(ctx, current)
+		return r.another(ctx, current)
 	}
-	if in.settings == current {
+	if in.Desk.Settings == current {
 		return in, nil
 	}
-	err := in.configure(ctx, current)
+	err := in.Configure(ctx, current)
 	if err == nil {
 		return in, nil
 	}
-	// A fresh one has accepted these settings before, so it may do so again.
-	in.close(ctx)
+	// A new instance has accepted these settings before, so it may do so again.
+	in.Close(ctx)
 	if ctx.Err() == nil {
-		g.log.Warn("replacing an instance that refused the new settings; configure must not depend on earlier calls", "error", err)
+		r.spec.Log.Warn("replacing an instance that refused the new settings; configure must not depend on earlier calls", "error", err)
 	}
-	return g.another(ctx, current)
+	return r.another(ctx, current)
 }
 
-// warm makes instances until there are so many: a revision that takes over gets as many
-// as the one before has, so that its first runs do not wait for them.
-func (g *revision) warm(ctx context.Context, n int) {
-	var made []*instance
-	for g.instances() < n {
-		in, err := g.newInstance(ctx, g.settings.Load())
+// warm makes instances until there are n: a revision that takes over gets as many as its
+// predecessor has, so that its first runs do not wait for them.
+func (r *revision) warm(ctx context.Context, n int) {
+	var made []*instance.Instance
+	for r.spec.All.Len() < n {
+		in, err := r.newInstance(ctx, r.settings.Load())
 		if err != nil {
-			break // a run that needs one says why
+			break // a run that needs one returns the error
 		}
 		made = append(made, in)
 	}
 	for _, in := range made {
-		g.park(in)
+		r.park(in)
 	}
 }
 
-// instances is how many are not closed.
-func (g *revision) instances() int {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return len(g.all)
-}
-
-// register notes a new instance, unless nothing of the revision may run any
-// longer.
-func (g *revision) register(in *instance) error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.over {
-		return errReplaced(g.number)
+// park keeps an instance for the next run, or closes it if there is none. It may be nil or
+// closed.
+func (r *revision) park(in *instance.Instance) {
+	if in == nil || in.Closed() {
+		return
 	}
-	g.all[in] = struct{}{}
-	return nil
+	if reason := in.Worn(); reason != "" {
+		r.shared.use.Hits.Add(reason)
+		r.shared.use.Recycled.Add(string(reason))
+		in.Close(context.Background())
+	} else if !r.keepIdle(in) {
+		in.Close(context.Background())
+	}
 }
 
-func (g *revision) unregister(in *instance) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	delete(g.all, in)
-}
-
-// popIdle takes the instance that was used last, or nil.
-func (g *revision) popIdle() *instance {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	n := len(g.idle)
+// popNewest takes the instance that was used last, or nil.
+func (p *pool) popNewest() *instance.Instance {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := len(p.idle)
 	if n == 0 {
 		return nil
 	}
-	in := g.idle[n-1]
-	g.idle[n-1] = nil
-	g.idle = g.idle[:n-1]
+	in := p.idle[n-1]
+	p.idle[n-1] = nil
+	p.idle = p.idle[:n-1]
 	return in
 }
 
 // popOldest takes the instance that has been idle longest, or nil.
-func (g *revision) popOldest() *instance {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if len(g.idle) == 0 {
+func (p *pool) popOldest() *instance.Instance {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.idle) == 0 {
 		return nil
 	}
-	in := g.idle[0]
-	g.idle = slices.Delete(g.idle, 0, 1)
+	in := p.idle[0]
+	p.idle = slices.Delete(p.idle, 0, 1)
 	return in
 }
 
-// idleSince returns since when an instance has been idle, in nanoseconds, and
-// false where none is.
-func (g *revision) idleSince() (int64, bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if len(g.idle) == 0 {
+// IdleSince implements share.Pool.
+func (r *revision) IdleSince() (int64, bool) {
+	r.pool.mu.Lock()
+	defer r.pool.mu.Unlock()
+	if len(r.pool.idle) == 0 {
 		return 0, false
 	}
-	return g.idle[0].idleSince, true
+	return r.pool.idle[0].IdleSince, true
 }
 
-// park keeps an instance for the next run, or closes it where there is none. It
-// may be nil or closed.
-func (g *revision) park(in *instance) {
-	if in == nil || in.closed {
-		return
+// CloseOldest implements share.Pool.
+func (r *revision) CloseOldest() bool {
+	in := r.pool.popOldest()
+	if in == nil { // a run has taken it meanwhile
+		return false
 	}
-	if why := in.worn(); why != "" {
-		g.shared.hits.add(why)
-		g.shared.recycled.add(string(why))
-		in.close(context.Background())
-	} else if !g.keepIdle(in) {
-		in.close(context.Background())
-	}
+	// The context is not the caller's, who may belong to another module.
+	in.Close(context.Background())
+	r.releaseUnused()
+	return true
 }

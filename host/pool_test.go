@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
-	"math/rand/v2"
 	"regexp"
 	"runtime"
 	"slices"
@@ -19,6 +17,8 @@ import (
 	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/operation"
+	"github.com/wasmctl/wasmctl/host/share"
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
 
@@ -26,7 +26,7 @@ import (
 // that is released, the one used last.
 func TestAcquire_BoundAndWaiting(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		m := load(t, wasm.Modes, Config{Concurrency: 2})
+		m := loaded(t, wasm.Modes, Config{Concurrency: 2})
 		first, releaseFirst, err := m.Acquire(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -74,8 +74,8 @@ func TestAcquire_BoundAndWaiting(t *testing.T) {
 func TestReconcile_TimeoutInVirtualTime(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		start := time.Now()
-		_, err := acquire(t, load(t, wasm.WASI, Config{})).Reconcile(t.Context(), request(6)) // sleeps for an hour
-		if ce := callError(t, err); ce.Kind != abi.FailureTimeout || time.Since(start) != DefaultTimeout {
+		_, err := acquire(t, loaded(t, wasm.WASI, Config{})).Reconcile(t.Context(), request(6)) // sleeps for an hour
+		if ce := callError(t, err); ce.Kind != abi.FailureTimeout || time.Since(start) != share.DefaultTimeout {
 			t.Errorf("after %v: %v", time.Since(start), err)
 		}
 	})
@@ -83,7 +83,7 @@ func TestReconcile_TimeoutInVirtualTime(t *testing.T) {
 
 func TestClose_WaitsForGuestsAndRefusesNewOnes(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		m := load(t, wasm.Modes, Config{Concurrency: 1})
+		m := loaded(t, wasm.Modes, Config{Concurrency: 1})
 		g, release, err := m.Acquire(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -159,7 +159,7 @@ func TestModule_Hammer(t *testing.T) {
 	if testing.Short() {
 		workers, rounds = 4, 20
 	}
-	m := load(t, wasm.Modes, Config{Concurrency: 3})
+	m := loaded(t, wasm.Modes, Config{Concurrency: 3})
 	hurry(m, 10*time.Millisecond)
 	var good, inUse, most atomic.Int64
 	var wg sync.WaitGroup
@@ -217,7 +217,7 @@ func TestModule_Hammer(t *testing.T) {
 
 func TestWASI_OutputGoesToTheLogAndTheError(t *testing.T) {
 	var log bytes.Buffer
-	m := load(t, wasm.WASI, Config{Name: "c", Concurrency: 8, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	m := loaded(t, wasm.WASI, Config{Name: "c", Concurrency: 8, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	if !strings.Contains(log.String(), `level=INFO msg="first line" controller=c revision=1 from=guest`+"\n") {
 		t.Errorf("start code: %s", log.String())
 	}
@@ -243,16 +243,16 @@ func TestWASI_OutputGoesToTheLogAndTheError(t *testing.T) {
 // A line that begins as a panic does is logged where the call goes on, in its order.
 func TestOutput_WhatOnlyLooksLikeAPanicIsLogged(t *testing.T) {
 	var log bytes.Buffer
-	m := load(t, wasm.WASI, Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	m := loaded(t, wasm.WASI, Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	log.Reset()
-	o := &acquire(t, m).in.output
-	o.reset()
+	d := acquire(t, m).in.Desk
+	d.Output.Begin()
 	want := []string{"one", "panic: two", "three", "four"}
-	o.stderr().write([]byte(strings.Join(want, "\n")))
+	d.Print(operation.Stderr, []byte(strings.Join(want, "\n")))
 	if text := log.String(); !strings.Contains(text, "msg=one") || strings.Contains(text, "three") {
 		t.Errorf("before the end: %s", text)
 	}
-	o.flush()
+	d.Output.End()
 	var got []string
 	for _, m := range regexp.MustCompile(`msg=("[^"]*"|\S+)`).FindAllStringSubmatch(log.String(), -1) {
 		got = append(got, strings.Trim(m[1], `"`))
@@ -264,38 +264,17 @@ func TestOutput_WhatOnlyLooksLikeAPanicIsLogged(t *testing.T) {
 
 func TestWASI_OutputIsBounded(t *testing.T) {
 	var log bytes.Buffer
-	m := load(t, wasm.WASI, Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	m := loaded(t, wasm.WASI, Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	if _, err := acquire(t, m).Reconcile(t.Context(), request(8)); err != nil { // 800 KiB in one line
 		t.Fatal(err)
 	}
-	if n := log.Len(); n > 2*maxOutput || !strings.Contains(log.String(), "dropped_bytes=") {
+	if n := log.Len(); n > 2*operation.MaxOutput || !strings.Contains(log.String(), "dropped_bytes=") {
 		t.Errorf("%d bytes were logged of 800 KiB", n)
 	}
 }
 
-// The excerpt is the start and the end, whatever the sizes of the writes.
-func TestOutput_ExcerptKeepsBothEnds(t *testing.T) {
-	rnd := rand.New(rand.NewPCG(1, 2))
-	for range 200 {
-		var o output
-		var all []byte
-		for range rnd.IntN(12) {
-			p := bytes.Repeat([]byte{byte('a' + rnd.IntN(26))}, rnd.IntN(2*maxTail))
-			all = append(all, p...)
-			o.keep(p)
-		}
-		want := string(all)
-		if cut := len(all) - maxHead - maxTail; cut > 0 {
-			want = fmt.Sprintf("%s\n[%d bytes left out]\n%s", all[:maxHead], cut, all[len(all)-maxTail:])
-		}
-		if got := o.excerpt(); got != want {
-			t.Fatalf("of %d bytes: got %d, want %d", len(all), len(got), len(want))
-		}
-	}
-}
-
 func TestWASI_ExitIsATrap(t *testing.T) {
-	m := load(t, wasm.WASI, Config{})
+	m := loaded(t, wasm.WASI, Config{})
 	for mode, want := range map[byte]string{3: "guest[reconcile]: trap: exited with code 3", 4: "guest[reconcile]: trap: exited with code 0"} {
 		g := acquire(t, m)
 		_, err := g.Reconcile(t.Context(), request(mode))
@@ -313,12 +292,11 @@ func TestWASI_ExitIsATrap(t *testing.T) {
 func TestWASI_Sandbox(t *testing.T) {
 	inThisProcess(t)
 	cfg := Config{
-		Name: "web",
-		Now:  func() time.Time { return time.Unix(1767225600, 123) },
-		Mono: func() int64 { return 42 }, Random: io.MultiReader(strings.NewReader("12345678"), strings.NewReader("more")),
+		Name:  "web",
+		Clock: operation.Clock{Now: func() time.Time { return time.Unix(1767225600, 123) }, Mono: func() int64 { return 42 }, Random: io.MultiReader(strings.NewReader("12345678"), strings.NewReader("more"))},
 	}
-	g := acquire(t, load(t, wasm.WASI, cfg))
-	read := func(ptr uint32) uint64 { v, _ := inGuest(g.in).memory.ReadUint64Le(ptr); return v }
+	g := acquire(t, loaded(t, wasm.WASI, cfg))
+	read := func(ptr uint32) uint64 { v, _ := memoryOf(g.in).ReadUint64Le(ptr); return v }
 	if _, err := g.Reconcile(t.Context(), request(5)); err != nil {
 		t.Fatal(err)
 	}
@@ -336,7 +314,7 @@ func TestWASI_Sandbox(t *testing.T) {
 // Where a new instance cannot be made, the error says of which revision; nothing
 // else that Acquire fails by does.
 func TestAcquire_SaysWhoseInstanceDoesNotStart(t *testing.T) {
-	m := load(t, wasm.Modes, Config{Concurrency: 2})
+	m := loaded(t, wasm.Modes, Config{Concurrency: 2})
 	_, release, err := m.Acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)

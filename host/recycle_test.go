@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/wasmctl/wasmctl/host/operation"
+	"github.com/wasmctl/wasmctl/host/share"
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
 
@@ -26,7 +28,7 @@ func callsOf(t *testing.T, m *Module, mode byte) time.Duration {
 }
 
 func TestRecycle_AfterSoManyCalls(t *testing.T) {
-	m := load(t, wasm.Modes, Config{Limits: Limits{InstanceCalls: 3}})
+	m := loaded(t, wasm.Modes, Config{Limits: share.Limits{InstanceCalls: 3}})
 	for i, want := range []time.Duration{1, 2, 3, 1, 2, 3, 1} {
 		if got := callsOf(t, m, 11); got != want {
 			t.Errorf("run %d: call %d of its instance, want %d", i+1, got, want)
@@ -40,9 +42,9 @@ func TestRecycle_AfterSoManyCalls(t *testing.T) {
 // An instance that holds more memory than the high-water mark is replaced, but
 // not before it has made some calls: what a module needs each time is its own.
 func TestRecycle_BeyondHighWater(t *testing.T) {
-	m := load(t, wasm.Modes, Config{Limits: Limits{Memory: 8 * pageSize}})
+	m := loaded(t, wasm.Modes, Config{Limits: share.Limits{Memory: 8 * share.PageSize}})
 	callsOf(t, m, 15) // grows to the limit
-	for i := range minCalls - 1 {
+	for i := range 15 {
 		if got, want := callsOf(t, m, 11), time.Duration(i+2); got != want {
 			t.Fatalf("call %d of its instance, want %d", got, want)
 		}
@@ -50,7 +52,7 @@ func TestRecycle_BeyondHighWater(t *testing.T) {
 	if got := callsOf(t, m, 11); got != 1 || m.Recycled()["high_water"] != 1 {
 		t.Errorf("call %d of its instance, want a fresh one; replaced %v", got, m.Recycled())
 	}
-	for range 2 * minCalls { // one that stays small lives on
+	for range 32 { // one that stays small lives on
 		callsOf(t, m, 11)
 	}
 	if m.Recycled()["high_water"] != 1 {
@@ -59,9 +61,9 @@ func TestRecycle_BeyondHighWater(t *testing.T) {
 }
 
 func TestHealthy_UntilInstancesCannotBeMade(t *testing.T) {
-	b := NewBudget(pages(2))
-	other := load(t, wasm.Empty, Config{Budget: b})
-	m := load(t, wasm.Empty, Config{Name: "m", Budget: b})
+	b := share.NewBudget(pages(2))
+	other := loaded(t, wasm.Empty, Config{Process: Process{Budget: b}})
+	m := loaded(t, wasm.Empty, Config{Name: "m", Process: Process{Budget: b}})
 	g, release, err := other.Acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +85,7 @@ func TestHealthy_UntilInstancesCannotBeMade(t *testing.T) {
 			t.Fatal("there was memory")
 		}
 	}
-	if err := m.Healthy(); !errors.Is(err, ErrMemoryBudget) {
+	if err := m.Healthy(); !errors.Is(err, share.ErrMemoryBudget) {
 		t.Errorf("after %d: %v", unhealthyAfter, err)
 	}
 	if err := other.Healthy(); err != nil {
@@ -100,9 +102,9 @@ func TestHealthy_UntilInstancesCannotBeMade(t *testing.T) {
 
 // Settings that are refused, again and again, say nothing of the module.
 func TestHealthy_RefusedSettingsAreNoFailure(t *testing.T) {
-	m := load(t, wasm.Configure, Config{Settings: mode("1")})
+	m := loaded(t, wasm.Configure, Config{Settings: mode("1")})
 	for range unhealthyAfter {
-		if err := m.Configure(t.Context(), mode("r")); !errors.Is(err, ErrRefused) {
+		if err := m.Configure(t.Context(), mode("r")); !errors.Is(err, operation.ErrRefused) {
 			t.Fatal(err)
 		}
 	}

@@ -4,199 +4,160 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/internal/instance"
+	"github.com/wasmctl/wasmctl/host/load"
+	"github.com/wasmctl/wasmctl/host/operation"
 )
 
-// revision is one time that a Module serves one code: the bytes, their
-// manifest, its settings, its API. A run belongs to one revision from start
-// to end. Its states follow each other and never come back:
+// revision is one time that a Module serves a program: the bytes, their manifest, its
+// settings, its API. A run belongs to one revision from start to end. The states follow each
+// other and never come back:
 //
 //	loading   until Promote makes it current, or Discard closes it
 //	live      until another is promoted, or the module closed
 //	draining  until its last run has ended: then it is closed
 type revision struct {
-	number uint64 // from 1
-	name   string
-	code   *code
-	cfg    Config // with defaults
-	limits Limits
-	// moreAsked are the limits of which the manifest asks for more than there is.
+	program *program
+	cfg     Config // with defaults
+	spec    *instance.Spec
+	maker   instance.Maker
+	shared  *shared
+	caps    []string
+	// moreAsked are the limits of which the manifest requests more than there is.
 	moreAsked []abi.LimitName
-	manifest  *abi.Manifest
-	caps      []string
-	// settings are those that new guests get; they are replaced as a whole.
-	settings atomic.Pointer[settings]
-	before   *settings    // those of the revision that was live when this was made, or nil
-	api      API          // nil: api_* answer UNSUPPORTED
-	log      *slog.Logger // with controller and revision
-	shared   *shared
+	// settings are those of new guests; they are replaced as a whole.
+	settings atomic.Pointer[operation.Settings]
+	before   *operation.Settings // of the revision that was live when this one was made, or nil
 
 	health health
-	images images
-	common *common // what its instances start from in the place of images; nil for most modules
+	pool   pool
+	life
+}
 
+// life is the life of a revision.
+type life struct {
 	state RevisionState // guarded by Module.mu
 	since time.Time     // when state began; guarded by Module.mu
-
-	mu   sync.Mutex
-	idle []*instance // guarded by mu; the last one used is the last
-	// expiry closes idle instances in time; guarded by mu; nil where none is idle.
-	expiry *time.Timer
-	rests  bool // nothing has run since expire has seen that; guarded by mu
-	// all are the instances that are not closed, those in use too; guarded by mu.
-	all map[*instance]struct{}
-	// draining says that what is released is not used again; it is set under mu.
-	// over says that nothing may run any longer; guarded by mu.
-	draining atomic.Bool
-	over     bool
-	trial    atomic.Bool   // its runs do not count: no metrics
-	replaced chan struct{} // closed when over is set
-
-	// refs is 1 for being a candidate or current, and 1 per acquired guest; at 0
-	// everything is closed and it never rises again.
+	// refs is 1 for being a candidate or current, and 1 per acquired guest. At 0 everything
+	// is closed, and it never rises again.
 	refs atomic.Int64
-	// drain interrupts the runs that are left when their time is over; nil before
-	// retire.
+	// drain interrupts the remaining runs when their time is over; nil before retire.
 	drain    *time.Timer
 	closed   chan struct{} // closed when everything was returned
 	closeErr error         // written before closed is closed
 }
 
-// shared is what the revisions of one module have in common.
-type shared struct {
-	draining    atomic.Bool
-	unknownKeys atomic.Uint64
-	fuel        atomic.Uint64 // that was spent
-	memory      atomic.Int64  // linear memory of all instances, in bytes
-	rate        bucket        // of fuel: it is paid for when it has been used
-	hits        tally[abi.LimitName]
-	logs        logGate
-	events      bucket
-	series      metricSeries
-	recycled    tally[string]
-	fresh       bucket // of instances
-	warnUnknown sync.Once
-	// slots are those of reconciles, hookSlots those of map, filter, configure
-	// and of a swap. They are the module's, so that revisions together do not
-	// run more than one alone may.
-	slots, hookSlots slots
-	// closing is closed when no guest may be acquired any longer.
-	closing chan struct{}
-}
+// enter begins a state; the caller holds Module.mu.
+func (l *life) enter(state RevisionState) { l.state, l.since = state, time.Now() }
 
-// newRevision makes a revision with one reference, which takes over the
-// reference to the code. It has no manifest yet.
-func (m *Module) newRevision(number uint64, code *code) *revision {
-	g := &revision{
-		number: number, code: code, cfg: m.cfg, shared: m.shared,
-		all: map[*instance]struct{}{}, replaced: make(chan struct{}), closed: make(chan struct{}),
-		state: RevisionLoading, since: time.Now(), common: m.cfg.Codes.joinCommon(code),
-	}
-	g.refs.Store(1)
-	g.cfg.Settings = *m.values.Load()
+// newRevision makes a revision with one reference, which takes over the reference to the
+// program. It has no manifest yet.
+func (m *Module) newRevision(number uint64, p *program) *revision {
+	r := &revision{program: p, cfg: m.cfg, shared: m.shared, life: life{closed: make(chan struct{})}}
+	r.enter(RevisionLoading)
+	r.refs.Store(1)
+	r.cfg.Settings = *m.values.Load()
 	if last := m.last.Load(); last != nil {
-		g.before = last.settings.Load()
+		r.before = last.settings.Load()
 	}
-	g.cfg.Budget.join(g)
-	g.configure(nil)
-	return g
+	c := &r.cfg
+	r.spec = &instance.Spec{
+		Env: &operation.Env{
+			Number: number, Secrets: c.Secrets, Metric: c.Observer.Metric, Share: &m.shared.use, Module: &m.shared.requests,
+			Budget: c.Process.Budget, Account: c.Process.Account,
+		},
+		Code: p.Code, Slice: c.Process.slice, CPUs: c.Process.CPUs, Watchdog: c.Process.Watchdog,
+		Clock: c.Clock, Observer: c.Observer, All: instance.NewSet(number),
+	}
+	if c.API != nil {
+		r.spec.API = operation.Unconnected{}
+	}
+	r.maker = p.home.Maker(r.spec)
+	c.Process.Budget.Join(r)
+	r.configure(nil)
+	return r
 }
 
-// configure sets what depends on the manifest, which is nil before it is
-// known. No guest may be acquired yet.
-func (g *revision) configure(m *abi.Manifest) {
-	g.manifest = m
-	g.name = g.cfg.NameFor(m)
-	g.limits, g.moreAsked = g.cfg.limitsFor(m)
-	g.settings.Store(g.before.next(g.cfg.settings(m)))
-	g.caps = capNames(g.cfg.API != nil)
-	g.log = revisionLog(g.cfg, g.name, g.number)
+// configure sets what depends on the manifest, which is nil before it is known. No guest may
+// be acquired yet.
+func (r *revision) configure(m *abi.Manifest) {
+	s := r.spec
+	s.Manifest = m
+	s.Name = r.cfg.NameFor(m)
+	s.Program = cmp.Or(r.cfg.Controller, s.Name)
+	s.Limits, r.moreAsked = r.cfg.Limits.For(m)
+	s.Log = revisionLog(r.cfg, s.Name, s.Number)
+	r.settings.Store(r.before.Next(r.cfg.settings(m)))
+	r.caps = load.Capabilities(r.cfg.API != nil)
 }
-
-// program is what the guest is named: os.Args[0].
-func (g *revision) program() string { return cmp.Or(g.cfg.Controller, g.name) }
 
 func revisionLog(cfg Config, name string, number uint64) *slog.Logger {
 	return cfg.Logger.With("controller", name, "revision", number)
 }
 
-// hook reports whether an optional export is there and real.
-func (g *revision) hook(name string) bool { return g.manifest.Hook(name, g.code.hooks[name]) }
+func (r *revision) digest() string { return r.program.Info.Digest }
 
-// retain takes a reference, unless the revision is closed.
-func (g *revision) retain() bool {
+// Retain implements share.Pool: it takes a reference, unless the revision is closed.
+func (r *revision) Retain() bool {
 	for {
-		n := g.refs.Load()
+		n := r.refs.Load()
 		if n == 0 {
 			return false
 		}
-		if g.refs.CompareAndSwap(n, n+1) {
+		if r.refs.CompareAndSwap(n, n+1) {
 			return true
 		}
 	}
 }
 
-// release gives a reference back; the last one closes the revision.
-func (g *revision) release() {
-	if g.refs.Add(-1) == 0 {
-		g.close(context.Background())
+// Release implements share.Pool: it gives a reference back; the last one closes the
+// revision.
+func (r *revision) Release() {
+	if r.refs.Add(-1) == 0 {
+		r.close(context.Background())
 	}
 }
 
-// retire gives back the reference of being current, and the memory of idle
-// instances. Runs that are left are interrupted after the limit, unless that is
-// 0; cancelled tells them before.
-func (g *revision) retire(limit time.Duration) {
-	g.mu.Lock()
-	g.draining.Store(true)
-	g.mu.Unlock()
-	for in := g.popIdle(); in != nil; in = g.popIdle() {
-		in.close(context.Background())
+// retire gives back the reference of being current, and the memory of idle instances. Runs
+// that are left are interrupted after the limit, unless that is 0; cancelled tells them
+// before.
+func (r *revision) retire(limit time.Duration) {
+	r.pool.mu.Lock()
+	r.spec.Draining.Store(true)
+	r.pool.mu.Unlock()
+	for in := r.pool.popNewest(); in != nil; in = r.pool.popNewest() {
+		in.Close(context.Background())
 	}
-	g.stopExpiry()
+	r.pool.stopExpiry()
 	if limit > 0 {
-		g.drain = time.AfterFunc(limit, g.interrupt)
+		r.drain = time.AfterFunc(limit, r.spec.All.Interrupt)
 	}
-	g.release()
+	r.Release()
 }
 
-// interrupt ends every run that is left.
-func (g *revision) interrupt() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if !g.over {
-		g.over = true
-		close(g.replaced)
+// close returns everything. There are no more references.
+func (r *revision) close(ctx context.Context) {
+	if r.drain != nil {
+		r.drain.Stop()
 	}
-	for in := range g.all {
-		in.interrupt.fire(byReplaced)
+	for in := r.pool.popNewest(); in != nil; in = r.pool.popNewest() {
+		in.Close(ctx)
 	}
-}
-
-// close returns everything. Nobody holds a reference any longer.
-func (g *revision) close(ctx context.Context) {
-	if g.drain != nil {
-		g.drain.Stop()
-	}
-	for in := g.popIdle(); in != nil; in = g.popIdle() {
-		in.close(ctx)
-	}
-	g.stopExpiry()
-	g.images.drop()
-	g.common.leave()
-	g.cfg.Budget.leave(g)
-	g.closeErr = g.code.release(ctx)
-	close(g.closed)
+	r.pool.stopExpiry()
+	r.maker.Close()
+	r.cfg.Process.Budget.Leave(r)
+	r.closeErr = r.program.release(ctx)
+	close(r.closed)
 }
 
 // isClosed reports whether everything was returned.
-func (g *revision) isClosed() bool {
+func (r *revision) isClosed() bool {
 	select {
-	case <-g.closed:
+	case <-r.closed:
 		return true
 	default:
 		return false

@@ -19,7 +19,7 @@ const (
 	RevisionKept     RevisionState = "kept"     // it has ended; its code can be promoted again without compiling
 )
 
-// RevisionInfo is what is known of one revision.
+// RevisionInfo describes one revision.
 type RevisionInfo struct {
 	// Number counts revisions, from 1.
 	Number uint64
@@ -27,68 +27,67 @@ type RevisionInfo struct {
 	State  RevisionState
 	// Since is when the state began.
 	Since time.Time
-	// Instances is how many instances it has, idle ones too.
+	// Instances is the number of its instances, idle ones included.
 	Instances int
-	// Kept says that PrepareKept can have it. A revision that drains may be kept
-	// already.
+	// Kept reports that PrepareKept can use its code. A revision that drains may already be
+	// kept.
 	Kept bool
 }
 
 // maxKept is how many earlier revisions are kept compiled.
 const maxKept = 3
 
-// kept is the code of an earlier revision.
+// kept is the program of an earlier revision.
 type kept struct {
-	number uint64
-	code   *code
-	since  time.Time
-	expire *time.Timer
+	number  uint64
+	program *program
+	since   time.Time
+	expire  *time.Timer
 }
 
-// Revisions returns the revisions that still have something, in the order
-// of their numbers.
+// Revisions returns the revisions that are not closed or are kept, in the order of their
+// numbers.
 func (m *Module) Revisions() []RevisionInfo {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.prune()
 	out := slices.Clone(m.loading)
-	for _, g := range m.open {
-		out = append(out, RevisionInfo{Number: g.number, Digest: g.code.info.Digest, State: g.state, Since: g.since, Instances: g.instances()})
+	for _, rev := range m.open {
+		out = append(out, RevisionInfo{Number: rev.spec.Number, Digest: rev.digest(), State: rev.state, Since: rev.since, Instances: rev.spec.All.Len()})
 	}
 	for _, k := range m.kept {
-		if i := slices.IndexFunc(out, func(g RevisionInfo) bool { return g.Number == k.number }); i >= 0 {
+		if i := slices.IndexFunc(out, func(info RevisionInfo) bool { return info.Number == k.number }); i >= 0 {
 			out[i].Kept = true
 			continue
 		}
-		out = append(out, RevisionInfo{Number: k.number, Digest: k.code.info.Digest, State: RevisionKept, Since: k.since, Kept: true})
+		out = append(out, RevisionInfo{Number: k.number, Digest: k.program.Info.Digest, State: RevisionKept, Since: k.since, Kept: true})
 	}
 	slices.SortFunc(out, func(a, b RevisionInfo) int { return int(a.Number) - int(b.Number) }) //nolint:gosec // small numbers
 	return out
 }
 
-// Interrupt ends the runs that a revision has left, before its time to drain
-// is over. It does nothing to one that is not draining.
+// Interrupt ends the remaining runs of a revision before its time to drain is over. It does
+// nothing to one that is not draining.
 func (m *Module) Interrupt(number uint64) {
 	m.mu.Lock()
-	i := slices.IndexFunc(m.open, func(g *revision) bool { return g.number == number && g.state == RevisionDraining })
-	var g *revision
+	i := slices.IndexFunc(m.open, func(rev *revision) bool { return rev.spec.Number == number && rev.state == RevisionDraining })
+	var rev *revision
 	if i >= 0 {
-		g = m.open[i]
+		rev = m.open[i]
 	}
 	m.mu.Unlock()
-	if g != nil {
-		g.interrupt()
+	if rev != nil {
+		rev.spec.All.Interrupt()
 	}
 }
 
-// Drop gives back the code of a revision that is kept, so that it is not
-// promoted again.
+// Drop closes the code of a revision that is kept, so that it is not promoted again.
 func (m *Module) Drop(number uint64) {
 	m.dropKept(func(k *kept) bool { return k.number == number })
 }
 
-// Pin exempts one revision from the bound on how many are kept: the one to go
-// back to. It has no longer time than others.
+// Pin exempts one revision from the bound on the number of kept ones: the one to which a
+// rollback leads. It is kept no longer than others.
 func (m *Module) Pin(number uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -103,8 +102,8 @@ func (m *Module) nextNumber() uint64 {
 	return m.number
 }
 
-// begin notes that the code of a new revision is being made, and returns its
-// number. add or end follows.
+// begin records that the code of a new revision is being made, and returns its number. add
+// or end follows.
 func (m *Module) begin(digest string) uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -113,63 +112,62 @@ func (m *Module) begin(digest string) uint64 {
 	return m.number
 }
 
-// end forgets what begin has noted: there will be no code.
+// end undoes begin, because there will be no code.
 func (m *Module) end(number uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.notLoading(number)
 }
 
-// notLoading takes a revision out of those whose code is being made; mu is
-// held.
+// notLoading removes a revision from those whose code is being made; mu is held.
 func (m *Module) notLoading(number uint64) {
-	m.loading = slices.DeleteFunc(m.loading, func(g RevisionInfo) bool { return g.Number == number })
+	m.loading = slices.DeleteFunc(m.loading, func(info RevisionInfo) bool { return info.Number == number })
 }
 
-// add makes a revision of code, whose reference it takes over.
-func (m *Module) add(number uint64, code *code) *revision {
-	g := m.newRevision(number, code)
+// add makes a revision of a program, whose reference it takes over.
+func (m *Module) add(number uint64, p *program) *revision {
+	rev := m.newRevision(number, p)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.prune()
 	m.notLoading(number)
-	m.open = append(m.open, g)
-	return g
+	m.open = append(m.open, rev)
+	return rev
 }
 
-// prune forgets the revisions that are closed; mu is held.
+// prune removes the revisions that are closed; mu is held.
 func (m *Module) prune() {
 	m.open = slices.DeleteFunc(slices.Clone(m.open), (*revision).isClosed)
 }
 
-// keep keeps the code of a revision that was live, and lets the oldest go
-// where there are too many; mu is held. It returns what to give back.
-func (m *Module) keep(g *revision) []*kept {
-	if m.cfg.KeepFor < 0 {
+// keep keeps the program of a revision that was live, and removes the oldest if there are too
+// many; mu is held. It returns those to give back.
+func (m *Module) keep(rev *revision) []*kept {
+	if m.cfg.Keep.Code < 0 {
 		return nil
 	}
-	k := &kept{number: g.number, code: g.code, since: time.Now()}
-	k.code.retain()
-	k.expire = time.AfterFunc(m.cfg.KeepFor, func() { m.dropKept(func(other *kept) bool { return other == k }) })
+	k := &kept{number: rev.spec.Number, program: rev.program, since: time.Now()}
+	k.program.retain()
+	k.expire = time.AfterFunc(m.cfg.Keep.Code, func() { m.dropKept(func(other *kept) bool { return other == k }) })
 	m.kept = append([]*kept{k}, m.kept...)
 	last := m.kept[min(maxKept, len(m.kept))-1]
 	return m.takeKept(func(old *kept) bool {
-		return old != k && old.code == g.code || old.number < last.number && old.number != m.pinned // one code is kept once
+		return old != k && old.program == rev.program || old.number < last.number && old.number != m.pinned // one program is kept once
 	})
 }
 
-// retainKept returns the newest code that fits, with a reference, or nil.
-func (m *Module) retainKept(fits func(*kept) bool) *code {
+// retainKept returns the newest program that fits, with a reference, or nil.
+func (m *Module) retainKept(fits func(*kept) bool) *program {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if i := slices.IndexFunc(m.kept, fits); i >= 0 {
-		m.kept[i].code.retain()
-		return m.kept[i].code
+		m.kept[i].program.retain()
+		return m.kept[i].program
 	}
 	return nil
 }
 
-// dropKept gives back what is kept and fits.
+// dropKept gives back the kept programs that fit.
 func (m *Module) dropKept(fits func(*kept) bool) {
 	m.mu.Lock()
 	dropped := m.takeKept(fits)
@@ -177,7 +175,7 @@ func (m *Module) dropKept(fits func(*kept) bool) {
 	m.giveBack(dropped)
 }
 
-// takeKept takes what fits out of the list; mu is held.
+// takeKept removes those that fit from the list; mu is held.
 func (m *Module) takeKept(fits func(*kept) bool) (taken []*kept) {
 	m.kept = slices.DeleteFunc(m.kept, func(k *kept) bool {
 		if fits(k) {
@@ -189,12 +187,11 @@ func (m *Module) takeKept(fits func(*kept) bool) (taken []*kept) {
 	return taken
 }
 
-// giveBack gives back the code of what was taken out of the list; mu is not
-// held.
+// giveBack gives back programs that were removed from the list; mu is not held.
 func (m *Module) giveBack(dropped []*kept) {
 	for _, k := range dropped {
 		k.expire.Stop()
-		if err := k.code.release(context.Background()); err != nil {
+		if err := k.program.release(context.Background()); err != nil {
 			m.cfg.Logger.Warn("cannot release the code of a revision", "controller", m.name, "revision", k.number, "error", err)
 		}
 	}

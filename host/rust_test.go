@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/share"
 )
 
 // rustGuest returns a module in Rust that make guests-rust builds; without it
@@ -37,7 +38,7 @@ func rustPod(labels map[string]any) []byte {
 	for i := range 10 {
 		labels[fmt.Sprint("app.kubernetes.io/label-", i)] = fmt.Sprint("value-", i)
 	}
-	return mustEncode(map[string]any{
+	return encoded(map[string]any{
 		"apiVersion": "v1", "kind": "Pod",
 		"metadata": map[string]any{"name": "web-0", "namespace": "shop", "uid": "5c2f1f3e-8f0c-4b0e-9a43-0f1f6f2d7c11", "labels": labels},
 		"spec":     map[string]any{"containers": containers, "nodeName": "node-1", "restartPolicy": "Always"},
@@ -60,7 +61,7 @@ func TestRust_RunsLeakNothing(t *testing.T) {
 		runs = 10_000
 	}
 	const atStart = 17 << 16 // of the module: its stack of 1 MiB and its data
-	m := load(t, rustGuest(t, "benchguest"), Config{Limits: Limits{Memory: atStart + 1<<16}, API: apiOf(nil), Concurrency: 1})
+	m := loaded(t, rustGuest(t, "benchguest"), Config{Limits: share.Limits{Memory: atStart + 1<<16}, API: apiOf(nil), Concurrency: 1})
 	req := rustRequest(map[string]any{"child": "yes"})
 	guest, release, err := m.Acquire(t.Context())
 	if err != nil {
@@ -81,7 +82,7 @@ func BenchmarkRust_Run(b *testing.B) {
 	wasm := rustGuest(b, "benchguest")
 	for name, labels := range map[string]map[string]any{"read3": {}, "read3+child": {"child": "yes"}} {
 		b.Run(name, func(b *testing.B) {
-			m := load(b, wasm, Config{API: apiOf(nil)})
+			m := loaded(b, wasm, Config{API: apiOf(nil)})
 			req := rustRequest(labels)
 			b.ReportAllocs()
 			guest, release, err := m.Acquire(b.Context())

@@ -17,12 +17,12 @@ const secretValue = "hunter2-hunter2-hunter2"
 // What a guest has read from a Secret does not reach the log, neither as text
 // nor as an attribute.
 func TestSecrets_DoNotReachTheLog(t *testing.T) {
-	body := mustEncode(map[string]any{"apiVersion": "v1", "kind": "Secret", "data": map[string]any{"password": "aHVudGVyMi1odW50ZXIyLWh1bnRlcjI="}})
+	body := encoded(map[string]any{"apiVersion": "v1", "kind": "Secret", "data": map[string]any{"password": "aHVudGVyMi1odW50ZXIyLWh1bnRlcjI="}})
 	api := &scriptedAPI{f: func(context.Context, abi.Op, []byte) abi.Response { return abi.Response{Body: body} }}
 	var log bytes.Buffer
-	g := acquire(t, load(t, wasm.Calls, Config{API: apiOf(api), Logger: slog.New(slog.NewTextHandler(&log, nil))}))
+	g := acquire(t, loaded(t, wasm.Calls, Config{API: apiOf(api), Logger: slog.New(slog.NewTextHandler(&log, nil))}))
 	text := []byte("it is " + secretValue)
-	fields := mustEncode(map[string]any{"msg": "read", "nested": map[string]any{"a": []any{secretValue}}})
+	fields := encoded(map[string]any{"msg": "read", "nested": map[string]any{"a": []any{secretValue}}})
 	poke(t, g, 2048, text)
 	poke(t, g, 3072, fields)
 	play(t, g,
@@ -37,8 +37,8 @@ func TestSecrets_DoNotReachTheLog(t *testing.T) {
 // A request that was not carried out teaches nothing: a module could hide any
 // word of the log, that of its own denial first. What was written is known.
 func TestSecrets_ARefusedRequestTeachesNothing(t *testing.T) {
-	secret := mustEncode(map[string]any{"apiVersion": "v1", "kind": "Secret", "stringData": map[string]any{"a": secretValue}})
-	request := mustEncode(map[string]any{"object": map[string]any{"apiVersion": "v1", "kind": "Secret", "stringData": map[string]any{"a": secretValue}}})
+	secret := encoded(map[string]any{"apiVersion": "v1", "kind": "Secret", "stringData": map[string]any{"a": secretValue}})
+	request := encoded(map[string]any{"object": map[string]any{"apiVersion": "v1", "kind": "Secret", "stringData": map[string]any{"a": secretValue}}})
 	for _, tc := range []struct {
 		answer abi.Response
 		known  bool
@@ -46,11 +46,11 @@ func TestSecrets_ARefusedRequestTeachesNothing(t *testing.T) {
 		{abi.Response{Status: abi.StatusDenied, Body: secret}, false},
 		{abi.Response{Status: 422, Body: secret}, false},
 		{abi.Response{Body: secret}, true},
-		{abi.Response{Body: mustEncode(map[string]any{"apiVersion": "a.b/v1", "kind": "Own", "status": map[string]any{"kind": "Secret", "stringData": map[string]any{"a": secretValue}}})}, false},
+		{abi.Response{Body: encoded(map[string]any{"apiVersion": "a.b/v1", "kind": "Own", "status": map[string]any{"kind": "Secret", "stringData": map[string]any{"a": secretValue}}})}, false},
 	} {
 		var values redact.Values
 		api := &scriptedAPI{f: func(context.Context, abi.Op, []byte) abi.Response { return tc.answer }}
-		g := acquire(t, load(t, wasm.Calls, Config{API: apiOf(api), Secrets: &values}))
+		g := acquire(t, loaded(t, wasm.Calls, Config{API: apiOf(api), Secrets: &values}))
 		poke(t, g, 2048, request)
 		play(t, g, hostCall{"api_create", [5]uint32{2048, uint32(len(request)), dstAt, 1000}})
 		if got := values.Text(secretValue) == redact.Mark; got != tc.known {
@@ -64,7 +64,7 @@ func TestSecrets_ARefusedRequestTeachesNothing(t *testing.T) {
 func TestSecrets_DoNotReachErrors(t *testing.T) {
 	var values redact.Values
 	values.LearnObject(map[string]any{"kind": "Secret", "stringData": map[string]any{"a": secretValue}})
-	g := acquire(t, load(t, withManifest(t, wasm.Echo, &abi.Manifest{Hooks: abi.HookNames{}}), Config{Secrets: &values}))
+	g := acquire(t, loaded(t, withManifest(t, wasm.Echo, &abi.Manifest{Hooks: abi.HookNames{}}), Config{Secrets: &values}))
 	said := echoing(t, map[string]any{"error": map[string]any{"message": "no: " + secretValue, "reason": secretValue}, secretValue: true})
 	res, err := g.Reconcile(t.Context(), said)
 	if err != nil || res.Error == nil || res.Error.Error() != redact.Mark+": no: "+redact.Mark || res.Unknown[0] != redact.Mark {
@@ -79,9 +79,9 @@ func TestSecrets_DoNotReachErrors(t *testing.T) {
 // The objects that are reconciled are checked too.
 func TestSecrets_ReconciledOnesAreKnown(t *testing.T) {
 	var values redact.Values
-	m := load(t, wasm.Empty, Config{Secrets: &values})
+	m := loaded(t, wasm.Empty, Config{Secrets: &values})
 	req := request(0)
-	req.Object = mustEncode(map[string]any{"kind": "Secret", "stringData": map[string]any{"a": secretValue}})
+	req.Object = encoded(map[string]any{"kind": "Secret", "stringData": map[string]any{"a": secretValue}})
 	if _, err := acquire(t, m).Reconcile(t.Context(), req); err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func TestSecrets_ReconciledOnesAreKnown(t *testing.T) {
 // echoing is a request whose answer, by wasm.Echo, is a value.
 func echoing(t *testing.T, value map[string]any) *abi.Request {
 	t.Helper()
-	b := mustEncode(value)
+	b := encoded(value)
 	req := request(0)
 	req.Object = append(b, byte(len(b)), byte(len(b)>>8), 0, 0)
 	return req

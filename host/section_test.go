@@ -7,19 +7,20 @@ import (
 	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
 
 // Each instance reads the files of its module by itself, wherever it runs.
 func TestWithFiles_InstancesReadThem(t *testing.T) {
-	module, err := WithFiles(statefulGuest(t), map[string][]byte{"/etc/words": []byte("\x01\x02\x03\x04"), "/etc/other": []byte("12345")})
+	module, err := load.WithFiles(statefulGuest(t), map[string][]byte{"/etc/words": []byte("\x01\x02\x03\x04"), "/etc/other": []byte("12345")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := fmt.Sprint(Inspect(t.Context(), module).Files); got != "[{/etc/other 5} {/etc/words 4}]" {
+	if got := fmt.Sprint(load.Inspect(t.Context(), module).Files); got != "[{/etc/other 5} {/etc/words 4}]" {
 		t.Errorf("inspect has %s", got)
 	}
-	m := load(t, module, Config{})
+	m := loaded(t, module, Config{})
 	for range 3 {
 		l := anotherLease(t, m)
 		for i, want := range []uint32{0x0102, 0x0304, 0, 9} {
@@ -36,15 +37,15 @@ func TestWithFiles_IsBounded(t *testing.T) {
 	for name, files := range map[string]map[string][]byte{
 		"path": {"/etc/../x": nil}, "both": {"a": nil, "a/b": nil}, "size": {"a": make([]byte, abi.MaxFiles)},
 	} {
-		if _, err := WithFiles(wasm.Empty, files); err == nil {
+		if _, err := load.WithFiles(wasm.Empty, files); err == nil {
 			t.Errorf("%s: taken", name)
 		}
 	}
-	twice, err := WithFiles(wasm.Empty, map[string][]byte{"a": nil})
+	twice, err := load.WithFiles(wasm.Empty, map[string][]byte{"a": nil})
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := WithFiles(twice, map[string][]byte{"b": nil})
+	again, err := load.WithFiles(twice, map[string][]byte{"b": nil})
 	if err != nil || len(again) != len(twice) {
 		t.Errorf("files are replaced: %v, %d bytes of %d", err, len(again), len(twice))
 	}

@@ -15,6 +15,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/load"
+	"github.com/wasmctl/wasmctl/host/operation"
+	"github.com/wasmctl/wasmctl/host/share"
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
 
@@ -34,7 +37,7 @@ func configured(tb testing.TB, g abi.Guest) int64 {
 // Each instance is configured once before its first entry, and once per change
 // before the next; a guest in use keeps the settings that it started with.
 func TestConfigure_OncePerInstanceAndChange(t *testing.T) {
-	m := load(t, wasm.Configure, Config{Settings: mode("1")})
+	m := loaded(t, wasm.Configure, Config{Settings: mode("1")})
 	first, second := acquire(t, m), acquire(t, m)
 	for range 2 {
 		if a, b := configured(t, first), configured(t, second); a != 1 || b != 1 {
@@ -44,13 +47,13 @@ func TestConfigure_OncePerInstanceAndChange(t *testing.T) {
 	if err := m.Configure(t.Context(), mode("2")); err != nil {
 		t.Fatal(err)
 	}
-	if n := configured(t, first); n != 1 || first.in.settings.gen != 1 {
-		t.Errorf("in use: configured %d times, with settings %d", n, first.in.settings.gen)
+	if n := configured(t, first); n != 1 || first.in.Desk.Settings.Gen != 1 {
+		t.Errorf("in use: configured %d times, with settings %d", n, first.in.Desk.Settings.Gen)
 	}
 	first.release()
 	again := acquire(t, m) // the one released last
-	if n := configured(t, again); n != 2 || again.in.settings.gen != 2 {
-		t.Errorf("after the change: configured %d times, with settings %d", n, again.in.settings.gen)
+	if n := configured(t, again); n != 2 || again.in.Desk.Settings.Gen != 2 {
+		t.Errorf("after the change: configured %d times, with settings %d", n, again.in.Desk.Settings.Gen)
 	}
 	again.release()
 	if n := configured(t, acquire(t, m)); n != 2 {
@@ -68,21 +71,21 @@ func TestConfigure_OncePerInstanceAndChange(t *testing.T) {
 // meanwhile, and the API is out of reach.
 func TestConfigure_WhatTheGuestSees(t *testing.T) {
 	module := withManifest(t, wasm.Configure, &abi.Manifest{Config: map[string]string{"a": "1", "b": "2"}})
-	m := load(t, module, Config{Settings: map[string]string{"b": "3"}, API: apiOf(nil)})
+	m := loaded(t, module, Config{Settings: map[string]string{"b": "3"}, API: apiOf(nil)})
 	check := func(gen int64, want map[string]string) {
 		t.Helper()
 		g := acquire(t, m)
 		defer g.release()
 		message := abi.AppendSettings(nil, &abi.Settings{Generation: gen, Values: want})
-		if got, _ := inGuest(g.in).memory.Read(1024, uint32(len(message))); !cmp.Equal(message, got) {
+		if got, _ := memoryOf(g.in).Read(1024, uint32(len(message))); !cmp.Equal(message, got) {
 			t.Errorf("message %q, want %q", got, message)
 		}
-		all := mustEncode(want)
-		if got, _ := inGuest(g.in).memory.Read(600, uint32(len(all))); !cmp.Equal(all, got) {
+		all := encoded(want)
+		if got, _ := memoryOf(g.in).Read(600, uint32(len(all))); !cmp.Equal(all, got) {
 			t.Errorf("config_get answered %q, want %q", got, all)
 		}
 		for _, at := range []uint32{520, 528} {
-			v, _ := inGuest(g.in).memory.ReadUint64Le(at)
+			v, _ := memoryOf(g.in).ReadUint64Le(at)
 			if s, _ := unpackResult(v); s != abi.StatusUnavailable {
 				t.Errorf("cache_get or api_get: %s", s)
 			}
@@ -104,20 +107,20 @@ func TestConfigure_RefusedSettingsStayOut(t *testing.T) {
 		"s": "guest[configure]: timeout: exceeded its time limit (timeout 100ms)",
 		"b": "guest[configure]: output: result of 16 bytes at 65530 does not lie in memory",
 	} {
-		m := load(t, wasm.Configure, Config{Name: "m", Settings: mode("1")})
+		m := loaded(t, wasm.Configure, Config{Name: "m", Settings: mode("1")})
 		if letter == "s" {
 			hurry(m, 100*time.Millisecond)
 		}
 		err := m.Configure(t.Context(), mode(letter))
-		hurry(m, DefaultTimeout)
-		if err == nil || !strings.Contains(err.Error(), want) || errors.Is(err, ErrRefused) != (letter == "r") {
+		hurry(m, share.DefaultTimeout)
+		if err == nil || !strings.Contains(err.Error(), want) || errors.Is(err, operation.ErrRefused) != (letter == "r") {
 			t.Errorf("%s: got %v, want %s", letter, err, want)
 		}
 		if refusal, ok := errors.AsType[*abi.ResultError](err); ok != (letter == "r") || ok && refusal.Class != abi.ErrorPermanent {
 			t.Errorf("%s: %+v", letter, refusal)
 		}
 		g := acquire(t, m)
-		if values, gen := m.Settings(); gen != 1 || values["mode"] != "1" || configured(t, g) != 1 || g.in.settings.gen != 1 {
+		if values, gen := m.Settings(); gen != 1 || values["mode"] != "1" || configured(t, g) != 1 || g.in.Desk.Settings.Gen != 1 {
 			t.Errorf("%s: settings are %v, %d", letter, values, gen)
 		}
 		g.release()
@@ -132,10 +135,10 @@ func TestConfigure_RefusedSettingsStayOut(t *testing.T) {
 func TestLoad_RefusedSettings(t *testing.T) {
 	_, err := Load(t.Context(), wasm.Configure, Config{Name: "m", Settings: mode("r")})
 	want := "module[m]: start: guest[configure]: settings refused: NoLuck: bad colour"
-	if !errors.Is(err, ErrRefused) || errors.Is(err, ErrInvalidModule) || err.Error() != want {
+	if !errors.Is(err, operation.ErrRefused) || errors.Is(err, load.ErrInvalidModule) || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
-	if _, err := Load(t.Context(), wasm.Configure, Config{Settings: mode("t")}); !errors.Is(err, ErrInvalidModule) {
+	if _, err := Load(t.Context(), wasm.Configure, Config{Settings: mode("t")}); !errors.Is(err, load.ErrInvalidModule) {
 		t.Errorf("a trap in configure: %v", err)
 	}
 	if _, err := Load(t.Context(), wasm.Configure, Config{Settings: mode(strings.Repeat("x", abi.MaxBytes))}); !errors.Is(err, abi.ErrTooLarge) {
@@ -147,7 +150,7 @@ func TestLoad_RefusedSettings(t *testing.T) {
 // replaced by a fresh one, and the run goes on.
 func TestConfigure_InstanceThatCannotChangeIsReplaced(t *testing.T) {
 	var log bytes.Buffer
-	m := load(t, wasm.Configure, Config{Settings: mode("1"), Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	m := loaded(t, wasm.Configure, Config{Settings: mode("1"), Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	g := acquire(t, m)
 	if err := m.Configure(t.Context(), mode("u")); err != nil { // traps where it is not the first call
 		t.Fatal(err)
@@ -155,8 +158,8 @@ func TestConfigure_InstanceThatCannotChangeIsReplaced(t *testing.T) {
 	old := g.in
 	g.release()
 	g = acquire(t, m)
-	if n := configured(t, g); n != 1 || g.in == old || !old.closed || g.in.settings.gen != 2 {
-		t.Errorf("configured %d times, settings %d", n, g.in.settings.gen)
+	if n := configured(t, g); n != 1 || g.in == old || !old.Closed() || g.in.Desk.Settings.Gen != 2 {
+		t.Errorf("configured %d times, settings %d", n, g.in.Desk.Settings.Gen)
 	}
 	if !strings.Contains(log.String(), "replacing an instance that refused the new settings") || !strings.Contains(log.String(), "unreachable") {
 		t.Errorf("the log does not say why: %s", log.String())
@@ -165,33 +168,33 @@ func TestConfigure_InstanceThatCannotChangeIsReplaced(t *testing.T) {
 
 // A module without configure gets new settings through config_get.
 func TestConfigure_WithoutTheExport(t *testing.T) {
-	m := load(t, wasm.Calls, Config{})
+	m := loaded(t, wasm.Calls, Config{})
 	if err := m.Configure(t.Context(), map[string]string{"size": "2"}); err != nil {
 		t.Fatal(err)
 	}
 	g := acquire(t, m)
 	poke(t, g, requestAt, []byte("\x81\xa3key\xa4size"))
 	status, n := unpackResult(uint64(play(t, g, hostCall{"config_get", [5]uint32{requestAt, 10, dstAt, 16}})[0]))
-	if b, _ := inGuest(g.in).memory.Read(dstAt, n); status != abi.StatusOK || string(b) != "\xa12" {
+	if b, _ := memoryOf(g.in).Read(dstAt, n); status != abi.StatusOK || string(b) != "\xa12" {
 		t.Errorf("%s %q", status, b)
 	}
 }
 
 // Changes do not make the pool grow.
 func TestConfigure_ReplacesAnIdleInstance(t *testing.T) {
-	m := load(t, wasm.Configure, Config{Settings: mode("1")})
+	m := loaded(t, wasm.Configure, Config{Settings: mode("1")})
 	for letter := range strings.SplitSeq("23456789", "") {
 		if err := m.Configure(t.Context(), mode(letter)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if n := len(m.last.Load().idle); n != 1 {
+	if n := len(m.last.Load().pool.idle); n != 1 {
 		t.Errorf("%d instances are idle, want 1", n)
 	}
 }
 
 func TestConfigure_EndOfContextChangesNothing(t *testing.T) {
-	m := load(t, wasm.Configure, Config{})
+	m := loaded(t, wasm.Configure, Config{})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := m.Configure(ctx, mode("1")); !errors.Is(err, context.Canceled) {
@@ -210,7 +213,7 @@ func TestConfigure_Hammer(t *testing.T) {
 	if testing.Short() {
 		workers, rounds = 3, 20
 	}
-	m := load(t, wasm.Configure, Config{Concurrency: 2, Settings: mode("0"), Limits: Limits{Timeout: 20 * time.Second}})
+	m := loaded(t, wasm.Configure, Config{Concurrency: 2, Settings: mode("0"), Limits: share.Limits{Timeout: 20 * time.Second}})
 	var accepted atomic.Int64
 	var wg sync.WaitGroup
 	for w := range workers {
@@ -240,8 +243,8 @@ func TestConfigure_Hammer(t *testing.T) {
 					return
 				}
 				in := g.(*lease).in
-				values, gen := maps.Clone(in.settings.plain), in.settings.gen
-				if n := configured(t, g); n == 0 || strings.ContainsAny(values["mode"], "rtb") || g.(*lease).in.settings.gen != gen {
+				values, gen := maps.Clone(in.Desk.Settings.Plain), in.Desk.Settings.Gen
+				if n := configured(t, g); n == 0 || strings.ContainsAny(values["mode"], "rtb") || g.(*lease).in.Desk.Settings.Gen != gen {
 					t.Errorf("configured %d times, with %v", n, values)
 				}
 				release()
@@ -255,7 +258,7 @@ func TestConfigure_Hammer(t *testing.T) {
 	if _, gen := m.Settings(); gen < 2 || gen > accepted.Load()+1 {
 		t.Errorf("settings %d after %d accepted changes", gen, accepted.Load())
 	}
-	if n := len(m.last.Load().idle); n > 2+hookSlots {
+	if n := len(m.last.Load().pool.idle); n > 2+hookSlots {
 		t.Errorf("%d instances are idle, at most %d can be in use", n, 2+hookSlots)
 	}
 }

@@ -4,205 +4,199 @@ import (
 	"context"
 	"fmt"
 	"runtime"
-	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/load"
+	"github.com/wasmctl/wasmctl/host/operation"
 )
 
-// Candidate is a revision that was loaded in addition to the live one. It has
-// no runs but those of Acquire, and must be promoted or discarded. One goroutine
-// uses it, but for Acquire, AcquireExtra, Map and Filter, which any may call at
-// any time.
+// Candidate is a revision that was loaded in addition to the live one. Its only runs are
+// those of Acquire, and it must be promoted or discarded. One goroutine uses it, except for
+// Acquire, AcquireExtra, Map and Filter, which any goroutine may call at any time.
 type Candidate struct {
 	module *Module
-	gen    *revision
+	rev    *revision
 	extra  slots // of AcquireExtra
 	ended  bool  // promoted or discarded
 }
 
 // Connect connects the API of a candidate, whose bytes have the digest.
-type Connect func(digest string, m *abi.Manifest) (API, error)
+type Connect func(digest string, m *abi.Manifest) (operation.API, error)
 
-// apiFor returns what connects the API of bytes with a digest. A nil connect is
-// Config.API.
-func (m *Module) apiFor(digest string, connect Connect) func(*abi.Manifest) (API, error) {
+// apiFor returns the function that connects the API of bytes with a digest. A nil connect
+// means Config.API.
+func (m *Module) apiFor(digest string, connect Connect) func(*abi.Manifest) (operation.API, error) {
 	if connect == nil {
 		return m.cfg.API
 	}
-	return func(man *abi.Manifest) (API, error) { return connect(digest, man) }
+	return func(man *abi.Manifest) (operation.API, error) { return connect(digest, man) }
 }
 
-// swapWorkers bounds the CPUs that compiling takes from guests that run
-// meanwhile: all but one, and no more than for the first load. With one alone,
-// compiling goes on to its end although ctx has ended.
+// swapWorkers bounds the CPUs that compiling takes from guests that run meanwhile: all but
+// one, and no more than for the first load. With only one, compiling continues to its end
+// even if ctx has ended.
 func swapWorkers() int {
-	return max(1, min(compilationWorkers, runtime.GOMAXPROCS(0)-1, runtime.NumCPU()-1))
+	return max(1, min(load.MaxWorkers, runtime.GOMAXPROCS(0)-1, runtime.NumCPU()-1))
 }
 
-// Prepare loads other bytes beside those that are live, which are not touched,
-// by all steps of Load: checks, compiling, an instance with the settings in
-// force. connect takes the place of Config.API, and may refuse the manifest; its
-// error is returned as it is. It is called before anything is compiled, where the
-// bytes have the manifest: what is refused costs nothing. Nil is Config.API.
+// Prepare loads other bytes in addition to the live ones, which are not touched, by all
+// steps of Load: checks, compiling, an instance with the settings in force. connect is used
+// in place of Config.API, unless it is nil, and may refuse the manifest; its error is
+// returned unchanged. If the bytes contain the manifest, it is called before anything is
+// compiled, so a refusal costs nothing.
 //
-// The error is ErrSameModule for the bytes that are live, and else as Load's.
+// The error is ErrSameModule for the bytes that are live, and otherwise as that of Load.
 func (m *Module) Prepare(ctx context.Context, wasm []byte, connect Connect) (*Candidate, error) {
-	digest := DigestOf(wasm)
+	digest := load.DigestOf(wasm)
 	if digest == m.Digest() {
 		return nil, fmt.Errorf("module[%s]: %s: %w", m.name, digest, ErrSameModule)
 	}
 	api := m.apiFor(digest, connect)
-	if code := m.retainKept(func(k *kept) bool { return k.code.info.Digest == digest }); code != nil {
-		return m.candidate(ctx, m.add(m.nextNumber(), code), api)
+	if p := m.retainKept(func(k *kept) bool { return k.program.Info.Digest == digest }); p != nil {
+		return m.candidate(ctx, m.add(m.nextNumber(), p), api)
 	}
-	_, bin, err := prepare(wasm, m.cfg)
-	if err == nil {
-		err = bin.checkController(m.cfg)
-	}
+	_, bin, err := read(wasm, m.cfg)
 	if err != nil {
 		return nil, err
 	}
+	if err := bin.CheckController(); err != nil {
+		return nil, load.Invalid(m.cfg.NameFor(nil), err)
+	}
 	var accept func() error
-	if man, _, err := bin.manifest(); man != nil && err == nil && api != nil {
+	if man, _, err := bin.Manifest(); man != nil && err == nil && api != nil {
 		accept = func() error {
 			connected, err := api(man)
-			api = func(*abi.Manifest) (API, error) { return connected, nil } //nolint:unparam // the type's
+			api = func(*abi.Manifest) (operation.API, error) { return connected, nil } //nolint:unparam // the type's
 			return err
 		}
 	}
-	g, err := m.load(ctx, wasm, bin, swapWorkers(), accept)
+	rev, err := m.load(ctx, bin, swapWorkers(), accept)
 	if err != nil {
 		return nil, err
 	}
-	return m.candidate(ctx, g, api)
+	return m.candidate(ctx, rev, api)
 }
 
-// PrepareKept is Prepare for the code of an earlier revision, which needs no
-// compiling: see Revisions for what is kept. Number 0 is the newest that has
-// other bytes than those that are live. The new revision has a new number. The
-// error may be ErrNotKept.
+// PrepareKept is Prepare for the code of an earlier revision, which needs no compiling;
+// Revisions lists those that are kept. Number 0 is the newest with other bytes than the live
+// ones. The new revision has a new number. The error may be ErrNotKept.
 func (m *Module) PrepareKept(ctx context.Context, number uint64, connect Connect) (*Candidate, error) {
 	live := m.Digest()
-	code := m.retainKept(func(k *kept) bool { return k.number == number || number == 0 && k.code.info.Digest != live })
-	if code == nil {
+	p := m.retainKept(func(k *kept) bool { return k.number == number || number == 0 && k.program.Info.Digest != live })
+	if p == nil {
 		if number == 0 {
 			return nil, fmt.Errorf("module[%s]: an earlier %w", m.name, ErrNotKept)
 		}
 		return nil, fmt.Errorf("module[%s]: revision %d: %w; kept: %s", m.name, number, ErrNotKept, m.keptText())
 	}
-	return m.candidate(ctx, m.add(m.nextNumber(), code), m.apiFor(code.info.Digest, connect))
+	return m.candidate(ctx, m.add(m.nextNumber(), p), m.apiFor(p.Info.Digest, connect))
 }
 
 // candidate starts a revision with the settings in force.
-func (m *Module) candidate(ctx context.Context, g *revision, api func(*abi.Manifest) (API, error)) (*Candidate, error) {
-	if err := g.start(ctx, api); err != nil {
-		g.retire(0)
+func (m *Module) candidate(ctx context.Context, rev *revision, api func(*abi.Manifest) (operation.API, error)) (*Candidate, error) {
+	if err := rev.start(ctx, api); err != nil {
+		rev.retire(0)
 		return nil, err
 	}
-	return &Candidate{module: m, gen: g, extra: make(slots, 1)}, nil
+	return &Candidate{module: m, rev: rev, extra: make(slots, 1)}, nil
 }
 
 // Number returns the number of the revision.
-func (c *Candidate) Number() uint64 { return c.gen.number }
+func (c *Candidate) Number() uint64 { return c.rev.spec.Number }
 
 // Digest returns the digest of its bytes.
-func (c *Candidate) Digest() string { return c.gen.code.info.Digest }
+func (c *Candidate) Digest() string { return c.rev.digest() }
 
-// Manifest returns what it says of itself. It must not be changed.
-func (c *Candidate) Manifest() *abi.Manifest { return c.gen.manifest }
+// Manifest returns its manifest, which must not be changed.
+func (c *Candidate) Manifest() *abi.Manifest { return c.rev.spec.Manifest }
 
-// Info returns what Inspect would. It must not be changed.
-func (c *Candidate) Info() *Info { return c.gen.code.info }
+// Info returns the result of load.Inspect, which must not be changed.
+func (c *Candidate) Info() *load.Info { return c.rev.program.Info }
 
 // HasHook is Module.HasHook of the candidate.
-func (c *Candidate) HasHook(name string) bool { return c.gen.hook(name) }
+func (c *Candidate) HasHook(name string) bool { return c.rev.spec.Hook(name) }
 
-// Promote makes the candidate live: every guest that is acquired from now on is
-// one of it. Those in use belong to the revision before until they are
-// released; they learn it from the function cancelled, and are interrupted after
-// Config.DrainTimeout. The code of the revision before is kept for
-// Config.KeepFor.
+// Promote makes the candidate live: every guest that is acquired from now on belongs to it.
+// Guests in use belong to the previous revision until they are released; they learn about it
+// from the function cancelled, and are interrupted after Keep.Drain. The code of the
+// previous revision is kept for Keep.Code.
 //
-// Where the settings have changed since Prepare, the candidate is asked about
-// the new ones; if it refuses them, or the module was closed, the error says so
-// and the candidate remains one.
+// If the settings have changed since Prepare, the candidate is asked about the new ones. If
+// it refuses them, or the module was closed, Promote fails and the candidate remains one.
 func (c *Candidate) Promote(ctx context.Context) error {
-	m, g := c.module, c.gen
+	m, rev := c.module, c.rev
 	if err := m.shared.take(ctx, m.shared.hookSlots); err != nil {
-		return fmt.Errorf("module[%s]: promote revision %d: %w", m.name, g.number, err)
+		return fmt.Errorf("module[%s]: promote revision %d: %w", m.name, rev.spec.Number, err)
 	}
 	defer func() { <-m.shared.hookSlots }()
-	if err := g.reconfigure(ctx, *m.values.Load(), m.last.Load().settings.Load().gen); err != nil {
-		return fmt.Errorf("module[%s]: promote revision %d: %w", m.name, g.number, err)
+	if err := rev.reconfigure(ctx, *m.values.Load(), m.last.Load().settings.Load().Gen); err != nil {
+		return fmt.Errorf("module[%s]: promote revision %d: %w", m.name, rev.spec.Number, err)
 	}
-	g.warm(ctx, m.last.Load().instances())
-	old, dropped := m.replace(g)
+	rev.warm(ctx, m.last.Load().spec.All.Len())
+	old, dropped := m.replace(rev)
 	if old == nil {
-		return fmt.Errorf("module[%s]: promote revision %d: %w", m.name, g.number, ErrClosed)
+		return fmt.Errorf("module[%s]: promote revision %d: %w", m.name, rev.spec.Number, ErrClosed)
 	}
 	c.ended = true
-	old.retire(m.cfg.DrainTimeout)
+	old.retire(m.cfg.Keep.Drain)
 	m.giveBack(dropped)
 	return nil
 }
 
-// replace makes g current. It returns the revision before, which is nil once
-// the module is closed, and what is not kept any longer.
-func (m *Module) replace(g *revision) (old *revision, dropped []*kept) {
+// replace makes rev current. It returns the previous revision, which is nil once the module
+// is closed, and the programs that are no longer kept.
+func (m *Module) replace(rev *revision) (old *revision, dropped []*kept) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if old = m.current.Load(); old == nil {
 		return nil, nil
 	}
-	now := time.Now()
-	g.state, g.since = RevisionLive, now
-	old.state, old.since = RevisionDraining, now
-	m.last.Store(g)
-	m.current.Store(g)
+	rev.enter(RevisionLive)
+	old.enter(RevisionDraining)
+	m.last.Store(rev)
+	m.current.Store(rev)
 	return old, m.keep(old)
 }
 
-// Acquire is Module.Acquire of the candidate: a canary runs some objects. It
-// takes one of the module's slots, so that both revisions together run no more
-// than one alone may. The error is ErrClosed once the candidate was discarded, or
-// was promoted and replaced.
+// Acquire is Module.Acquire of the candidate: a canary runs some objects. It takes one of the
+// module's slots, so that both revisions together run no more than one alone may. The error
+// is ErrClosed once the candidate was discarded, or promoted and replaced.
 func (c *Candidate) Acquire(ctx context.Context) (guest abi.Guest, release func(), err error) {
 	return c.acquire(ctx, c.module.shared.slots)
 }
 
-// AcquireExtra is Acquire in a slot of the candidate's own, so that no run of the
-// module waits for it: for runs that do not count. There is one such slot.
+// AcquireExtra is Acquire in a slot of the candidate, so that no run of the module waits for
+// it. It is for runs that do not count. There is one such slot.
 func (c *Candidate) AcquireExtra(ctx context.Context) (guest abi.Guest, release func(), err error) {
-	c.gen.trial.Store(true)
+	c.rev.spec.Trial.Store(true)
 	return c.acquire(ctx, c.extra)
 }
 
 func (c *Candidate) acquire(ctx context.Context, free slots) (abi.Guest, func(), error) {
-	g, in, err := c.module.get(ctx, free, c.gen)
+	rev, in, err := c.module.get(ctx, free, c.rev)
 	if err != nil {
-		return nil, nil, fmt.Errorf("module[%s]: acquire of revision %d: %w", c.module.name, c.gen.number, err)
+		return nil, nil, fmt.Errorf("module[%s]: acquire of revision %d: %w", c.module.name, c.rev.spec.Number, err)
 	}
-	l := &lease{gen: g, in: in, slots: free}
+	l := &lease{rev: rev, in: in, slots: free}
 	return l, l.release, nil
 }
 
-// Configure gives the candidate the settings in force, where they have changed.
-// The error is that of Module.Configure; the candidate remains one.
+// Configure gives the candidate the settings in force, if they have changed. The error is
+// that of Module.Configure; the candidate remains one.
 func (c *Candidate) Configure(ctx context.Context) error {
-	m, g := c.module, c.gen
+	m, rev := c.module, c.rev
 	if err := m.shared.take(ctx, m.shared.hookSlots); err != nil {
-		return fmt.Errorf("module[%s]: configure revision %d: %w", m.name, g.number, err)
+		return fmt.Errorf("module[%s]: configure revision %d: %w", m.name, rev.spec.Number, err)
 	}
 	defer func() { <-m.shared.hookSlots }()
-	if err := g.reconfigure(ctx, *m.values.Load(), m.last.Load().settings.Load().gen-1); err != nil {
-		return fmt.Errorf("module[%s]: configure revision %d: %w", m.name, g.number, err)
+	if err := rev.reconfigure(ctx, *m.values.Load(), m.last.Load().settings.Load().Gen-1); err != nil {
+		return fmt.Errorf("module[%s]: configure revision %d: %w", m.name, rev.spec.Number, err)
 	}
 	return nil
 }
 
-// Discard closes the candidate. Runs of Acquire that it has go on; cancelled
-// tells them, and they are interrupted after Config.DrainTimeout. After Promote,
-// and a second time, it does nothing.
+// Discard closes the candidate. Its runs continue; cancelled tells them, and they are
+// interrupted after Keep.Drain. After Promote, and a second time, it does nothing.
 func (c *Candidate) Discard() {
 	if c.ended {
 		return
@@ -210,7 +204,7 @@ func (c *Candidate) Discard() {
 	c.ended = true
 	m := c.module
 	m.mu.Lock()
-	c.gen.state, c.gen.since = RevisionDraining, time.Now()
+	c.rev.enter(RevisionDraining)
 	m.mu.Unlock()
-	c.gen.retire(m.cfg.DrainTimeout)
+	c.rev.retire(m.cfg.Keep.Drain)
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/wasmctl/wasmctl/host/load"
+	"github.com/wasmctl/wasmctl/host/share"
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
 
@@ -26,9 +28,9 @@ func goModule(b *testing.B) []byte {
 // cache, by steps that the caller waits for.
 func BenchmarkPrepare_Cached(b *testing.B) {
 	module := goModule(b)
-	cfg := Config{CacheDir: b.TempDir(), KeepFor: -1}
-	load(b, module, cfg)
-	m := load(b, variant(module, 1), cfg)
+	cfg := Config{Code: load.Options{CacheDir: b.TempDir()}, Keep: Keep{Code: -1}}
+	loaded(b, module, cfg)
+	m := loaded(b, variant(module, 1), cfg)
 	n := 0
 	for b.Loop() {
 		n++
@@ -44,9 +46,9 @@ func BenchmarkPrepare_Cached(b *testing.B) {
 // Go module of 3 MB from the cache, of a module that has made four at once before.
 func BenchmarkSwap_FirstRuns(b *testing.B) {
 	module, cfg, req := example(b)
-	cfg.CacheDir, cfg.KeepFor, cfg.Concurrency = b.TempDir(), -1, 4
-	load(b, module, cfg)
-	m := load(b, variant(module, 1), cfg)
+	cfg.Code.CacheDir, cfg.Keep.Code, cfg.Concurrency = b.TempDir(), -1, 4
+	loaded(b, module, cfg)
+	m := loaded(b, variant(module, 1), cfg)
 	atOnce := func() {
 		var wg, all sync.WaitGroup
 		all.Add(cfg.Concurrency)
@@ -90,10 +92,10 @@ func BenchmarkSwap_FirstRuns(b *testing.B) {
 // that others use too, own-max says more: what is no fault of those.
 func BenchmarkSwap_Pause(b *testing.B) {
 	module := goModule(b)
-	cfg := Config{Limits: Limits{Timeout: time.Minute}, KeepFor: -1, CacheDir: b.TempDir()}
-	load(b, module, cfg)
-	runs := load(b, wasm.Modes, cfg)
-	other := load(b, wasm.Empty, cfg) // has the CPU for its swaps, and no runs
+	cfg := Config{Limits: share.Limits{Timeout: time.Minute}, Keep: Keep{Code: -1}, Code: load.Options{CacheDir: b.TempDir()}}
+	loaded(b, module, cfg)
+	runs := loaded(b, wasm.Modes, cfg)
+	other := loaded(b, wasm.Empty, cfg) // has the CPU for its swaps, and no runs
 	late, held := map[string][]time.Duration{}, map[string]time.Duration{}
 	phase := func(name string, f func()) {
 		before := ownPauses()

@@ -15,6 +15,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/load"
+	"github.com/wasmctl/wasmctl/host/operation"
+	"github.com/wasmctl/wasmctl/host/share"
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
 
@@ -55,7 +58,7 @@ func wantStates(tb testing.TB, m *Module, want ...string) {
 }
 
 func TestPrepare_SameBytesAreNoSwap(t *testing.T) {
-	m := load(t, wasm.Modes, Config{})
+	m := loaded(t, wasm.Modes, Config{})
 	if _, err := m.Prepare(t.Context(), wasm.Modes, nil); !errors.Is(err, ErrSameModule) {
 		t.Errorf("got %v", err)
 	}
@@ -68,7 +71,7 @@ func TestPrepare_SameBytesAreNoSwap(t *testing.T) {
 // A run belongs to one revision from start to end, error_policy and the
 // instance that it gets after a trap included. cancelled tells it.
 func TestPromote_RunsStayWithTheirRevision(t *testing.T) {
-	m := load(t, wasm.Modes, Config{Concurrency: 2})
+	m := loaded(t, wasm.Modes, Config{Concurrency: 2})
 	old := acquire(t, m)
 	if _, err := old.Reconcile(t.Context(), request(11)); err != nil {
 		t.Fatal(err)
@@ -82,8 +85,8 @@ func TestPromote_RunsStayWithTheirRevision(t *testing.T) {
 	if ce := callError(t, err); ce.Kind != abi.FailureTrap {
 		t.Error(err)
 	}
-	if res, err := old.ErrorPolicy(t.Context(), &abi.Failure{}); err != nil || res.Action.After != time.Millisecond || old.in.gen.number != 1 {
-		t.Errorf("error_policy of the old one: %+v %v, on revision %d", res, err, old.in.gen.number)
+	if res, err := old.ErrorPolicy(t.Context(), &abi.Failure{}); err != nil || res.Action.After != time.Millisecond || old.Revision() != 1 {
+		t.Errorf("error_policy of the old one: %+v %v, on revision %d", res, err, old.Revision())
 	}
 	wantStates(t, m, "1 draining", "2 live")
 	old.release()
@@ -94,8 +97,8 @@ func TestPromote_RunsStayWithTheirRevision(t *testing.T) {
 // more than there is memory for, which is no reason to refuse it.
 func TestPromote_HasTheInstancesBefore(t *testing.T) {
 	inThisProcess(t)
-	for want, budget := range map[int]*Budget{3: nil, 2: NewBudget(pages(5))} {
-		m := load(t, wasm.Modes, Config{Concurrency: 4, Budget: budget})
+	for want, budget := range map[int]*share.Budget{3: nil, 2: share.NewBudget(pages(5))} {
+		m := loaded(t, wasm.Modes, Config{Concurrency: 4, Process: Process{Budget: budget}})
 		var held []func()
 		for range 3 {
 			_, release, err := m.Acquire(t.Context())
@@ -106,8 +109,8 @@ func TestPromote_HasTheInstancesBefore(t *testing.T) {
 		}
 		number := swap(t, m, variant(wasm.Modes, 1))
 		g := m.last.Load()
-		if g.number != number || g.instances() != want || len(g.idle) != want {
-			t.Errorf("revision %d of %d has %d instances, %d idle, want %d", g.number, number, g.instances(), len(g.idle), want)
+		if g.spec.Number != number || g.spec.All.Len() != want || len(g.pool.idle) != want {
+			t.Errorf("revision %d of %d has %d instances, %d idle, want %d", g.spec.Number, number, g.spec.All.Len(), len(g.pool.idle), want)
 		}
 		if err := m.Healthy(); err != nil {
 			t.Error(err)
@@ -119,7 +122,7 @@ func TestPromote_HasTheInstancesBefore(t *testing.T) {
 }
 
 func TestPromote_CancelledTellsTheOldRevisionOnly(t *testing.T) {
-	m := load(t, wasm.Calls, Config{Concurrency: 2})
+	m := loaded(t, wasm.Calls, Config{Concurrency: 2})
 	cancelled := func(g *lease) int64 { return play(t, g, hostCall{"cancelled", [5]uint32{}})[0] }
 	old := acquire(t, m)
 	if n := cancelled(old); n != 0 {
@@ -143,7 +146,7 @@ func TestPromote_RunsThatAreLeftAreInterrupted(t *testing.T) {
 	}}
 	for name, module := range map[string][]byte{"computes": wasm.Modes, "waits": wasm.Spy} {
 		t.Run(name, func(t *testing.T) {
-			m := load(t, module, Config{API: apiOf(api), DrainTimeout: 10 * time.Millisecond, Limits: Limits{Timeout: time.Hour}})
+			m := loaded(t, module, Config{API: apiOf(api), Keep: Keep{Drain: 10 * time.Millisecond}, Limits: share.Limits{Timeout: time.Hour}})
 			g := acquire(t, m)
 			ended := make(chan error, 1)
 			go func() {
@@ -170,7 +173,7 @@ func TestPromote_RunsThatAreLeftAreInterrupted(t *testing.T) {
 
 // Interrupt does not wait for the time to drain.
 func TestInterrupt_EndsADrainingRevisionAtOnce(t *testing.T) {
-	m := load(t, wasm.Modes, Config{Limits: Limits{Timeout: time.Hour}})
+	m := loaded(t, wasm.Modes, Config{Limits: share.Limits{Timeout: time.Hour}})
 	g := acquire(t, m)
 	m.Interrupt(1) // live: nothing happens
 	if _, err := g.Reconcile(t.Context(), request(0)); err != nil {
@@ -187,19 +190,19 @@ func TestInterrupt_EndsADrainingRevisionAtOnce(t *testing.T) {
 // nothing is left behind.
 func TestPrepare_BadModuleChangesNothing(t *testing.T) {
 	refusal := errors.New("no")
-	m := load(t, wasm.Configure, Config{Settings: mode("1")})
+	m := loaded(t, wasm.Configure, Config{Settings: mode("1")})
 	for name, bad := range map[string]struct {
 		module  []byte
 		connect Connect
 		want    error
 	}{
-		"no module":   {[]byte("nonsense"), nil, ErrInvalidModule},
-		"exports":     {wasm.BadExports, nil, ErrInvalidModule},
-		"start traps": {wasm.StartTrap, nil, ErrInvalidModule},
-		"start spins": {wasm.InitSpin, nil, ErrInvalidModule},
-		"manifest":    {variant(wasm.Modes, 1), func(string, *abi.Manifest) (API, error) { return nil, refusal }, refusal},
+		"no module":   {[]byte("nonsense"), nil, load.ErrInvalidModule},
+		"exports":     {wasm.BadExports, nil, load.ErrInvalidModule},
+		"start traps": {wasm.StartTrap, nil, load.ErrInvalidModule},
+		"start spins": {wasm.InitSpin, nil, load.ErrInvalidModule},
+		"manifest":    {variant(wasm.Modes, 1), func(string, *abi.Manifest) (operation.API, error) { return nil, refusal }, refusal},
 	} {
-		m.cfg.Limits.Timeout = DefaultTimeout
+		m.cfg.Limits.Timeout = share.DefaultTimeout
 		if name == "start spins" {
 			m.cfg.Limits.Timeout = 50 * time.Millisecond
 		}
@@ -228,16 +231,16 @@ func TestPrepare_BadModuleChangesNothing(t *testing.T) {
 // revision of the same code.
 func TestPrepareKept_WithinItsTime(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		m := load(t, wasm.Modes, Config{KeepFor: time.Minute})
+		m := loaded(t, wasm.Modes, Config{Keep: Keep{Code: time.Minute}})
 		first := m.Digest()
 		swap(t, m, variant(wasm.Modes, 2))
 		<-time.After(59 * time.Second)
-		code := m.kept[0].code
+		code := m.kept[0].program
 		c, err := m.PrepareKept(t.Context(), 1, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if c.gen.code != code {
+		if c.rev.program != code {
 			t.Error("it was compiled again")
 		}
 		if err := c.Promote(t.Context()); err != nil {
@@ -265,24 +268,24 @@ func TestPrepareKept_WithinItsTime(t *testing.T) {
 // No more than maxKept are kept, the newest; bytes that are kept are not
 // compiled again; Drop forgets one.
 func TestPromote_KeepsTheNewest(t *testing.T) {
-	m := load(t, wasm.Modes, Config{})
+	m := loaded(t, wasm.Modes, Config{})
 	for n := 2; n <= 6; n++ {
 		swap(t, m, variant(wasm.Modes, n))
 	}
 	wantStates(t, m, "3 kept", "4 kept", "5 kept", "6 live")
-	code := m.kept[1].code
+	code := m.kept[1].program
 	swap(t, m, variant(wasm.Modes, 4))
-	if got := m.last.Load().code; got != code {
+	if got := m.last.Load().program; got != code {
 		t.Error("bytes that were kept are compiled again")
 	}
-	if c, err := m.PrepareKept(t.Context(), 0, nil); err != nil || c.Digest() != DigestOf(variant(wasm.Modes, 6)) {
+	if c, err := m.PrepareKept(t.Context(), 0, nil); err != nil || c.Digest() != load.DigestOf(variant(wasm.Modes, 6)) {
 		t.Errorf("the one before: %v", err)
 	} else {
 		c.Discard()
 	}
 	m.Drop(6)
 	c, err := m.PrepareKept(t.Context(), 0, nil)
-	if err != nil || c.Digest() != DigestOf(variant(wasm.Modes, 5)) {
+	if err != nil || c.Digest() != load.DigestOf(variant(wasm.Modes, 5)) {
 		t.Fatalf("the one before that has other bytes: %v", err)
 	}
 	c.Discard()
@@ -295,7 +298,7 @@ func TestPromote_KeepsTheNewest(t *testing.T) {
 // Settings that change while a candidate waits are the candidate's when it is
 // promoted, with a number of their own; where it refuses them it is not.
 func TestPromote_TakesTheSettingsInForce(t *testing.T) {
-	m := load(t, wasm.Configure, Config{Settings: mode("1")})
+	m := loaded(t, wasm.Configure, Config{Settings: mode("1")})
 	c, err := m.Prepare(t.Context(), variant(wasm.Configure, 2), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -327,7 +330,7 @@ func TestPromote_TakesTheSettingsInForce(t *testing.T) {
 	if err := m.Configure(t.Context(), mode("r")); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Promote(t.Context()); !errors.Is(err, ErrRefused) {
+	if err := c.Promote(t.Context()); !errors.Is(err, operation.ErrRefused) {
 		t.Errorf("settings that it refuses: %v", err)
 	}
 	if m.Revision() != 3 {
@@ -337,7 +340,7 @@ func TestPromote_TakesTheSettingsInForce(t *testing.T) {
 
 // Map and filter are those of the revision that is live.
 func TestPromote_HooksFollow(t *testing.T) {
-	m := load(t, withManifest(t, wasm.Echo, &abi.Manifest{Hooks: abi.HookNames{abi.ExportMap}}), Config{})
+	m := loaded(t, withManifest(t, wasm.Echo, &abi.Manifest{Hooks: abi.HookNames{abi.ExportMap}}), Config{})
 	if !m.HasHook(abi.ExportMap) {
 		t.Fatal("no map")
 	}
@@ -388,7 +391,7 @@ func TestPromote_AfterCloseIsRefused(t *testing.T) {
 // Memory and code of revisions that ended return.
 func TestPromote_ReturnsEverything(t *testing.T) {
 	inThisProcess(t)
-	m := load(t, wasm.Calls, Config{KeepFor: -1})
+	m := loaded(t, wasm.Calls, Config{Keep: Keep{Code: -1}})
 	n := 1
 	once := func() {
 		n++
@@ -445,7 +448,7 @@ func TestPromote_Hammer(t *testing.T) {
 	if testing.Short() {
 		swaps = 20
 	}
-	m := load(t, wasm.Modes, Config{Concurrency: 4})
+	m := loaded(t, wasm.Modes, Config{Concurrency: 4})
 	w := &witness{running: map[string]uint64{}, last: map[string]uint64{}}
 	var stop atomic.Bool
 	var runs, trapped atomic.Int64
@@ -490,7 +493,7 @@ func TestPromote_Hammer(t *testing.T) {
 	})
 	for n := range swaps {
 		if n%5 == 4 {
-			if _, err := m.Prepare(t.Context(), variant(wasm.StartTrap, n), nil); !errors.Is(err, ErrInvalidModule) {
+			if _, err := m.Prepare(t.Context(), variant(wasm.StartTrap, n), nil); !errors.Is(err, load.ErrInvalidModule) {
 				t.Error(err)
 			}
 			continue
@@ -511,7 +514,7 @@ func TestPromote_Hammer(t *testing.T) {
 // it is told at once, interrupted when its time is over, and not before.
 func TestPromote_DrainsInVirtualTime(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		m := load(t, wasm.WASI, Config{Limits: Limits{Timeout: 2 * time.Hour}, KeepFor: -1})
+		m := loaded(t, wasm.WASI, Config{Limits: share.Limits{Timeout: 2 * time.Hour}, Keep: Keep{Code: -1}})
 		g, release, err := m.Acquire(t.Context())
 		if err != nil {
 			t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
 
@@ -36,18 +37,18 @@ func zipped(t *testing.T, r io.Reader) []byte {
 func TestUnpack_IsBounded(t *testing.T) {
 	whole := zipped(t, bytes.NewReader(wasm.Modes))
 	for _, content := range [][]byte{wasm.Modes, whole} {
-		if got, err := Unpack(content); err != nil || !bytes.Equal(got, wasm.Modes) {
+		if got, err := load.Unpack(content); err != nil || !bytes.Equal(got, wasm.Modes) {
 			t.Errorf("%d bytes: got %d, %v", len(content), len(got), err)
 		}
 	}
 	for n := 2; n < len(whole); n++ {
-		if _, err := Unpack(whole[:n]); err == nil {
+		if _, err := load.Unpack(whole[:n]); err == nil {
 			t.Errorf("the first %d bytes are taken for all", n)
 		}
 	}
 	// What follows the limit is not read.
-	bomb := append(zipped(t, io.LimitReader(zeros{}, DefaultMaxModuleSize+1<<20)), "no gzip"...)
-	if _, err := Unpack(bomb); err == nil || !strings.Contains(err.Error(), "more than the") {
+	bomb := append(zipped(t, io.LimitReader(zeros{}, load.MaxModuleSize+1<<20)), "no gzip"...)
+	if _, err := load.Unpack(bomb); err == nil || !strings.Contains(err.Error(), "more than the") {
 		t.Errorf("a bomb: %v", err)
 	}
 }

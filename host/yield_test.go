@@ -4,64 +4,17 @@ import (
 	"runtime"
 	"sync"
 	"testing"
-	"time"
 
+	"github.com/wasmctl/wasmctl/host/share"
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
-
-func TestYield_WhereSomebodyWaitsOrNothingIsFree(t *testing.T) {
-	for _, c := range []struct {
-		free, spare int
-		runnable    uint64
-		want        bool
-	}{
-		{0, 0, 0, true},
-		{0, 0, 3, true},
-		{1, 0, 0, false},
-		{1, 0, 1, true},
-		{7, 0, 0, false},
-		{7, 0, 2, true},
-		{0, 1, 0, false},
-		{0, 1, 1, true},
-		{1, 1, 0, false},
-		{1, -1, 0, true}, // fewer CPUs than there were
-	} {
-		if got := mustYield(c.free, c.spare, c.runnable); got != c.want {
-			t.Errorf("%d CPUs are free, %d spare and %d goroutines wait: got %v", c.free, c.spare, c.runnable, got)
-		}
-	}
-}
-
-// The runtime counts those who wait for a CPU, and not those who wait for
-// something else.
-func TestYield_CountsGoroutinesThatWaitForACPU(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	const n = 20
-	var r runnable
-	release := make(chan struct{})
-	var wg sync.WaitGroup
-	for range n {
-		wg.Go(func() { <-release })
-	}
-	if got := r.count(); got < n { // none of them has run
-		t.Errorf("%d goroutines wait for the CPU, want %d", got, n)
-	}
-	runtime.Gosched() // now they wait for release
-	for end := time.Now().Add(time.Minute); r.count() >= n && time.Now().Before(end); runtime.Gosched() {
-	}
-	if got := r.count(); got >= n {
-		t.Errorf("%d goroutines wait for the CPU, want none of ours", got)
-	}
-	close(release)
-	wg.Wait()
-}
 
 // A guest that spins on the only CPU lets others run with each slice,
 // although its module says that CPUs are free.
 func TestYield_OthersRunBesideAGuestThatSpins(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	for _, cpuScheduler := range []*CPUScheduler{nil, NewCPUScheduler(1), NewCPUScheduler(4)} {
-		g := acquire(t, load(t, wasm.Work, Config{CPUScheduler: cpuScheduler, slice: 50_000}))
+	for _, cpuScheduler := range []*share.CPUScheduler{nil, share.NewCPUScheduler(1), share.NewCPUScheduler(4)} {
+		g := acquire(t, loaded(t, wasm.Work, Config{Process: Process{CPUs: cpuScheduler, slice: 50_000}}))
 		ran := 0
 		stop := make(chan struct{})
 		var wg sync.WaitGroup

@@ -13,6 +13,7 @@ import (
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/project"
 	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/share"
 	"github.com/wasmctl/wasmctl/internal/engine"
 	"github.com/wasmctl/wasmctl/internal/humanize"
 )
@@ -73,8 +74,8 @@ func warn(s streams, file string, d project.Described) {
 		lines = append(lines, "a controller is left out: "+err.Error())
 	}
 	for _, m := range d.Manifests {
-		if m.Limits != nil && m.Limits.Stack > host.DefaultStack {
-			lines = append(lines, "its start needs more stack than a module has by default: run it with --limit stack="+host.LimitText(abi.LimitStack, m.Limits.Stack))
+		if m.Limits != nil && m.Limits.Stack > share.DefaultStack {
+			lines = append(lines, "its start needs more stack than a module has by default: run it with --limit stack="+share.LimitText(abi.LimitStack, m.Limits.Stack))
 		}
 		lines = append(lines, m.Warnings()...)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
-	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/internal/engine"
 	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/internal/humanize"
@@ -49,9 +49,9 @@ func checkAllFiles(ctx context.Context, f *flags.File) error {
 	var errs []error
 	from := f.Registry()
 	for i, c := range f.Controllers {
-		var info *host.Info
-		_, err := checkFilesOf(ctx, from, f.Specs[i], func(ctx context.Context, wasm []byte) *host.Info {
-			info = host.Inspect(ctx, wasm)
+		var info *load.Info
+		_, err := checkFilesOf(ctx, from, f.Specs[i], func(ctx context.Context, wasm []byte) *load.Info {
+			info = load.Inspect(ctx, wasm)
 			return info
 		})
 		if err == nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/wasmctl/wasmctl"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/printer"
-	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/internal/humanize"
 	"github.com/wasmctl/wasmctl/internal/plan"
@@ -17,7 +17,7 @@ import (
 
 // inspected is what inspect prints.
 type inspected struct {
-	*host.Info
+	*load.Info
 
 	// Signers are the keys of --verify-key that have signed the module.
 	Signers []string `json:"signers,omitempty"`
@@ -63,7 +63,7 @@ func runInspect(ctx context.Context, o *inspectOptions) error {
 	if err != nil {
 		return err
 	}
-	info := inspected{Info: host.Inspect(ctx, wasm)}
+	info := inspected{Info: load.Inspect(ctx, wasm)}
 	if info.Signers, err = wasmctl.Signers(m, info.Digest); err != nil {
 		return err
 	}

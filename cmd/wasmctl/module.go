@@ -14,18 +14,19 @@ import (
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/project"
 	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/internal/engine"
 	"github.com/wasmctl/wasmctl/internal/failure"
 )
 
-// look says what is in a module: host.Inspect, or outline for who loads it next.
-type look func(ctx context.Context, wasm []byte) *host.Info
+// look says what is in a module: load.Inspect, or outline for who loads it next.
+type look func(ctx context.Context, wasm []byte) *load.Info
 
-func outline(_ context.Context, wasm []byte) *host.Info { return host.Outline(wasm) }
+func outline(_ context.Context, wasm []byte) *load.Info { return load.Outline(wasm) }
 
 // inspectModule says what is in a module, and refuses one that could not be loaded.
 // Nothing of it is run.
-func inspectModule(ctx context.Context, from *flags.Registry, path string, look look) (*host.Info, error) {
+func inspectModule(ctx context.Context, from *flags.Registry, path string, look look) (*load.Info, error) {
 	wasm, err := from.Open(path).Read()
 	if err != nil {
 		return nil, err
@@ -39,13 +40,13 @@ func inspectModule(ctx context.Context, from *flags.Registry, path string, look 
 
 // describedModule is inspectModule with the manifest that the module has as the
 // controller of o. Where the file has none, its describe export is asked.
-func describedModule(ctx context.Context, from *flags.Registry, o *v1alpha1.ControllerSpec) (*host.Info, error) {
+func describedModule(ctx context.Context, from *flags.Registry, o *v1alpha1.ControllerSpec) (*load.Info, error) {
 	var failed error
-	info, err := inspectModule(ctx, from, o.Module.String(), func(ctx context.Context, wasm []byte) *host.Info {
-		info := host.Inspect(ctx, wasm)
+	info, err := inspectModule(ctx, from, o.Module.String(), func(ctx context.Context, wasm []byte) *load.Info {
+		info := load.Inspect(ctx, wasm)
 		if len(info.Manifests()) == 0 && info.HasExport(abi.ExportDescribe) && len(info.Problems) == 0 {
 			cfg := host.Config{Name: controllerName(o, nil)}
-			cfg.CacheDir, cfg.CacheKey = flags.CodeCache("")
+			cfg.Code.CacheDir, cfg.Code.CacheKey = flags.CodeCache("")
 			info.Manifest, failed = project.Describe(ctx, wasm, cfg)
 		}
 		info.Choose(cmp.Or(o.Module.Controller, o.Name))

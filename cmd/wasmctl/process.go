@@ -22,7 +22,7 @@ import (
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/printer"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/serve"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/subprocess"
-	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 )
@@ -94,7 +94,7 @@ func (o *runOptions) runtimeOptions(ctx context.Context, log *slog.Logger) (wasm
 	options.InsecureRegistries = o.process.Registry.Insecure
 	options.Logger, options.Version, options.CPUs = log, version, cpus()
 	if compile, progress := options.Compile, o.progress; progress != nil {
-		options.Compile = func(ctx context.Context, job host.Compilation) error {
+		options.Compile = func(ctx context.Context, job load.Compilation) error {
 			defer progress.Start("compiling the module")()
 			return compile(ctx, job)
 		}

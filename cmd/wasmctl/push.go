@@ -15,7 +15,7 @@ import (
 	"github.com/wasmctl/wasmctl"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/project"
-	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/host/oci"
 	"github.com/wasmctl/wasmctl/host/oci/signature"
 	"github.com/wasmctl/wasmctl/internal/failure"
@@ -87,7 +87,7 @@ func runPush(ctx context.Context, o *pushOptions) error {
 		}
 		return err
 	}
-	info := host.Inspect(ctx, wasm)
+	info := load.Inspect(ctx, wasm)
 	if len(info.Problems) > 0 {
 		return failure.Module.Wrap(fmt.Errorf("module[%s]: cannot be loaded: %s", o.module, info.Problems[0]))
 	}

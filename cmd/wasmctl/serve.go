@@ -16,6 +16,7 @@ import (
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/serve"
 	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/share"
 )
 
 // serveOptions are the flags of serve, beside those of a process.
@@ -87,7 +88,7 @@ func (o *serveOptions) complete() error {
 		errs = append(errs, errors.New("--max-timeout and --max-concurrency must be more than 0"))
 	}
 	errs = append(errs, checkShare(o.share, o.run.process.Leader.Shards))
-	most := host.Config{Limits: host.Limits{Memory: memory.Value(), Timeout: o.timeout}}.LimitsFor(nil)
+	most := host.Config{Limits: share.Limits{Memory: memory.Value(), Timeout: o.timeout}}.LimitsFor(nil)
 	o.bounds = v1alpha1.Bounds{Limits: map[abi.LimitName]int64{}, Concurrency: int32(min(o.concurrency, math.MaxInt32))} //nolint:gosec // bounded
 	for _, name := range abi.LimitNames {
 		o.bounds.Limits[name] = most.Get(name)

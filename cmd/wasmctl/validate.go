@@ -12,9 +12,9 @@ import (
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/cases"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/printer"
-	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/host/conformance"
 	"github.com/wasmctl/wasmctl/host/conformance/validate"
+	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/internal/humanize"
 )
@@ -80,7 +80,7 @@ func runValidate(ctx context.Context, o *validateOptions) error {
 	}
 	defer func() { _ = os.RemoveAll(cache) }()
 	out := printer.Validation{}
-	if all := namesIn(host.Outline(wasm).Controllers); len(all) > 0 && !slices.Contains(all, o.which) {
+	if all := namesIn(load.Outline(wasm).Controllers); len(all) > 0 && !slices.Contains(all, o.which) {
 		return failure.Usage.Wrap(fmt.Errorf("--controller %q: the module has %d: want one of %s", o.which, len(all), strings.Join(all, ", ")))
 	}
 	opts := validate.Options{Name: flags.ModuleName(o.module), Controller: o.which, Objects: objects, Settings: o.config, Calls: o.calls, CacheDir: cache}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/operation"
 )
 
 // secret is the watched object of an event.
@@ -176,7 +177,7 @@ func configureCases() []Case {
 			return p.with(host.Config{}, func() error {
 				err := p.rig.module.Configure(p.ctx, map[string]string{"refuse": "never größe"})
 				refusal, ok := errors.AsType[*abi.ResultError](err)
-				if !ok || !errors.Is(err, host.ErrRefused) || refusal.Message != "never größe" {
+				if !ok || !errors.Is(err, operation.ErrRefused) || refusal.Message != "never größe" {
 					return instead(err, "a refusal: never größe")
 				}
 				s, err := p.step(do("request"))
@@ -185,7 +186,7 @@ func configureCases() []Case {
 		}},
 		{"configure.refuse-first", 4, "a module that refuses its first settings is not loaded", func(p *probe) error {
 			_, err := p.guest.openWith(p.ctx, host.Config{Settings: map[string]string{"refuse": "no"}}, true)
-			if !errors.Is(err, host.ErrRefused) {
+			if !errors.Is(err, operation.ErrRefused) {
 				return instead(err, "a refusal")
 			}
 			return nil

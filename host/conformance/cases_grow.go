@@ -10,6 +10,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/load"
 )
 
 //go:embed testdata/manifest.json
@@ -22,18 +23,18 @@ func manifestCases() []Case {
 			return p.manifest(p.rig.module.Manifest())
 		}},
 		{"describe.alone", 8, "describe works without host functions, on an instance of its own", func(p *probe) error {
-			m, err := host.Describe(p.ctx, p.guest.wasm, host.Config{CacheDir: p.guest.cacheDir})
+			m, err := host.Describe(p.ctx, p.guest.wasm, host.Config{Code: load.Options{CacheDir: p.guest.cacheDir}})
 			if err != nil {
 				return err
 			}
 			return p.manifest(m)
 		}},
 		{"describe.section", 8, "the manifest stays the same when it is written into the section", func(p *probe) error {
-			wasm, err := host.WithManifest(p.guest.wasm, p.rig.module.Manifest())
+			wasm, err := load.WithManifest(p.guest.wasm, p.rig.module.Manifest())
 			if err != nil {
 				return err
 			}
-			info := host.Inspect(p.ctx, wasm)
+			info := load.Inspect(p.ctx, wasm)
 			if len(info.Problems) > 0 {
 				return errors.New(info.Problems[0])
 			}

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/wasmctl/wasmctl/abi"
-	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
 
@@ -69,7 +69,7 @@ func TestCases_CoverTheABI(t *testing.T) {
 // could not fail. What it says of itself, and that its instances live on, is
 // right.
 func TestCases_AGuestThatDoesNothingPassesNone(t *testing.T) {
-	nothing, err := host.WithManifest(wasm.Empty, &abi.Manifest{For: &abi.Watch{Group: caseGroup, Version: "v1", Kind: caseKind}})
+	nothing, err := load.WithManifest(wasm.Empty, &abi.Manifest{For: &abi.Watch{Group: caseGroup, Version: "v1", Kind: caseKind}})
 	if err != nil {
 		t.Fatal(err)
 	}

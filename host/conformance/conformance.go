@@ -27,6 +27,9 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/isolate"
+	"github.com/wasmctl/wasmctl/host/operation"
+	"github.com/wasmctl/wasmctl/host/share"
 )
 
 // Case is one thing that every guest must do.
@@ -87,7 +90,7 @@ func (e *lackError) Error() string { return e.what }
 type Guest struct {
 	wasm      []byte
 	cacheDir  string
-	isolation host.Isolation
+	isolation isolate.Isolation
 	rigs      map[rigKind]*rig
 }
 
@@ -101,7 +104,7 @@ func Open(ctx context.Context, wasm []byte, cacheDir string) (*Guest, error) {
 
 // OpenIsolated is Open in guest processes, unless isolation is nil. These have
 // clocks of their own, so that cases of the time fail there.
-func OpenIsolated(ctx context.Context, wasm []byte, cacheDir string, isolation host.Isolation) (*Guest, error) {
+func OpenIsolated(ctx context.Context, wasm []byte, cacheDir string, isolation isolate.Isolation) (*Guest, error) {
 	g := &Guest{wasm: wasm, cacheDir: cacheDir, isolation: isolation, rigs: map[rigKind]*rig{}}
 	r, err := g.rig(ctx, fullHost)
 	if err != nil {
@@ -154,15 +157,15 @@ func (g *Guest) Close(ctx context.Context) error {
 // openWith loads the guest into one more host, with or without the scripted
 // cluster.
 func (g *Guest) openWith(ctx context.Context, cfg host.Config, connected bool) (*rig, error) {
-	r := &rig{api: &script{}, log: &logbook{}, budget: host.NewBudget(1 << 40)}
-	cfg.Name, cfg.Concurrency, cfg.CacheDir, cfg.Budget, cfg.Isolation = "conformance", 1, g.cacheDir, r.budget, g.isolation
+	r := &rig{api: &script{}, log: &logbook{}, budget: share.NewBudget(1 << 40)}
+	cfg.Name, cfg.Concurrency, cfg.Code.CacheDir, cfg.Process.Budget, cfg.Isolation = "conformance", 1, g.cacheDir, r.budget, g.isolation
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(r.log))
-	cfg.Now = func() time.Time { return time.UnixMilli(nowMS) }
+	cfg.Clock.Now = func() time.Time { return time.UnixMilli(nowMS) }
 	var mono atomic.Int64
 	mono.Store(1<<53 + 1) // a float64 does not have it
-	cfg.Mono = func() int64 { return mono.Add(2) }
+	cfg.Clock.Mono = func() int64 { return mono.Add(2) }
 	if connected {
-		cfg.API, cfg.Metric = func(*abi.Manifest) (host.API, error) { return r.api, nil }, r.api.metric
+		cfg.API, cfg.Observer.Metric = func(*abi.Manifest) (operation.API, error) { return r.api, nil }, r.api.metric
 	}
 	var err error
 	r.module, err = host.Load(ctx, g.wasm, cfg)

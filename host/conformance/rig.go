@@ -9,6 +9,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/share"
 )
 
 // rigKind names a host of its own kind.
@@ -38,7 +39,7 @@ type rig struct {
 	module *host.Module
 	api    *script
 	log    *logbook
-	budget *host.Budget
+	budget *share.Budget
 }
 
 // rig returns the guest in a host of the kind, which is made where it is first
@@ -50,7 +51,7 @@ func (g *Guest) rig(ctx context.Context, kind rigKind) (*rig, error) {
 	cfg := host.Config{}
 	switch kind {
 	case smallHost:
-		cfg.Limits = host.Limits{Memory: smallMemory, HostCalls: smallCalls, Fuel: smallFuel}
+		cfg.Limits = share.Limits{Memory: smallMemory, HostCalls: smallCalls, Fuel: smallFuel}
 	case shortHost:
 		cfg.Limits.Timeout = 500 * time.Millisecond
 	case quietHost:
@@ -116,7 +117,7 @@ func (s *script) reported() []metric {
 	return s.metrics
 }
 
-// Call implements host.API: the next answer, or {kind: Answer} where none is
+// Call implements operation.API: the next answer, or {kind: Answer} where none is
 // left.
 func (s *script) Call(_ context.Context, op abi.Op, req []byte) abi.Response {
 	s.mu.Lock()

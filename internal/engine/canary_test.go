@@ -30,7 +30,7 @@ func (w *swapping) canary(module []byte, c rollout.Canary) uint64 {
 	return number
 }
 
-func share(t *testing.T, share string, d time.Duration) rollout.Canary {
+func canaryOf(t *testing.T, share string, d time.Duration) rollout.Canary {
 	t.Helper()
 	cfg, err := canary.Parse(share, nil, "")
 	if err != nil {
@@ -204,7 +204,7 @@ func TestCanary_IsPromotedAfterACleanTime(t *testing.T) {
 	none := w.bySelector(77)
 	none.Time = time.Millisecond
 	idle := w.canary(enginetest.Worse(enginetest.Good, 1), none)
-	number := w.canary(enginetest.Worse(enginetest.Good, 2), share(t, "50%", 300*time.Millisecond))
+	number := w.canary(enginetest.Worse(enginetest.Good, 2), canaryOf(t, "50%", 300*time.Millisecond))
 	if got := w.stateOf(idle); got != string(life.CanaryReplaced) {
 		t.Errorf("a canary without objects is %q, want that it was replaced", got)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/host/kubeapi"
+	"github.com/wasmctl/wasmctl/host/share"
 	"github.com/wasmctl/wasmctl/internal/logging"
 	"github.com/wasmctl/wasmctl/internal/memo"
 	"github.com/wasmctl/wasmctl/internal/plan"
@@ -42,7 +43,7 @@ type Controller struct {
 	guests    applier.Module // what the controller acquires guests from
 	cache     *controller.Cache
 	api       *kubeapi.API                    // under the policy of the first revision
-	account   *host.Account                   // of the host's own memory for it
+	account   *share.Account                  // of the host's own memory for it
 	failed    map[string]string               // why modules were rolled back before, by digest
 	Telemetry *telemetry.Recorder             // the last runs, and the Secrets that were seen
 	native    *plan.Plan                      // of a native reconciler; nil for a module
@@ -63,7 +64,7 @@ type Controller struct {
 
 // New returns a Controller. Waits is notified of what loading waits for.
 func New(shared *Shared, opts Options, log *slog.Logger, waits func(why string)) *Controller {
-	c := &Controller{shared: shared, opts: opts, log: log, account: host.NewAccount(shared.Budget), install: "kubectl apply -f crd.yaml", active: make(chan struct{})}
+	c := &Controller{shared: shared, opts: opts, log: log, account: share.NewAccount(shared.Budget), install: "kubectl apply -f crd.yaml", active: make(chan struct{})}
 	c.waits.Store(&waits)
 	if shared.Metrics != nil {
 		c.counts = metrics.NewController()

@@ -106,7 +106,7 @@ func (c *Controller) Concurrency() int {
 // Timeout is how long one run may take; 0 is not bounded.
 func (c *Controller) Timeout() time.Duration {
 	if c.Module == nil {
-		limits, _ := c.opts.limits()
+		limits := c.opts.limits()
 		return limits.Timeout
 	}
 	return c.Module.Limits().Timeout

@@ -26,9 +26,10 @@ import (
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/devcluster"
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
-	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/host/kubeapi"
 	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
+	"github.com/wasmctl/wasmctl/host/load"
+	"github.com/wasmctl/wasmctl/host/share"
 	"github.com/wasmctl/wasmctl/internal/enginetest"
 	"github.com/wasmctl/wasmctl/internal/plan"
 	"github.com/wasmctl/wasmctl/internal/rollout"
@@ -125,13 +126,13 @@ func (w *swapping) run(module []byte, opts *setup) (end func()) {
 	id := w.identity(opts.config, log)
 	shared := opts.shared
 	shared.As = func(string) (*Identity, func(), error) { return id, func() {}, nil }
-	shared.Resolver, shared.CPUs = kinds.NewResolver(id.Client, log), host.NewCPUScheduler(runtime.GOMAXPROCS(0))
+	shared.Resolver, shared.CPUs = kinds.NewResolver(id.Client, log), share.NewCPUScheduler(runtime.GOMAXPROCS(0))
 	shared.EventsAbout = func(watched []string) corev1.ObjectReference {
 		return corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Namespace: watched[0], Name: watched[0]}
 	}
 	ctx, stop := context.WithCancel(w.t.Context())
 	w.engine = New(&shared, opts.Options, log, func(string) {})
-	if err := w.engine.Load(ctx, module, host.DigestOf(module), func() {}); err != nil {
+	if err := w.engine.Load(ctx, module, load.DigestOf(module), func() {}); err != nil {
 		w.t.Fatal(err)
 	}
 	w.observer = newObserver(w.engine.guests)

@@ -9,8 +9,11 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/isolate"
 	"github.com/wasmctl/wasmctl/host/kubeapi"
 	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
+	"github.com/wasmctl/wasmctl/host/load"
+	"github.com/wasmctl/wasmctl/host/operation"
 	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/internal/plan"
 	"github.com/wasmctl/wasmctl/internal/rollout"
@@ -26,23 +29,21 @@ func (c *Controller) Load(ctx context.Context, wasm []byte, digest string, loade
 		return err
 	}
 	o := &c.opts
-	limits, fuelRate := o.limits()
 	rolls := rollout.OptionsOf(o.Rollout)
 	cfg := host.Config{
-		Name: o.Name, Fallback: o.Fallback, Controller: o.Module.Controller, Concurrency: o.concurrency(), Limits: limits, FuelRate: fuelRate,
-		Account:  c.account,
-		CacheDir: c.shared.CacheDir, CacheKey: c.shared.CacheKey, OnForged: c.shared.OnForged,
-		Logger: c.log, Settings: o.Settings, Budget: c.shared.Budget, CPUScheduler: c.shared.CPUs, Compiler: c.shared.Compile,
-		Watchdog: c.shared.Watchdog, Codes: c.shared.Codes,
-		Secrets: &c.Telemetry.Secrets, DrainTimeout: o.DrainTimeout.Or(0), KeepFor: max(host.DefaultKeepFor, rolls.Probation.Time+time.Minute),
-		OnCall: c.Telemetry.OnCall(), OutsideRuns: c.Telemetry.OutsideRuns, Metric: c.Telemetry.Metric,
+		Name: o.Name, Fallback: o.Fallback, Controller: o.Module.Controller, Concurrency: o.concurrency(), Limits: o.limits(),
+		Process: host.Process{Account: c.account, Budget: c.shared.Budget, CPUs: c.shared.CPUs, Watchdog: c.shared.Watchdog, Codes: c.shared.Codes},
+		Code:    load.Options{CacheDir: c.shared.CacheDir, CacheKey: c.shared.CacheKey, OnForged: c.shared.OnForged, Compiler: c.shared.Compile},
+		Logger:  c.log, Settings: o.Settings,
+		Secrets: &c.Telemetry.Secrets, Keep: host.Keep{Drain: o.DrainTimeout.Or(0), Code: max(host.DefaultKeepFor, rolls.Probation.Time+time.Minute)},
+		Observer: operation.Observer{OnCall: c.Telemetry.OnCall(), OutsideRuns: c.Telemetry.OutsideRuns, Metric: c.Telemetry.Metric},
 	}
 	var err error
 	if cfg.Isolation, err = c.isolation(); err != nil {
 		return err
 	}
 	var first *plan.Plan
-	cfg.API = func(m *abi.Manifest) (_ host.API, err error) {
+	cfg.API = func(m *abi.Manifest) (_ operation.API, err error) {
 		loaded()
 		c.name = cfg.NameFor(m)
 		if first, err = c.connect(ctx, digest, m, rollout.APILimits(cfg.LimitsFor(m))); err != nil {
@@ -70,7 +71,7 @@ func (c *Controller) Load(ctx context.Context, wasm []byte, digest string, loade
 
 // isolation returns the process of the module's class, or nil where it is to be in
 // this one.
-func (c *Controller) isolation() (host.Isolation, error) {
+func (c *Controller) isolation() (isolate.Isolation, error) {
 	class := c.opts.Isolate
 	switch {
 	case class == "":
@@ -166,10 +167,10 @@ func (c *Controller) waiting(reason error) {
 
 // ModuleError gives errors of a module their class.
 func ModuleError(err error) error {
-	if errors.Is(err, host.ErrInvalidModule) {
+	if errors.Is(err, load.ErrInvalidModule) {
 		return failure.Module.Wrap(err)
 	}
-	if errors.Is(err, host.ErrRefused) {
+	if errors.Is(err, operation.ErrRefused) {
 		return failure.Usage.Wrap(fmt.Errorf("%w; correct the settings (config)", err))
 	}
 	return err

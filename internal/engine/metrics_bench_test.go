@@ -7,6 +7,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/operation"
 	"github.com/wasmctl/wasmctl/internal/enginetest"
 	"github.com/wasmctl/wasmctl/runtime/applier"
 	"github.com/wasmctl/wasmctl/runtime/metrics"
@@ -25,7 +26,7 @@ func BenchmarkNoOpRun(b *testing.B) {
 	for name, m := range map[string]*metrics.Registry{"plain": nil, "counted": metrics.New(metrics.Config{})} {
 		b.Run(name, func(b *testing.B) {
 			c := measured(m)
-			module, err := host.Load(b.Context(), wasm.Empty, host.Config{OnCall: c.Telemetry.OnCall()})
+			module, err := host.Load(b.Context(), wasm.Empty, host.Config{Observer: operation.Observer{OnCall: c.Telemetry.OnCall()}})
 			if err != nil {
 				b.Fatal(err)
 			}

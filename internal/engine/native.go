@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/wasmctl/wasmctl/abi"
-	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/host/kubeapi"
+	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/internal/plan"
 	"github.com/wasmctl/wasmctl/internal/rollout"
@@ -86,8 +86,8 @@ func (c *Controller) LoadNative(ctx context.Context, n *Native) error {
 type nativeCode struct{}
 
 // Info implements rollout.Code.
-func (nativeCode) Info() *host.Info {
-	return &host.Info{Imports: []host.Import{{Module: abi.ImportModule, Name: string(abi.OpCacheGet)}}}
+func (nativeCode) Info() *load.Info {
+	return &load.Info{Imports: []load.Import{{Module: abi.ImportModule, Name: string(abi.OpCacheGet)}}}
 }
 
 // HasHook implements rollout.Code.

@@ -9,8 +9,11 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/isolate"
 	"github.com/wasmctl/wasmctl/host/kubeapi"
 	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
+	"github.com/wasmctl/wasmctl/host/load"
+	"github.com/wasmctl/wasmctl/host/share"
 	"github.com/wasmctl/wasmctl/internal/plan"
 	"github.com/wasmctl/wasmctl/internal/rollout/ledger"
 	"github.com/wasmctl/wasmctl/internal/telemetry"
@@ -40,13 +43,14 @@ type Options struct {
 	OnWrite func(telemetry.Write)
 }
 
-// limits returns the limits of the spec, which is valid, and its fuel rate.
-func (o *Options) limits() (l host.Limits, fuelRate int64) {
+// limits returns the limits of the spec, which is valid.
+func (o *Options) limits() (l share.Limits) {
 	values, _ := o.Limits.Parse(nil)
 	for name, v := range values {
 		l.Set(abi.LimitName(name), v)
 	}
-	return l, values[v1alpha1.LimitFuelRate]
+	l.FuelRate = values[v1alpha1.LimitFuelRate]
+	return l
 }
 
 // concurrency returns the concurrency of the spec; 0 leaves it to the manifest.
@@ -88,20 +92,20 @@ type Shared struct {
 	As       func(user string) (id *Identity, release func(), err error)
 	Resolver *kinds.Resolver
 
-	Pool   *runner.Pool       // nil: workers are not bounded
-	Budget *host.Budget       // nil: memory is not bounded
-	CPUs   *host.CPUScheduler // of the CPUs
+	Pool   *runner.Pool        // nil: workers are not bounded
+	Budget *share.Budget       // nil: memory is not bounded
+	CPUs   *share.CPUScheduler // of the CPUs
 	// Codes shares compiled code between modules; nil does not.
 	Codes *host.Codes
 	// Watchdog notices calls of modules that do not end; nil does not.
-	Watchdog *host.Watchdog
+	Watchdog *share.Watchdog
 	// Compile compiles modules out of process; nil: this process does.
-	Compile  func(context.Context, host.Compilation) error
+	Compile  func(context.Context, load.Compilation) error
 	CacheDir string // of compiled modules; empty keeps none
 	CacheKey []byte // authenticates what is in CacheDir, and what Options.Memo keeps
 	OnForged func() // is notified of what is not used there; nil: nobody is
 	// Isolation returns the process of a class of modules; nil: there is none.
-	Isolation func(class string) host.Isolation
+	Isolation func(class string) isolate.Isolation
 	Gate      *leader.Gate // nil without an election
 	// Member shares the objects with other replicas; nil: this one runs all of them.
 	Member *shard.Member

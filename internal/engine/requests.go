@@ -6,6 +6,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/internal/life"
 	"github.com/wasmctl/wasmctl/internal/replay"
 	"github.com/wasmctl/wasmctl/internal/replay/shadow"
@@ -95,7 +96,7 @@ func misfits(misfit error) []life.Event {
 // Swap makes the module with these bytes live, or runs it as a canary first, and
 // returns its revision. The error wraps host.ErrSameModule if that is so already.
 func (l *Life) Swap(ctx context.Context, wasm []byte, o rollout.SwapOptions) (revision uint64, canary bool, err error) {
-	ev := life.Event{Kind: life.Swap, Digest: host.DigestOf(wasm), Force: o.Force, Why: o.Why}
+	ev := life.Event{Kind: life.Swap, Digest: load.DigestOf(wasm), Force: o.Force, Why: o.Why}
 	a, err := l.ask(ctx, &request{Event: ev, wasm: wasm, canary: o.Canary})
 	return a.revision, a.onCanary, err
 }
@@ -112,7 +113,7 @@ type Wanted struct {
 // Want brings the controller to what is wanted: by a swap, new settings or a restart,
 // or by nothing. A controller that does not run is loaded with it.
 func (l *Life) Want(ctx context.Context, w Wanted) error {
-	ev := life.Event{Kind: life.Want, Digest: host.DigestOf(w.Wasm), Differs: w.Differs, Force: w.Force, Why: w.Why}
+	ev := life.Event{Kind: life.Want, Digest: load.DigestOf(w.Wasm), Differs: w.Differs, Force: w.Force, Why: w.Why}
 	_, err := l.ask(ctx, &request{Event: ev, wasm: w.Wasm, settings: w.Settings})
 	return err
 }

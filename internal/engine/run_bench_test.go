@@ -11,6 +11,7 @@ import (
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
+	"github.com/wasmctl/wasmctl/host/operation"
 	"github.com/wasmctl/wasmctl/internal/enginetest"
 	"github.com/wasmctl/wasmctl/internal/logging"
 	"github.com/wasmctl/wasmctl/internal/plan"
@@ -32,7 +33,7 @@ func BenchmarkRun(b *testing.B) {
 	c := New(&Shared{Metrics: metrics.New(metrics.Config{})}, Options{Options: plan.Options{ControllerSpec: v1alpha1.ControllerSpec{HostSpec: v1alpha1.HostSpec{History: v1alpha1.DefaultHistory}}}}, log, nil)
 	c.name = "bench"
 	c.Telemetry.For("bench", kinds.Kind{Version: "v1", Resource: "configmaps", Kind: "ConfigMap"})
-	module, err := host.Load(b.Context(), wasm.Empty, host.Config{OnCall: c.Telemetry.OnCall(), OutsideRuns: c.Telemetry.OutsideRuns, Secrets: &c.Telemetry.Secrets, Metric: c.Telemetry.Metric})
+	module, err := host.Load(b.Context(), wasm.Empty, host.Config{Observer: operation.Observer{OnCall: c.Telemetry.OnCall(), OutsideRuns: c.Telemetry.OutsideRuns, Metric: c.Telemetry.Metric}, Secrets: &c.Telemetry.Secrets})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
-	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/internal/enginetest"
 )
 
@@ -123,7 +123,7 @@ const compileEnv = "WASMCTL_TEST_COMPILE"
 
 // compileOutOfProcess compiles as wasmctl run does, in a process that has what others
 // leave of the CPUs.
-func compileOutOfProcess(ctx context.Context, c host.Compilation) error {
+func compileOutOfProcess(ctx context.Context, c load.Compilation) error {
 	job, err := json.Marshal(c)
 	if err != nil {
 		return err
@@ -140,7 +140,7 @@ func compileOutOfProcess(ctx context.Context, c host.Compilation) error {
 
 // compile is the process that compiles.
 func compile() {
-	var c host.Compilation
+	var c load.Compilation
 	err := json.NewDecoder(os.Stdin).Decode(&c)
 	if err == nil {
 		err = c.Run(context.Background())

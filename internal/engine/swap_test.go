@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/internal/enginetest"
 	"github.com/wasmctl/wasmctl/internal/humanize"
 	"github.com/wasmctl/wasmctl/testdata/wasm"
@@ -120,7 +120,7 @@ func (w *swapping) swapMany(n int) (during []span) {
 		case i%5 == 3: // tried on half of the objects, and then promoted
 			w.onProbation(200 * time.Millisecond)
 			from := time.Now()
-			number := w.canary(enginetest.Worse(enginetest.Good, i), share(w.t, "50%", 0))
+			number := w.canary(enginetest.Worse(enginetest.Good, i), canaryOf(w.t, "50%", 0))
 			w.steerCanary(true)
 			during = append(during, span{from, time.Now()})
 			if g := w.verdict(number); g.State != "live" {
@@ -198,7 +198,7 @@ func TestSwap_EventNamesWhatIsLiveAgain(t *testing.T) {
 		t.Errorf("revision %+v", g)
 	}
 	e := w.event("ModuleRolledBack")
-	for _, want := range []string{fmt.Sprintf("revision %d of the module", bad), fmt.Sprintf("as revision %d: module %s", bad+1, humanize.Digest(host.DigestOf(good)))} {
+	for _, want := range []string{fmt.Sprintf("revision %d of the module", bad), fmt.Sprintf("as revision %d: module %s", bad+1, humanize.Digest(load.DigestOf(good)))} {
 		if !strings.Contains(e.Note, want) {
 			t.Errorf("revisions %d and %d: the event does not say %q: %s", quick, bad, want, e.Note)
 		}
@@ -220,7 +220,7 @@ func TestSwap_BadDigestIsNotTriedAgain(t *testing.T) {
 		t.Errorf("revision %+v", g)
 	}
 	enginetest.Until(t, "the one before is live", func() bool { return w.engine.Module.Revision() == number+1 })
-	if w.engine.Module.Digest() != host.DigestOf(enginetest.Worse(enginetest.Good, 0)) {
+	if w.engine.Module.Digest() != load.DigestOf(enginetest.Worse(enginetest.Good, 0)) {
 		t.Error("it is another")
 	}
 	if _, err := w.swap(enginetest.Worse(enginetest.Traps, 1)); err == nil || !strings.Contains(err.Error(), "was rolled back") || !strings.Contains(err.Error(), "--force") {

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/wasmctl/wasmctl/abi"
-	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
 
@@ -92,7 +92,7 @@ func MayWrite(resources ...string) *abi.Manifest {
 
 func described(t testing.TB, module []byte, m ...*abi.Manifest) []byte {
 	t.Helper()
-	out, err := host.WithManifest(module, m...)
+	out, err := load.WithManifest(module, m...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/wasmctl/wasmctl/abi"
-	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/host/kubeapi"
+	"github.com/wasmctl/wasmctl/host/operation"
 )
 
 // playbackKey is the key of a *playback in the context of a shadow's run.
@@ -19,14 +19,14 @@ type playback struct {
 }
 
 // Player returns the API for a shadow's guests. dry does not carry out writes.
-func Player(dry *kubeapi.API) host.API { return player{dry} }
+func Player(dry *kubeapi.API) operation.API { return player{dry} }
 
-// player is the API of a shadow. It implements host.API.
+// player is the API of a shadow. It implements operation.API.
 type player struct {
 	dry *kubeapi.API
 }
 
-// Call implements host.API. A read gets the response of the same read of the live run, the n-th that of the n-th, and then that of the last
+// Call implements operation.API. A read gets the response of the same read of the live run, the n-th that of the n-th, and then that of the last
 // one. A write gets the response of the same write or, if there is none, of one to the same object. Lists by an index, which is specific to
 // each module, and requests that the live run did not make are sent to the API server, writes with dryRun=All. The policy is that of the
 // shadow.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
-	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/operation"
 )
 
 // Recorder records the runs of the live module while a shadow compares them. The zero value is ready to use. It is safe for concurrent use.
@@ -30,15 +30,15 @@ func (r *Recorder) Guest(g abi.Guest, release func(), live uint64) (abi.Guest, f
 }
 
 // API returns an API that records the operations of recorded runs, and reports to each run what it reads.
-func (r *Recorder) API(api host.API) host.API { return recordingAPI{api, r} }
+func (r *Recorder) API(api operation.API) operation.API { return recordingAPI{api, r} }
 
 type recordingAPI struct {
-	host.API
+	operation.API
 
 	recorder *Recorder
 }
 
-// Call implements host.API.
+// Call implements operation.API.
 func (t recordingAPI) Call(ctx context.Context, op abi.Op, req []byte) abi.Response {
 	res := t.API.Call(ctx, op, req)
 	if run := abi.RunFrom(ctx); run != nil && run.Read != nil {

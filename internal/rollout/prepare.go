@@ -8,6 +8,9 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/host/kubeapi"
+	"github.com/wasmctl/wasmctl/host/load"
+	"github.com/wasmctl/wasmctl/host/operation"
+	"github.com/wasmctl/wasmctl/host/share"
 	"github.com/wasmctl/wasmctl/internal/plan"
 	"github.com/wasmctl/wasmctl/internal/replay"
 	"github.com/wasmctl/wasmctl/runtime/controller"
@@ -53,11 +56,11 @@ type Prepared struct {
 func (r *Rollout) Prepare(ctx context.Context, wasm []byte, to uint64) (_ *Prepared, err error) {
 	digest := ""
 	if wasm != nil {
-		digest = host.DigestOf(wasm)
+		digest = load.DigestOf(wasm)
 	}
 	defer r.record.prepare(digest)()
 	up := &Prepared{started: time.Now(), settings: r.settings()}
-	connect := func(digest string, m *abi.Manifest) (_ host.API, err error) {
+	connect := func(digest string, m *abi.Manifest) (_ operation.API, err error) {
 		if up.plan, err = r.accept(ctx, digest, m); err != nil {
 			return nil, err
 		}
@@ -99,7 +102,7 @@ func (r *Rollout) watch(ctx context.Context, up *Prepared) (err error) {
 func (r *Rollout) PrepareShadow(ctx context.Context, wasm []byte) (*Prepared, error) {
 	up := &Prepared{}
 	var err error
-	up.Candidate, err = r.cfg.Module.Prepare(ctx, wasm, func(digest string, m *abi.Manifest) (host.API, error) {
+	up.Candidate, err = r.cfg.Module.Prepare(ctx, wasm, func(digest string, m *abi.Manifest) (operation.API, error) {
 		next, err := r.accept(ctx, digest, m)
 		if err != nil {
 			return nil, err
@@ -113,7 +116,7 @@ func (r *Rollout) PrepareShadow(ctx context.Context, wasm []byte) (*Prepared, er
 }
 
 // APILimits are the limits that apply where the API is served.
-func APILimits(l host.Limits) kubeapi.Limits {
+func APILimits(l share.Limits) kubeapi.Limits {
 	return kubeapi.Limits{Rate: l.APIRate, InFlight: l.APIInFlight, ListItems: l.ListItems, ListBytes: l.ListBytes}
 }
 

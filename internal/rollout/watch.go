@@ -8,6 +8,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/internal/plan"
 	"github.com/wasmctl/wasmctl/runtime/controller"
 	"github.com/wasmctl/wasmctl/runtime/queue"
@@ -17,7 +18,7 @@ import (
 
 // Code is what is asked of a module or a candidate about its binary.
 type Code interface {
-	Info() *host.Info
+	Info() *load.Info
 	HasHook(name string) bool
 }
 

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/host/internal/linear"
+	"github.com/wasmctl/wasmctl/host/share"
 )
 
 // sweepTimeout is that of attacks that only differ in the function of WASI.
@@ -39,7 +39,7 @@ func TestHostile_EndsInTimeAndMemory(t *testing.T) {
 	}
 	loops := wasiLoops(t)
 	for _, name := range slices.Sorted(maps.Keys(loops)) {
-		list = append(list, attack{guest: name, bytes: loops[name].bytes, limits: host.Limits{Timeout: sweepTimeout}})
+		list = append(list, attack{guest: name, bytes: loops[name].bytes, limits: share.Limits{Timeout: sweepTimeout}})
 	}
 	for _, a := range list {
 		t.Run(a.name(), func(t *testing.T) { bounded(t, &a) })

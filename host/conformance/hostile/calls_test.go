@@ -12,9 +12,9 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/wasmctl/wasmctl/abi"
-	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/host/kubeapi"
 	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
+	"github.com/wasmctl/wasmctl/host/operation"
 )
 
 // discovery is all that the API server of clusterAPI answers.
@@ -29,7 +29,7 @@ var discovery = map[string]string{
 // clusterAPI serves operations as wasmctl does, for a module that may read
 // ConfigMaps. A request that reaches the API server all the same, beside
 // discovery, fails the test.
-func clusterAPI(tb testing.TB) host.API {
+func clusterAPI(tb testing.TB) operation.API {
 	tb.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, ok := discovery[r.URL.Path]

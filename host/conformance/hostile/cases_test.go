@@ -5,7 +5,8 @@ import (
 	"testing"
 
 	"github.com/wasmctl/wasmctl/abi"
-	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/operation"
+	"github.com/wasmctl/wasmctl/host/share"
 )
 
 // attacks are all of them.
@@ -48,7 +49,7 @@ func timeAttacks() []attack {
 		out[i].limits.Timeout = spinning
 		out[i].kind, out[i].message = abi.FailureTimeout, "exceeded its time limit (timeout 150ms)"
 	}
-	fuel := attack{guest: "spin", on: "", limits: host.Limits{Fuel: 1_000_000}, kind: abi.FailureTimeout, message: "(fuel 1000000)"}
+	fuel := attack{guest: "spin", on: "", limits: share.Limits{Fuel: 1_000_000}, kind: abi.FailureTimeout, message: "(fuel 1000000)"}
 	return append(out, fuel)
 }
 
@@ -79,7 +80,7 @@ func frameAttacks() (out []attack) {
 // memoryAttacks want all memory.
 func memoryAttacks() []attack {
 	refused := "exceeded its memory limit (memory 16Mi)"
-	budget := host.Limits{Memory: 1 << 30}
+	budget := share.Limits{Memory: 1 << 30}
 	return []attack{
 		{guest: "grow_trap", kind: abi.FailureMemory, message: refused},
 		{guest: "grow_touch", kind: abi.FailureMemory, message: refused},
@@ -92,7 +93,7 @@ func memoryAttacks() []attack {
 		{guest: "grow_buffer", kind: abi.FailureMemory, message: refused},
 		{guest: "huge_start", on: onLoad, message: "needs 4Gi to start, the limit is 16Mi"},
 		// It takes 4 MiB in each run of the same instance, until there is no more.
-		{guest: "leak", runs: 4, limits: host.Limits{HighWater: 1 << 30}, kind: abi.FailureMemory, message: refused},
+		{guest: "leak", runs: 4, limits: share.Limits{HighWater: 1 << 30}, kind: abi.FailureMemory, message: refused},
 		// The instance that lies in ruins is gone: every other run meets a fresh one.
 		{guest: "allocator", kind: abi.FailureOutput, runs: 2, message: "buffer returned 2147483640, but"},
 		{guest: "allocator", on: "reconcile", runs: 3},
@@ -193,7 +194,7 @@ func messageAttacks() []attack {
 // callAttacks misuse the host functions. Those guests trap where an answer is not
 // the one that it should be.
 func callAttacks() []attack {
-	large := func(testing.TB) host.API { return always(abi.Response{Body: make([]byte, abi.MaxBytes)}) }
+	large := func(testing.TB) operation.API { return always(abi.Response{Body: make([]byte, abi.MaxBytes)}) }
 	return []attack{
 		{guest: "pointers"},
 		{guest: "overlap"},
@@ -222,7 +223,7 @@ func floodAttacks() []attack {
 		{guest: "flood_line", after: bounded},
 		{guest: "flood_events"},
 		{guest: "flood_metrics", after: func(t *testing.T, w *world) {
-			if w.sent != host.DefaultMetricSeries {
+			if w.sent != share.DefaultMetricSeries {
 				t.Errorf("%d metrics were taken", w.sent)
 			}
 		}},

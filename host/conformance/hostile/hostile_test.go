@@ -15,6 +15,9 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/load"
+	"github.com/wasmctl/wasmctl/host/operation"
+	"github.com/wasmctl/wasmctl/host/share"
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
 
@@ -27,7 +30,7 @@ type attack struct {
 	// reconcile.
 	on string
 	// limits are what differs from those of every attack.
-	limits host.Limits
+	limits share.Limits
 	// kind and says are the error that it must end with; says is a part of its
 	// text. Neither: there must be none. kind is empty where the module is refused
 	// and where the error is the guest's own.
@@ -36,7 +39,7 @@ type attack struct {
 	// runs is how many calls there are, 1 where it is 0: the last must end so.
 	runs int
 	// api serves its operations; nil answers all with an empty map.
-	api func(tb testing.TB) host.API
+	api func(tb testing.TB) operation.API
 	// after checks what is left, before the module is closed.
 	after func(t *testing.T, w *world)
 }
@@ -51,7 +54,7 @@ const spinning = 150 * time.Millisecond
 type world struct {
 	cfg    host.Config
 	log    *logbook
-	budget *host.Budget
+	budget *share.Budget
 	module *host.Module // nil where it was refused
 	sent   int          // metrics
 }
@@ -78,12 +81,12 @@ func (a *attack) module(tb testing.TB) []byte {
 
 // newWorld makes the host of an attack: small, and shared with the neighbour
 // where it can be.
-func newWorld(tb testing.TB, a *attack, cpuScheduler *host.CPUScheduler) *world {
+func newWorld(tb testing.TB, a *attack, cpuScheduler *share.CPUScheduler) *world {
 	tb.Helper()
-	w := &world{log: &logbook{}, budget: host.NewBudget(256 << 20)}
+	w := &world{log: &logbook{}, budget: share.NewBudget(256 << 20)}
 	w.cfg = host.Config{
-		Name: "hostile", Limits: a.limits, Budget: w.budget, CPUScheduler: cpuScheduler, Logger: slog.New(w.log), Concurrency: 2,
-		Metric: func(int32, string, float64) abi.Status { w.sent++; return abi.StatusOK },
+		Name: "hostile", Limits: a.limits, Process: host.Process{Budget: w.budget, CPUs: cpuScheduler}, Logger: slog.New(w.log), Concurrency: 2,
+		Observer: operation.Observer{Metric: func(int32, string, float64) abi.Status { w.sent++; return abi.StatusOK }},
 	}
 	if w.cfg.Limits.Memory == 0 {
 		w.cfg.Limits.Memory = 16 << 20
@@ -91,18 +94,18 @@ func newWorld(tb testing.TB, a *attack, cpuScheduler *host.CPUScheduler) *world 
 	if w.cfg.Limits.Timeout == 0 {
 		w.cfg.Limits.Timeout = 2 * time.Minute
 	}
-	var api host.API = always(abi.Response{Body: []byte{0x80}})
+	var api operation.API = always(abi.Response{Body: []byte{0x80}})
 	if a.api != nil {
 		api = a.api(tb)
 	}
-	w.cfg.API = func(*abi.Manifest) (host.API, error) { return api, nil }
+	w.cfg.API = func(*abi.Manifest) (operation.API, error) { return api, nil }
 	return w
 }
 
 // always answers every operation with the same.
 type always abi.Response
 
-// Call implements host.API.
+// Call implements operation.API.
 func (a always) Call(context.Context, abi.Op, []byte) abi.Response { return abi.Response(a) }
 
 // strike loads the module and calls it, and returns how that ended.
@@ -158,7 +161,7 @@ func (w *world) call(ctx context.Context, export string) error {
 // afterwards, and all memory comes back. rule 17: what goes wrong in a guest is an
 // error of that one call. rule 16: a slow guest slows only itself.
 func TestHostile_EachAttackIsNamedAndContained(t *testing.T) {
-	cpuScheduler := host.NewCPUScheduler(runtime.GOMAXPROCS(0))
+	cpuScheduler := share.NewCPUScheduler(runtime.GOMAXPROCS(0))
 	list := attacks()
 	if len(list) < 60 {
 		t.Errorf("%d attacks", len(list))
@@ -188,7 +191,7 @@ func settled() uint64 {
 }
 
 // contain carries an attack out beside a neighbour.
-func contain(t *testing.T, a *attack, cpuScheduler *host.CPUScheduler) {
+func contain(t *testing.T, a *attack, cpuScheduler *share.CPUScheduler) {
 	w := newWorld(t, a, cpuScheduler)
 	wasm := a.module(t)
 	n := newNeighbour(t, cpuScheduler)
@@ -231,7 +234,7 @@ func check(t *testing.T, a *attack, err error) {
 	}
 	ce, _ := errors.AsType[*abi.CallError](err)
 	switch {
-	case a.on == onLoad && !errors.Is(err, host.ErrInvalidModule):
+	case a.on == onLoad && !errors.Is(err, load.ErrInvalidModule):
 		t.Errorf("the module is not blamed: %v", err)
 	case a.on != onLoad && a.kind != "" && (ce == nil || ce.Kind != a.kind):
 		t.Errorf("got %v, want kind %s", err, a.kind)
@@ -261,9 +264,9 @@ type neighbour struct {
 	served atomic.Int64
 }
 
-func newNeighbour(tb testing.TB, cpuScheduler *host.CPUScheduler) *neighbour {
+func newNeighbour(tb testing.TB, cpuScheduler *share.CPUScheduler) *neighbour {
 	tb.Helper()
-	m, err := host.Load(tb.Context(), wasm.Empty, host.Config{Name: "neighbour", CPUScheduler: cpuScheduler})
+	m, err := host.Load(tb.Context(), wasm.Empty, host.Config{Name: "neighbour", Process: host.Process{CPUs: cpuScheduler}})
 	if err != nil {
 		tb.Fatal(err)
 	}

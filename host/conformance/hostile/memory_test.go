@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/wasmctl/wasmctl/abi"
-	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/share"
 )
 
 // The memory that a guest has touched is the system's again when its instance is
@@ -20,7 +20,7 @@ func TestHostile_MemoryIsGivenBackAtOnce(t *testing.T) {
 		t.Skip("SKIPPED: /proc is Linux's")
 	}
 	const size, runs = 64 << 20, 8
-	a := attack{guest: "grow_touch", limits: host.Limits{Memory: size}, kind: abi.FailureMemory, message: "(memory 64Mi)", runs: 1}
+	a := attack{guest: "grow_touch", limits: share.Limits{Memory: size}, kind: abi.FailureMemory, message: "(memory 64Mi)", runs: 1}
 	w := newWorld(t, &a, nil)
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	check(t, &a, w.strike(t.Context(), &a, a.module(t)))

@@ -23,6 +23,8 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/host/internal/linear"
+	"github.com/wasmctl/wasmctl/host/operation"
+	"github.com/wasmctl/wasmctl/host/share"
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
 
@@ -48,7 +50,7 @@ func TestHostile_NeighbourKeepsItsP99(t *testing.T) {
 	defer runtime.KeepAlive(cache)
 	cpus := runtime.GOMAXPROCS(0)
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(cpus + 1)) // as wasmctl does
-	cpuScheduler := host.NewCPUScheduler(cpus)
+	cpuScheduler := share.NewCPUScheduler(cpus)
 	api := startRemote(t)
 	var table []fared
 	// What the machine makes of a module that does no harm, just as often.
@@ -74,7 +76,7 @@ func TestHostile_NeighbourKeepsItsP99(t *testing.T) {
 	}
 	t.Run("spin on all CPUs", func(t *testing.T) {
 		// How much each gets is the kernel's to say: shown, and not held.
-		t.Log(besideOf(t, &attack{guest: "spin", limits: host.Limits{Timeout: spinning}}, cpuScheduler, api, cpus))
+		t.Log(besideOf(t, &attack{guest: "spin", limits: share.Limits{Timeout: spinning}}, cpuScheduler, api, cpus))
 	})
 	slices.SortFunc(table, func(a, b fared) int { return cmp.Compare(a.throughput(), b.throughput()) })
 	for i, f := range table {
@@ -110,7 +112,7 @@ func (f fared) String() string {
 }
 
 // besideOf measures the neighbour by turns without and with an attack.
-func besideOf(t *testing.T, a *attack, cpuScheduler *host.CPUScheduler, api remote, loops int) fared {
+func besideOf(t *testing.T, a *attack, cpuScheduler *share.CPUScheduler, api remote, loops int) fared {
 	w := newWorld(t, a, cpuScheduler)
 	bytes := a.module(t)
 	n := newBusyNeighbour(t, cpuScheduler, api)
@@ -140,7 +142,7 @@ type remote struct {
 	client *http.Client
 }
 
-// Call implements host.API.
+// Call implements operation.API.
 func (r remote) Call(ctx context.Context, _ abi.Op, _ []byte) abi.Response {
 	if err := r.ask(ctx); err != nil {
 		return abi.Response{Status: abi.StatusInternal}
@@ -209,10 +211,10 @@ func serve() error {
 }
 
 // newBusyNeighbour is a neighbour whose runs ask the API once.
-func newBusyNeighbour(tb testing.TB, cpuScheduler *host.CPUScheduler, api remote) *neighbour {
+func newBusyNeighbour(tb testing.TB, cpuScheduler *share.CPUScheduler, api remote) *neighbour {
 	tb.Helper()
 	m, err := host.Load(tb.Context(), wasm.Spy, host.Config{
-		Name: "neighbour", CPUScheduler: cpuScheduler, API: func(*abi.Manifest) (host.API, error) { return api, nil },
+		Name: "neighbour", Process: host.Process{CPUs: cpuScheduler}, API: func(*abi.Manifest) (operation.API, error) { return api, nil },
 	})
 	if err != nil {
 		tb.Fatal(err)

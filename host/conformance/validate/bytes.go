@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/wasmctl/wasmctl/abi"
-	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/load"
 )
 
 // parts are the checks of a module's bytes, with the first words of the problems
@@ -57,7 +57,7 @@ func (e *exam) bytes() bool {
 }
 
 func (e *exam) exports(name string) bool {
-	return slices.ContainsFunc(e.info.Exports, func(x host.Export) bool { return x.Name == name })
+	return slices.ContainsFunc(e.info.Exports, func(x load.Export) bool { return x.Name == name })
 }
 
 func (e *exam) goodExports() {
@@ -128,8 +128,8 @@ func (e *exam) size() {
 	}
 	const next = "build without debug information: -ldflags=-s -w for Go, -no-debug for TinyGo, strip = \"debuginfo\" in the release profile of Cargo"
 	switch total := e.info.Size; {
-	case total > host.DefaultMaxModuleSize:
-		e.add("size", Fail, fmt.Sprintf("%s, the limit is %s", size(total), size(host.DefaultMaxModuleSize)), next)
+	case total > load.MaxModuleSize:
+		e.add("size", Fail, fmt.Sprintf("%s, the limit is %s", size(total), size(load.MaxModuleSize)), next)
 	case debug > total/4:
 		e.add("size", Warn, fmt.Sprintf("%s, and %s of it is debug information", size(total), size(debug)), next)
 	case total > much:

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/wasmctl/wasmctl/abi"
-	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/operation"
 )
 
 // joined lists a set of words.
@@ -105,7 +105,7 @@ func (e *exam) configure(ctx context.Context) {
 				return
 			}
 			tried++
-			if errors.Is(err, host.ErrRefused) {
+			if errors.Is(err, operation.ErrRefused) {
 				refused++
 			}
 		}

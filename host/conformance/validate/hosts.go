@@ -11,6 +11,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/load"
 )
 
 // refusals are answers that every operation may get.
@@ -73,7 +74,7 @@ func (e *exam) statuses(ctx context.Context) {
 // oldHost loads the module into a host that has hardly any operation.
 func (e *exam) oldHost(ctx context.Context) {
 	m, err := host.Load(ctx, e.wasm, e.config(nil))
-	if invalid, ok := errors.AsType[*host.InvalidError](err); ok && invalid.Err == nil {
+	if invalid, ok := errors.AsType[*load.InvalidError](err); ok && invalid.Err == nil {
 		e.ok("old-host", "an older host refuses it: %s", clip(invalid.Problems[0]))
 		return
 	}

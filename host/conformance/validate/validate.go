@@ -19,6 +19,9 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/load"
+	"github.com/wasmctl/wasmctl/host/operation"
+	"github.com/wasmctl/wasmctl/host/share"
 )
 
 // Verdict says how a check ended.
@@ -92,13 +95,13 @@ type Options struct {
 type exam struct {
 	opts   Options
 	wasm   []byte
-	info   *host.Info
+	info   *load.Info
 	report *Report
 
 	// Set once the module is loaded.
 	module *host.Module
 	world  *world
-	budget *host.Budget
+	budget *share.Budget
 	kind   kind
 	// reported are the metrics that it reported, as they are shown.
 	reported map[string]bool
@@ -110,7 +113,7 @@ func Module(ctx context.Context, wasm []byte, opts Options) (*Report, error) {
 	if opts.Calls == 0 {
 		opts.Calls = DefaultCalls
 	}
-	info := host.Inspect(ctx, wasm)
+	info := load.Inspect(ctx, wasm)
 	e := &exam{opts: opts, wasm: wasm, info: info, report: &Report{Digest: info.Digest, Size: info.Size, Name: opts.Name}}
 	info.Choose(opts.Controller)
 	if info.Manifest != nil && info.Manifest.Name != "" {
@@ -147,8 +150,8 @@ func (e *exam) ok(id, format string, args ...any) { e.add(id, OK, fmt.Sprintf(fo
 
 // load loads the module into a host with a made-up cluster.
 func (e *exam) load(ctx context.Context) bool {
-	e.world, e.budget = &world{}, host.NewBudget(1<<40)
-	m, err := host.Load(ctx, e.wasm, e.config(func(*abi.Manifest) (host.API, error) { return e.world, nil }))
+	e.world, e.budget = &world{}, share.NewBudget(1<<40)
+	m, err := host.Load(ctx, e.wasm, e.config(func(*abi.Manifest) (operation.API, error) { return e.world, nil }))
 	if err != nil {
 		if ctx.Err() == nil {
 			e.add("load", Fail, oneLine(err), "fix the code that runs when an instance starts: init functions, describe, configure; pass settings with --config")
@@ -163,10 +166,10 @@ func (e *exam) load(ctx context.Context) bool {
 	return true
 }
 
-func (e *exam) config(connect func(*abi.Manifest) (host.API, error)) host.Config {
+func (e *exam) config(connect func(*abi.Manifest) (operation.API, error)) host.Config {
 	return host.Config{
-		Fallback: e.opts.Name, Controller: e.opts.Controller, Concurrency: 2, Settings: e.opts.Settings, CacheDir: e.opts.CacheDir, Logger: e.opts.Logger,
-		Budget: e.budget, API: connect, Metric: e.metric,
+		Fallback: e.opts.Name, Controller: e.opts.Controller, Concurrency: 2, Settings: e.opts.Settings, Code: load.Options{CacheDir: e.opts.CacheDir}, Logger: e.opts.Logger,
+		Process: host.Process{Budget: e.budget}, API: connect, Observer: operation.Observer{Metric: e.metric},
 	}
 }
 
@@ -176,7 +179,7 @@ func (e *exam) describe(ctx context.Context) {
 	if e.info.Manifest == nil || !e.exports(abi.ExportDescribe) {
 		return
 	}
-	said, err := host.Describe(ctx, e.wasm, host.Config{Name: e.report.Name, CacheDir: e.opts.CacheDir})
+	said, err := host.Describe(ctx, e.wasm, host.Config{Name: e.report.Name, Code: load.Options{CacheDir: e.opts.CacheDir}})
 	if err != nil {
 		e.add("describe", Fail, oneLine(err), "fix the return value of describe")
 	} else if keys := difference(e.info.Manifest, said); keys != "" {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
 
@@ -41,7 +42,7 @@ func verdicts(t *testing.T, module []byte, opts Options) (not []string, r *Repor
 
 func withManifest(t *testing.T, module []byte, m *abi.Manifest) []byte {
 	t.Helper()
-	out, err := host.WithManifest(module, m)
+	out, err := load.WithManifest(module, m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +237,7 @@ func TestYounger_SaysTheSame(t *testing.T) {
 // resources only.
 func TestModule_WarnsOfAFinalizerWithoutADomain(t *testing.T) {
 	for finalizer, want := range map[string]Verdict{"cleanup": Warn, "example.com/cleanup": OK} {
-		e := &exam{info: &host.Info{Manifest: &abi.Manifest{For: aKind, Finalizer: finalizer}}, report: &Report{}}
+		e := &exam{info: &load.Info{Manifest: &abi.Manifest{For: aKind, Finalizer: finalizer}}, report: &Report{}}
 		if e.goodManifest(); e.report.Checks[0].Verdict != want {
 			t.Errorf("%s: %+v", finalizer, e.report.Checks)
 		}

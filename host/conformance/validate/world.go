@@ -10,7 +10,7 @@ import (
 )
 
 // world is a cluster in which there is nothing, and in which every write
-// succeeds. It implements host.API.
+// succeeds. It implements operation.API.
 type world struct {
 	mu sync.Mutex
 	// refuse, if not nil, answers everything; guarded by mu.
@@ -56,7 +56,7 @@ func (w *world) take() []string {
 	return asked
 }
 
-// Call implements host.API.
+// Call implements operation.API.
 func (w *world) Call(_ context.Context, op abi.Op, req []byte) abi.Response {
 	w.mu.Lock()
 	if !slices.Contains(w.asked, string(op)) {

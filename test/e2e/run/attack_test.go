@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/wasmctl/wasmctl/abi"
-	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/internal/enginetest"
 	"github.com/wasmctl/wasmctl/test/e2e/internal/e2e"
 	"github.com/wasmctl/wasmctl/testdata/wasm"
@@ -120,7 +120,7 @@ func atItsBounds(t *testing.T) []byte {
 		}
 		m.Capabilities = append(m.Capabilities, c)
 	}
-	module, err := host.WithManifest(wasm.Empty, m)
+	module, err := load.WithManifest(wasm.Empty, m)
 	if err != nil {
 		t.Fatal(err)
 	}

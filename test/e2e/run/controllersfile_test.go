@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/wasmctl/wasmctl/abi"
-	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/internal/enginetest"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 	"github.com/wasmctl/wasmctl/test/e2e/internal/e2e"
@@ -51,7 +51,7 @@ func TestControllersFile_ChangesTouchOnlyWhatTheyAreAbout(t *testing.T) {
 	c.WantLine(`"msg":"controllers updated from the file"`, `"added":0,"changed":1,"removed":1`)
 	write(one, two(", module: other.wasm, config: {greeting: hello}")) // another module
 	c.WantLine(`"msg":"module swapped"`, `"controller":"two"`)
-	if got := e2e.ControllersOf(t, socket)["two"].Digest; got != host.DigestOf(enginetest.Worse(enginetest.Good, 3)) {
+	if got := e2e.ControllersOf(t, socket)["two"].Digest; got != load.DigestOf(enginetest.Worse(enginetest.Good, 3)) {
 		t.Errorf("%s runs", got)
 	}
 	e2e.Replace(t, filepath.Join(dir, "other.wasm"), enginetest.Worse(enginetest.Good, 4)) // which is watched from now on

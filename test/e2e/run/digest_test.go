@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/internal/enginetest"
 	"github.com/wasmctl/wasmctl/test/e2e/internal/e2e"
 )
@@ -26,7 +26,7 @@ func TestGrant_OfADigestIsForThatModule(t *testing.T) {
 	var modules, digests []string
 	for i, name := range []string{"a.wasm", "b.wasm"} {
 		wasm := enginetest.Numbered(example, i)
-		modules, digests = append(modules, filepath.Join(dir, name)), append(digests, host.DigestOf(wasm))
+		modules, digests = append(modules, filepath.Join(dir, name)), append(digests, load.DigestOf(wasm))
 		e2e.Replace(t, modules[i], wasm)
 	}
 	file := filepath.Join(dir, "grant.yaml")

@@ -13,7 +13,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
-	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/internal/enginetest"
 	"github.com/wasmctl/wasmctl/test/e2e/internal/e2e"
 	"github.com/wasmctl/wasmctl/testdata/wasm"
@@ -74,13 +74,13 @@ func TestOutput_OfAModuleCommandsNoTerminal(t *testing.T) {
 		Watches:      []abi.Watch{{Kind: forged, Map: abi.MapOwner, Optional: true}},
 		Capabilities: []abi.Capability{{Group: forged, Resource: forged, Verbs: []string{forged, "get"}, Namespaces: []string{forged}, Names: []string{forged}}},
 	}
-	described, err := host.WithManifest(wasm.Empty, m)
+	described, err := load.WithManifest(wasm.Empty, m)
 	if err != nil {
 		t.Fatal(err)
 	}
 	kind := &abi.Manifest{Version: "1", For: &abi.Watch{Group: "g" + forged, Version: "v1", Kind: "Widget" + forged}}
 	for name, module := range map[string][]byte{
-		"names": withNames(forged), "manifest": described, "kind": must(host.WithManifest(wasm.Empty, kind)),
+		"names": withNames(forged), "manifest": described, "kind": must(load.WithManifest(wasm.Empty, kind)),
 		"toolchain": append(bytes.Clone(described), append([]byte{0, byte(len(forged) + 1), byte(len(forged))}, forged...)...),
 	} {
 		file := filepath.Join(dir, name+".wasm")

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/wasmctl/wasmctl/abi"
-	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/internal/enginetest"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 	"github.com/wasmctl/wasmctl/test/e2e/internal/e2e"
@@ -21,9 +21,9 @@ func asking(t *testing.T, capabilities ...abi.Capability) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	man := *host.Inspect(t.Context(), wasm).Manifest
+	man := *load.Inspect(t.Context(), wasm).Manifest
 	man.Capabilities = capabilities
-	if wasm, err = host.WithManifest(wasm, &man); err != nil {
+	if wasm, err = load.WithManifest(wasm, &man); err != nil {
 		t.Fatal(err)
 	}
 	return wasm
@@ -149,12 +149,12 @@ func TestGrant_ChangeKeepsTheLiveModule(t *testing.T) {
 		t.Helper()
 		enginetest.Until(t, "module "+source+" runs", func() bool {
 			got := e2e.ControllersOf(t, socket)["web"]
-			return got.Phase == admin.PhaseRunning && got.Digest == host.DigestOf(enginetest.Numbered(example, n)) && got.Module == source
+			return got.Phase == admin.PhaseRunning && got.Digest == load.DigestOf(enginetest.Numbered(example, n)) && got.Module == source
 		})
 	}
 	restarts := func(n, times int) {
 		t.Helper()
-		digest := `"digest":"` + host.DigestOf(enginetest.Numbered(example, n))[:len("sha256:")+12] + `"`
+		digest := `"digest":"` + load.DigestOf(enginetest.Numbered(example, n))[:len("sha256:")+12] + `"`
 		enginetest.Until(t, "it starts with "+digest, func() bool {
 			return c.Count(`"msg":"module loaded"`) == 1+times && c.Count(`"msg":"module loaded"`, digest) > 0
 		})
@@ -173,7 +173,7 @@ func TestGrant_ChangeKeepsTheLiveModule(t *testing.T) {
 	runs(1, path("b.wasm"))
 
 	e2e.Steer(t, "swap", socket, "web", path("c.wasm"))
-	digest := host.DigestOf(enginetest.Numbered(example, 2))[:len("sha256:")+12]
+	digest := load.DigestOf(enginetest.Numbered(example, 2))[:len("sha256:")+12]
 	runs(2, digest)
 	grant(3)
 	restarts(2, 3)

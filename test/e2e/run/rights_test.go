@@ -16,7 +16,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/devcluster"
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
-	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/internal/enginetest"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 	"github.com/wasmctl/wasmctl/test/e2e/internal/e2e"
@@ -252,9 +252,9 @@ func TestConfigSet_NamesTheSettingThatWasMeant(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	man := host.Inspect(t.Context(), wasm).Manifest
+	man := load.Inspect(t.Context(), wasm).Manifest
 	man.Config = map[string]string{"prefix": "", "colour": "red"}
-	if wasm, err = host.WithManifest(wasm, man); err != nil {
+	if wasm, err = load.WithManifest(wasm, man); err != nil {
 		t.Fatal(err)
 	}
 	file, socket := filepath.Join(t.TempDir(), "m.wasm"), e2e.NewSocket(t)

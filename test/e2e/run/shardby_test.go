@@ -9,7 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/internal/enginetest"
 	"github.com/wasmctl/wasmctl/test/e2e/internal/e2e"
 )
@@ -57,10 +57,10 @@ func TestShardBy_IsRefusedWhereDeletesWouldBeLost(t *testing.T) {
 	w := newWalled(t)
 	module := filepath.Join(t.TempDir(), "m.wasm")
 	wasm := e2e.ReadFile(t, e2e.Example(t, "configmapgenerator"))
-	man := *host.Inspect(t.Context(), wasm).Manifest
+	man := *load.Inspect(t.Context(), wasm).Manifest
 	reconciled := *man.For
 	reconciled.Deletes, man.For = true, &reconciled
-	wasm, err := host.WithManifest(wasm, &man)
+	wasm, err := load.WithManifest(wasm, &man)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
-	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/internal/enginetest"
 	"github.com/wasmctl/wasmctl/test/e2e/internal/e2e"
 )
@@ -55,7 +55,7 @@ func TestServe_ManyAreSwappedAcrossAKill(t *testing.T) {
 	}
 	is := func(r *v1alpha1.Reconciler, reason string, module []byte) bool {
 		c := meta.FindStatusCondition(r.Status.Conditions, v1alpha1.Ready)
-		return c != nil && c.Reason == reason && c.ObservedGeneration == r.Generation && r.Status.Live.Digest == host.DigestOf(module)
+		return c != nil && c.Reason == reason && c.ObservedGeneration == r.Generation && r.Status.Live.Digest == load.DigestOf(module)
 	}
 	c := startServe(tenants[0], namespaces...)
 	all("runs the first module", func(_ int, r *v1alpha1.Reconciler) bool { return is(r, "Succeeded", old) })

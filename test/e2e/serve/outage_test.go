@@ -11,7 +11,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
-	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/host/oci/ocitest"
 	"github.com/wasmctl/wasmctl/internal/enginetest"
 	"github.com/wasmctl/wasmctl/test/e2e/internal/e2e"
@@ -58,11 +58,11 @@ func TestServe_OutlivesTheAPIServer(t *testing.T) {
 	c := startServe(tenant, "--insecure-registry", reg.Host)
 	settled := func(module, ofOthers []byte) {
 		t.Helper()
-		if r := tenant.ready("apps", "True", "Succeeded"); r.Status.Live.Digest != host.DigestOf(module) {
+		if r := tenant.ready("apps", "True", "Succeeded"); r.Status.Live.Digest != load.DigestOf(module) {
 			t.Errorf("apps: %+v", r.Status)
 		}
 		for i := range others {
-			if r := tenant.ready(fmt.Sprint("other-", i), "True", "Succeeded"); r.Status.Live.Digest != host.DigestOf(ofOthers) {
+			if r := tenant.ready(fmt.Sprint("other-", i), "True", "Succeeded"); r.Status.Live.Digest != load.DigestOf(ofOthers) {
 				t.Errorf("other-%d: %+v", i, r.Status)
 			}
 		}

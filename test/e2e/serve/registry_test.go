@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
-	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/host/oci/ocitest"
 	"github.com/wasmctl/wasmctl/internal/enginetest"
 	"github.com/wasmctl/wasmctl/test/e2e/internal/e2e"
@@ -80,7 +80,7 @@ func TestServe_RunsModulesOfARegistry(t *testing.T) {
 	tenant.ready("greeter", "False", "PullSecret") // the service account cannot get it
 	tenant.mayGet("pull")
 	r := tenant.ready("greeter", "True", "Succeeded")
-	if l := r.Status.Live; l.Digest != host.DigestOf(one) || l.Version != "1.0.0" || !strings.Contains(l.Image, "/team/greeter@sha256:") || !meta.IsStatusConditionTrue(r.Status.Conditions, v1alpha1.ModuleVerified) {
+	if l := r.Status.Live; l.Digest != load.DigestOf(one) || l.Version != "1.0.0" || !strings.Contains(l.Image, "/team/greeter@sha256:") || !meta.IsStatusConditionTrue(r.Status.Conditions, v1alpha1.ModuleVerified) {
 		t.Errorf("%+v", r.Status)
 	}
 
@@ -90,19 +90,19 @@ func TestServe_RunsModulesOfARegistry(t *testing.T) {
 	push("1.1.0", two, false)
 	tenant.patch("greeter", map[string]any{"module": map[string]any{"image": image + "1.1.0"}})
 	r = tenant.ready("greeter", "False", "SignatureRefused")
-	if r.Status.Live.Digest != host.DigestOf(one) || meta.IsStatusConditionTrue(r.Status.Conditions, v1alpha1.ModuleVerified) {
+	if r.Status.Live.Digest != load.DigestOf(one) || meta.IsStatusConditionTrue(r.Status.Conditions, v1alpha1.ModuleVerified) {
 		t.Errorf("%+v", r.Status)
 	}
 	push("1.2.0", two, true)
 	tenant.patch("greeter", map[string]any{"module": map[string]any{"image": image + "^1.0", "follow": "1s"}})
 	r = tenant.ready("greeter", "True", "Succeeded")
-	if l := r.Status.Live; l.Digest != host.DigestOf(two) || l.Version != "1.2.0" {
+	if l := r.Status.Live; l.Digest != load.DigestOf(two) || l.Version != "1.2.0" {
 		t.Errorf("%+v", r.Status)
 	}
 	push("1.3.0", three, true)
 	enginetest.Until(t, "the new version is live", func() bool {
 		l := tenant.get("greeter").Status.Live
-		return l.Digest == host.DigestOf(three) && l.Version == "1.3.0"
+		return l.Digest == load.DigestOf(three) && l.Version == "1.3.0"
 	})
 	c.Signal(syscall.SIGTERM)
 	c.WantExit(e2e.ExitOK)

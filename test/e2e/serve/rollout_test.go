@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
-	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/internal/enginetest"
 	"github.com/wasmctl/wasmctl/test/e2e/internal/e2e"
 	"github.com/wasmctl/wasmctl/testdata/wasm"
@@ -60,7 +60,7 @@ func TestServe_AShadowThatDiffersDoesNotTakeOver(t *testing.T) {
 	c := startServe(tenant)
 	tenant.ready("web", "True", "Succeeded")
 	tenant.patch("web", map[string]any{"module": tenant.module("v2", same)})
-	if r := tenant.ready("web", "True", "Succeeded"); r.Status.Live.Digest != host.DigestOf(same) || tenant.made() != "blue" {
+	if r := tenant.ready("web", "True", "Succeeded"); r.Status.Live.Digest != load.DigestOf(same) || tenant.made() != "blue" {
 		t.Errorf("%q, %+v", tenant.made(), r.Status)
 	}
 	rollout := func(shadow map[string]any) map[string]any {
@@ -70,13 +70,13 @@ func TestServe_AShadowThatDiffersDoesNotTakeOver(t *testing.T) {
 	tenant.ready("web", "False", "Shadow")
 	enginetest.Until(t, "the status has what differs", func() bool {
 		k := tenant.get("web").Status.Candidate
-		return k != nil && k.Digest == host.DigestOf(pink) && k.Stage == "Shadow" && k.Runs > 0 && k.Differences == k.Runs && strings.Contains(k.Difference, `"blue" -> "pink"`)
+		return k != nil && k.Digest == load.DigestOf(pink) && k.Stage == "Shadow" && k.Runs > 0 && k.Differences == k.Runs && strings.Contains(k.Difference, `"blue" -> "pink"`)
 	})
 	tenant.patch("web", rollout(map[string]any{"time": "1m", "runs": 1}))
 	refused := func() {
 		t.Helper()
 		r := tenant.ready("web", "False", "Differs")
-		if s := r.Status; s.Live.Digest != host.DigestOf(same) || s.Refused.Digest != host.DigestOf(pink) || s.Candidate != nil || !meta.IsStatusConditionTrue(s.Conditions, v1alpha1.Stalled) ||
+		if s := r.Status; s.Live.Digest != load.DigestOf(same) || s.Refused.Digest != load.DigestOf(pink) || s.Candidate != nil || !meta.IsStatusConditionTrue(s.Conditions, v1alpha1.Stalled) ||
 			!enginetest.ContainsAll(s.Refused.Message, "compared 1 runs", tenant.ns+"/o0", `data.color: "blue" -> "pink"`) {
 			t.Errorf("%+v", s)
 		}
@@ -95,11 +95,11 @@ func TestServe_AShadowThatDiffersDoesNotTakeOver(t *testing.T) {
 	tenant.force("web", "2")
 	r := tenant.ready("web", "True", "Succeeded")
 	enginetest.Until(t, "the forced module writes", func() bool { return tenant.made() == "pink" })
-	if r.Status.Live.Digest != host.DigestOf(pink) || r.Status.Refused != nil {
+	if r.Status.Live.Digest != load.DigestOf(pink) || r.Status.Refused != nil {
 		t.Errorf("%+v", r.Status)
 	}
 	tenant.patch("web", map[string]any{"module": tenant.module("v4", wasm.StartTrap)})
-	if r = tenant.ready("web", "False", "ModuleRefused"); r.Status.Live.Digest != host.DigestOf(pink) || r.Status.Refused == nil {
+	if r = tenant.ready("web", "False", "ModuleRefused"); r.Status.Live.Digest != load.DigestOf(pink) || r.Status.Refused == nil {
 		t.Errorf("%+v", r.Status)
 	}
 	c.Signal(syscall.SIGTERM)

@@ -20,7 +20,7 @@ import (
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/devcluster"
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
-	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/internal/enginetest"
 	"github.com/wasmctl/wasmctl/test/e2e/internal/e2e"
 )
@@ -146,17 +146,17 @@ func TestServe_SwapsAndRollsBack(t *testing.T) {
 	})
 	c := startServe(tenant)
 	r := tenant.ready("web", "True", "Succeeded")
-	if r.Status.Live.Digest != host.DigestOf(good) || r.Status.For != "configmaps" || r.Status.Objects.Watched < 4 {
+	if r.Status.Live.Digest != load.DigestOf(good) || r.Status.For != "configmaps" || r.Status.Objects.Watched < 4 {
 		t.Errorf("%+v", r.Status)
 	}
 	tenant.patch("web", map[string]any{"module": tenant.module("v2", better)})
 	r = tenant.ready("web", "True", "Succeeded")
-	if r.Status.Live.Digest != host.DigestOf(better) || len(r.Status.History) != 1 || r.Status.History[0].Digest != host.DigestOf(good) {
+	if r.Status.Live.Digest != load.DigestOf(better) || len(r.Status.History) != 1 || r.Status.History[0].Digest != load.DigestOf(good) {
 		t.Errorf("%+v", r.Status)
 	}
 	tenant.patch("web", map[string]any{"module": tenant.module("v3", bad)})
 	r = tenant.ready("web", "False", "RolledBack")
-	if r.Status.Live.Digest != host.DigestOf(better) || r.Status.Refused.Digest != host.DigestOf(bad) || !meta.IsStatusConditionTrue(r.Status.Conditions, v1alpha1.Stalled) {
+	if r.Status.Live.Digest != load.DigestOf(better) || r.Status.Refused.Digest != load.DigestOf(bad) || !meta.IsStatusConditionTrue(r.Status.Conditions, v1alpha1.Stalled) {
 		t.Errorf("%+v", r.Status)
 	}
 	c.Signal(syscall.SIGKILL)
@@ -164,7 +164,7 @@ func TestServe_SwapsAndRollsBack(t *testing.T) {
 	c = startServe(tenant)
 	c.WantLine(`"msg":"reconciled"`, tenant.ns+"/o0")
 	r = tenant.ready("web", "False", "RolledBack")
-	if r.Status.Live.Digest != host.DigestOf(better) {
+	if r.Status.Live.Digest != load.DigestOf(better) {
 		t.Errorf("%+v", r.Status)
 	}
 	tenant.patch("web", map[string]any{"module": map[string]any{"configMapKeyRef": map[string]any{"name": "v1"}}})
@@ -190,7 +190,7 @@ func TestServe_ReadyWithoutObjects(t *testing.T) {
 	tenant.ready("web", "True", "Succeeded")
 	next := enginetest.Worse(enginetest.Good, 2)
 	tenant.patch("web", map[string]any{"module": tenant.module("v2", next)})
-	if r := tenant.ready("web", "True", "Succeeded"); r.Status.Live.Digest != host.DigestOf(next) {
+	if r := tenant.ready("web", "True", "Succeeded"); r.Status.Live.Digest != load.DigestOf(next) {
 		t.Errorf("%+v", r.Status)
 	}
 	c.Signal(syscall.SIGTERM)

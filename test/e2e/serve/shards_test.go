@@ -17,7 +17,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
-	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/internal/enginetest"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 	"github.com/wasmctl/wasmctl/test/e2e/internal/e2e"
@@ -156,7 +156,7 @@ func (s *server) live(controller string, module []byte) {
 	enginetest.Until(s.T, "the module is live", func() bool {
 		st, err := admin.NewClient(s.socket).Status(s.T.Context())
 		return err == nil && slices.ContainsFunc(st.Controllers, func(c admin.Controller) bool {
-			return c.Name == controller && c.Digest == host.DigestOf(module) &&
+			return c.Name == controller && c.Digest == load.DigestOf(module) &&
 				slices.ContainsFunc(c.Revisions, func(r admin.Revision) bool { return r.Digest == c.Digest && r.State == "live" })
 		})
 	})
@@ -222,7 +222,7 @@ func TestServe_ReplicasShareObjects(t *testing.T) {
 	})
 	tn.patch("web", map[string]any{"module": tn.module("v2", better)})
 	both(func(s *server) { s.live(controller, better) })
-	if r := tn.ready("web", "True", "Succeeded"); r.Status.Live.Digest != host.DigestOf(better) {
+	if r := tn.ready("web", "True", "Succeeded"); r.Status.Live.Digest != load.DigestOf(better) {
 		t.Errorf("%+v", r.Status)
 	}
 	tn.patch("lone", map[string]any{"module": tn.module("v3", bad)})

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
-	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/internal/enginetest"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 	"github.com/wasmctl/wasmctl/test/e2e/internal/e2e"
@@ -49,7 +49,7 @@ func TestSwap_KilledWhileCompiling(t *testing.T) {
 	c.WantLine(`"msg":"reconciling"`)
 	var got []admin.Revision
 	enginetest.Until(t, "it answers", func() bool { got = revisionsOf(t, socket); return len(got) > 0 })
-	if len(got) != 1 || got[0].Number != 1 || got[0].Digest != host.DigestOf(next) {
+	if len(got) != 1 || got[0].Number != 1 || got[0].Digest != load.DigestOf(next) {
 		t.Errorf("runs %+v, want the file's module alone", got)
 	}
 	c.Signal(syscall.SIGTERM)

@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/host/oci"
 	"github.com/wasmctl/wasmctl/host/oci/ocitest"
 	"github.com/wasmctl/wasmctl/internal/enginetest"
@@ -50,7 +50,7 @@ func TestRegistry_FollowedAndRolledBack(t *testing.T) {
 	c.WantLine(`"msg":"probation passed"`, `"revision":2`)
 	bad := push(enginetest.Worse(enginetest.Traps, 3))
 	c.WantLine(`"msg":"module swapped"`, bad[strings.Index(bad, "sha256"):], `"revision":3`)
-	enginetest.Until(t, "the one before is live again", func() bool { return e2e.StatusOf(t, socket).Digest == host.DigestOf(good) })
+	enginetest.Until(t, "the one before is live again", func() bool { return e2e.StatusOf(t, socket).Digest == load.DigestOf(good) })
 	polls := func(n int) {
 		t.Helper()
 		reg.Requests()
@@ -115,10 +115,10 @@ func TestRegistry_CommandsTakeReferences(t *testing.T) {
 		t.Fatal(err)
 	}
 	built, err := os.ReadFile(e2e.Example(t, example))
-	if err != nil || host.DigestOf(pulled) != host.DigestOf(built) {
+	if err != nil || load.DigestOf(pulled) != load.DigestOf(built) {
 		t.Errorf("another module was pulled: %v", err)
 	}
-	want(e2e.ExitOK, host.DigestOf(built))(run("inspect", pinned))
+	want(e2e.ExitOK, load.DigestOf(built))(run("inspect", pinned))
 	want(e2e.ExitOK, "capabilities")(run("grant", ref))
 	want(e2e.ExitOK, "ClusterRole")(run("rbac", ref))
 	want(e2e.ExitOK, "ok")(run("validate", ref, "--calls", "10"))

@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/internal/enginetest"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 	"github.com/wasmctl/wasmctl/test/e2e/internal/e2e"
@@ -52,14 +52,14 @@ func swapInEveryWay(t *testing.T, args ...string) {
 	}
 	c.Signal(syscall.SIGHUP) // back to what the file has
 	c.WantLine(`"msg":"probation passed"`, `"revision":4`)
-	if got := e2e.StatusOf(t, socket).Digest; got != host.DigestOf(enginetest.Worse(enginetest.Good, 2)) {
+	if got := e2e.StatusOf(t, socket).Digest; got != load.DigestOf(enginetest.Worse(enginetest.Good, 2)) {
 		t.Errorf("after SIGHUP %s is live", got)
 	}
 	if code, out := e2e.Refused(t, "swap", socket, "module", bad, "--wait"); code != e2e.ExitModule || !strings.Contains(out, "was rolled back: ") {
 		t.Errorf("a bad one: exit code %d: %s", code, out)
 	}
 	enginetest.Until(t, "the one before is live again", func() bool {
-		return e2e.StatusOf(t, socket).Digest == host.DigestOf(enginetest.Worse(enginetest.Good, 2))
+		return e2e.StatusOf(t, socket).Digest == load.DigestOf(enginetest.Worse(enginetest.Good, 2))
 	})
 	if code, out := e2e.Refused(t, "swap", socket, "module", bad); code != e2e.ExitModule || !strings.Contains(out, "--force") {
 		t.Errorf("the bad one again: exit code %d: %s", code, out)
@@ -129,7 +129,7 @@ func canaryAndShadow(t *testing.T, args ...string) {
 	if out := e2e.Steer(t, "promote", socket, "module"); !strings.Contains(out, "is live") {
 		t.Errorf("promote: %s", out)
 	}
-	if got := e2e.StatusOf(t, socket).Digest; got != host.DigestOf(enginetest.Worse(enginetest.Good, 2)) {
+	if got := e2e.StatusOf(t, socket).Digest; got != load.DigestOf(enginetest.Worse(enginetest.Good, 2)) {
 		t.Errorf("%s is live", got)
 	}
 	if code, out := e2e.Refused(t, "swap", socket, "module", bad, "--canary-time", "1h", "--wait"); code != e2e.ExitModule || !strings.Contains(out, "was rolled back") {
@@ -190,7 +190,7 @@ func TestSwap_KilledRunsOneWholeModuleAfterwards(t *testing.T) {
 			numbers = st.Controllers[0].Revisions
 			return true
 		})
-		if len(numbers) != 1 || numbers[0].Number != 1 || numbers[0].Digest != host.DigestOf(step.next) {
+		if len(numbers) != 1 || numbers[0].Number != 1 || numbers[0].Digest != load.DigestOf(step.next) {
 			t.Errorf("%s: runs %+v, want the file's module alone", name, numbers)
 		}
 		c.Signal(syscall.SIGTERM)

@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/internal/enginetest"
 	"github.com/wasmctl/wasmctl/test/e2e/internal/e2e"
 )
@@ -37,7 +37,7 @@ func TestVerifyKey_OnlyWhatIsSignedRuns(t *testing.T) {
 		file := filepath.Join(dir, name+".wasm")
 		wasm := enginetest.Worse(enginetest.Good, i+1)
 		e2e.Replace(t, file, wasm)
-		refs, digests = append(refs, "oci://"+reg.Host+"/team/"+name+":1"), append(digests, host.DigestOf(wasm))
+		refs, digests = append(refs, "oci://"+reg.Host+"/team/"+name+":1"), append(digests, load.DigestOf(wasm))
 		run(e2e.ExitOK, append([]string{"push", refs[i], file}, insecure...)...)
 	}
 	verify := append([]string{"--verify-key", prefix + ".pub"}, insecure...)

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/wasmctl/wasmctl/abi"
-	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/internal/memapi"
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
@@ -338,7 +338,7 @@ func FuzzParse(f *testing.F) {
 
 // TestRun_MetricsAreComparedWhereTheyAreExpected: a case without them has others.
 func TestRun_MetricsAreComparedWhereTheyAreExpected(t *testing.T) {
-	module, err := host.WithManifest(wasm.Reports, &abi.Manifest{Name: "x", For: &abi.Watch{Group: "x.dev", Version: "v1", Kind: "X"}})
+	module, err := load.WithManifest(wasm.Reports, &abi.Manifest{Name: "x", For: &abi.Watch{Group: "x.dev", Version: "v1", Kind: "X"}})
 	if err != nil {
 		t.Fatal(err)
 	}

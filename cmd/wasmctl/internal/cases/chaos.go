@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/operation"
 	"github.com/wasmctl/wasmctl/internal/memapi"
 	"github.com/wasmctl/wasmctl/runtime/applier"
 )
@@ -85,7 +85,7 @@ func (s *Suite) Chaos(ctx context.Context, c *Case) (*ChaosReport, error) {
 		return report, nil
 	}
 	b, err := s.open(ctx, c)
-	if errors.Is(err, host.ErrRefused) {
+	if errors.Is(err, operation.ErrRefused) {
 		report.Skipped = "settings refused"
 		return report, nil
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/wasmctl/wasmctl/abi"
-	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
 
@@ -141,7 +141,7 @@ func TestVerdict_FitsIntoItsProposal(t *testing.T) {
 
 // A run costs the same each time.
 func TestRun_CostsTheSameEachTime(t *testing.T) {
-	module, err := host.WithManifest(wasm.Reports, &abi.Manifest{Name: "x", For: &abi.Watch{Group: "x.dev", Version: "v1", Kind: "X"}})
+	module, err := load.WithManifest(wasm.Reports, &abi.Manifest{Name: "x", For: &abi.Watch{Group: "x.dev", Version: "v1", Kind: "X"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,8 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/load"
+	"github.com/wasmctl/wasmctl/host/operation"
 	"github.com/wasmctl/wasmctl/internal/humanize"
 	"github.com/wasmctl/wasmctl/runtime/applier"
 	"github.com/wasmctl/wasmctl/runtime/queue"
@@ -67,7 +69,7 @@ func (s *Suite) Run(ctx context.Context, c *Case) (Verdict, error) {
 // see runs a case and returns the observed result and, if there was a run, its cost.
 func (s *Suite) see(ctx context.Context, c *Case) (*Expect, *Cost, error) {
 	b, err := s.open(ctx, c)
-	if refused, ok := errors.AsType[*abi.ResultError](err); ok && errors.Is(err, host.ErrRefused) {
+	if refused, ok := errors.AsType[*abi.ResultError](err); ok && errors.Is(err, operation.ErrRefused) {
 		return &Expect{Action: noRun + ": the settings are refused", Error: &Error{Class: string(refused.Class), Reason: refused.Reason, Message: refused.Message}}, nil, nil
 	}
 	if err != nil {
@@ -133,9 +135,9 @@ func (b *bench) load(ctx context.Context) error {
 	maps.Copy(settings, b.c.file.Config)
 	maps.Copy(settings, b.c.Config)
 	cfg := host.Config{
-		Fallback: b.s.Name, Controller: b.c.file.Controller, CacheDir: b.s.CacheDir, CacheKey: b.s.CacheKey, Logger: b.s.log(), Settings: settings, Concurrency: 1,
-		Now: b.now, Random: &counter{}, Metric: b.metrics.add,
-		API: func(m *abi.Manifest) (_ host.API, err error) {
+		Fallback: b.s.Name, Controller: b.c.file.Controller, Code: load.Options{CacheDir: b.s.CacheDir, CacheKey: b.s.CacheKey}, Logger: b.s.log(), Settings: settings, Concurrency: 1,
+		Clock: operation.Clock{Now: b.now, Random: &counter{}}, Observer: operation.Observer{Metric: b.metrics.add},
+		API: func(m *abi.Manifest) (_ operation.API, err error) {
 			if b.w == nil {
 				b.w, err = newWorld(ctx, b.c, m, b.s.log())
 			}
@@ -170,7 +172,7 @@ func (b *bench) reset(ctx context.Context) (err error) {
 	return b.begin()
 }
 
-// Call implements host.API, in the current world.
+// Call implements operation.API, in the current world.
 func (b *bench) Call(ctx context.Context, op abi.Op, req []byte) abi.Response {
 	return b.w.Call(ctx, op, req)
 }

@@ -21,7 +21,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/harden"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/subprocess"
-	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/internal/humanize"
 )
 
@@ -89,7 +89,7 @@ func (c *Compiler) release(n int) {
 
 // Compile implements host.Config.Compiler. It waits if other processes use all CPUs. The end of ctx
 // ends the process.
-func (c *Compiler) Compile(ctx context.Context, comp host.Compilation) error {
+func (c *Compiler) Compile(ctx context.Context, comp load.Compilation) error {
 	workers, err := c.take(ctx, comp.Workers)
 	if err != nil {
 		return err
@@ -108,7 +108,7 @@ func (c *Compiler) Compile(ctx context.Context, comp host.Compilation) error {
 }
 
 // process starts a process and waits for it. It calls started before it sends the job.
-func (c *Compiler) process(ctx context.Context, comp host.Compilation, workers int, started func(pid int)) error {
+func (c *Compiler) process(ctx context.Context, comp load.Compilation, workers int, started func(pid int)) error {
 	line, err := json.Marshal(job{comp.Dir, len(comp.Code), workers, c.limits})
 	if err != nil {
 		return fmt.Errorf("compiler: %w", err)
@@ -142,7 +142,7 @@ func (c *Compiler) verdict(out []byte, ended error, state *os.ProcessState, trou
 			return nil
 		}
 		if a.Cache {
-			return fmt.Errorf("%w: %s", host.ErrCacheDir, a.Error)
+			return fmt.Errorf("%w: %s", load.ErrCacheDir, a.Error)
 		}
 		if subprocess.OutOfMemory(a.Error) {
 			return c.tooMuchMemory()
@@ -174,5 +174,5 @@ type moduleError struct{ text string }
 // Error implements error.
 func (e *moduleError) Error() string { return e.text }
 
-// Is reports whether target is host.ErrInvalidModule.
-func (e *moduleError) Is(target error) bool { return target == host.ErrInvalidModule }
+// Is reports whether target is load.ErrInvalidModule.
+func (e *moduleError) Is(target error) bool { return target == load.ErrInvalidModule }

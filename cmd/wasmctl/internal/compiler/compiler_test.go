@@ -21,6 +21,7 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/subprocess"
 	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
 
@@ -69,7 +70,7 @@ func padded() []byte {
 // compile compiles a bomb within limits.
 func compile(t *testing.T, ctx context.Context, limits Limits) error { //nolint:revive // the test is what it is about
 	t.Helper()
-	return New(limits).Compile(ctx, host.Compilation{Dir: t.TempDir(), Code: bomb(20, 20_000), Workers: 1})
+	return New(limits).Compile(ctx, load.Compilation{Dir: t.TempDir(), Code: bomb(20, 20_000), Workers: 1})
 }
 
 // A module that the host loads runs as one that was compiled in its process, and
@@ -77,10 +78,10 @@ func compile(t *testing.T, ctx context.Context, limits Limits) error { //nolint:
 func TestCompiler_IsAskedOnceForEachModule(t *testing.T) {
 	c := New(Limits{Memory: 4 << 30, Time: time.Minute})
 	asked := 0
-	cfg := host.Config{CacheDir: t.TempDir(), Compiler: func(ctx context.Context, job host.Compilation) error {
+	cfg := host.Config{Code: load.Options{CacheDir: t.TempDir(), Compiler: func(ctx context.Context, job load.Compilation) error {
 		asked++
 		return c.Compile(ctx, job)
-	}}
+	}}}
 	for range 2 {
 		m, err := host.Load(t.Context(), padded(), cfg)
 		if err != nil {
@@ -101,7 +102,7 @@ func TestCompiler_IsAskedOnceForEachModule(t *testing.T) {
 	if asked != 1 {
 		t.Errorf("asked %d times, want once", asked)
 	}
-	cfg.CacheDir = ""
+	cfg.Code.CacheDir = ""
 	m, err := host.Load(t.Context(), padded(), cfg)
 	if err != nil || asked != 2 {
 		t.Fatalf("without a cache: asked %d times in all: %v", asked, err)
@@ -115,13 +116,13 @@ func TestCompiler_ADirectoryThatCannotBeUsedIsNoFaultOfTheModule(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	err := New(Limits{}).Compile(t.Context(), host.Compilation{Dir: filepath.Join(file, "below"), Code: wasm.Empty, Workers: 1})
-	if !errors.Is(err, host.ErrCacheDir) || errors.Is(err, host.ErrInvalidModule) {
+	err := New(Limits{}).Compile(t.Context(), load.Compilation{Dir: filepath.Join(file, "below"), Code: wasm.Empty, Workers: 1})
+	if !errors.Is(err, load.ErrCacheDir) || errors.Is(err, load.ErrInvalidModule) {
 		t.Errorf("got %v, want ErrCacheDir alone", err)
 	}
 	var log bytes.Buffer
 	m, err := host.Load(t.Context(), padded(), host.Config{
-		CacheDir: filepath.Join(file, "below"), Compiler: New(Limits{}).Compile, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		Code: load.Options{CacheDir: filepath.Join(file, "below"), Compiler: New(Limits{}).Compile}, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 	})
 	if err != nil || !strings.Contains(log.String(), "cannot use the compilation cache") {
 		t.Fatalf("got %v, and log %q", err, log.String())
@@ -141,7 +142,7 @@ func TestCompiler_BoundsTimeAndMemory(t *testing.T) {
 		t.Run(want, func(t *testing.T) {
 			t.Parallel()
 			err := compile(t, t.Context(), limits)
-			if !errors.Is(err, host.ErrInvalidModule) || !strings.Contains(err.Error(), want) {
+			if !errors.Is(err, load.ErrInvalidModule) || !strings.Contains(err.Error(), want) {
 				t.Errorf("got %v, want one that says %q", err, want)
 			}
 		})

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/subprocess"
-	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/load"
 )
 
 // patience is the time that a process may have almost no CPU time before it is restarted with
@@ -27,7 +27,7 @@ func starved(used, elapsed time.Duration) bool { return used < elapsed/10 }
 // whenIdle compiles in a process that gets only idle CPU time, so that no event waits for it. A
 // module that spins leaves no idle time, but must not prevent its replacement. In this case, the
 // error is errStarved.
-func (c *Compiler) whenIdle(ctx context.Context, comp host.Compilation, workers int) error {
+func (c *Compiler) whenIdle(ctx context.Context, comp load.Compilation, workers int) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	var watching sync.WaitGroup
 	err := c.process(ctx, comp, workers, func(pid int) {
@@ -68,7 +68,7 @@ func emptied(dir string) error {
 		err = errors.Join(err, os.RemoveAll(filepath.Join(dir, entry.Name())))
 	}
 	if err != nil {
-		return fmt.Errorf("%w: %w", host.ErrCacheDir, err)
+		return fmt.Errorf("%w: %w", load.ErrCacheDir, err)
 	}
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/subprocess"
-	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/load"
 )
 
 // All threads of a process come after the guests, those that it starts later included.
@@ -62,7 +62,7 @@ func TestCompiler_AProcessWithoutCPUIsStartedAgain(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("SKIPPED: only Linux has processes that run when a CPU is idle")
 	}
-	comp := host.Compilation{Dir: t.TempDir(), Code: bomb(1, 2_000), Workers: 1, Yield: true}
+	comp := load.Compilation{Dir: t.TempDir(), Code: bomb(1, 2_000), Workers: 1, Yield: true}
 	half := filepath.Join(comp.Dir, "wazero-x", "half")
 	if err := os.MkdirAll(filepath.Dir(half), 0o700); err != nil {
 		t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/harden"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/subprocess"
-	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/load"
 )
 
 // maxCode limits the input: a module of the maximum size, with its metering.
@@ -49,10 +49,10 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	if _, err := harden.Apply(j.Limits.Harden, &harden.Policy{Write: []string{j.Dir}, Alone: true}); err != nil {
 		return fmt.Errorf("compiler: %w", err)
 	}
-	err = host.Compilation{Dir: j.Dir, Code: code, Workers: j.Workers}.Run(ctx)
+	err = load.Compilation{Dir: j.Dir, Code: code, Workers: j.Workers}.Run(ctx)
 	var a answer
 	if err != nil {
-		a = answer{Error: err.Error(), Cache: errors.Is(err, host.ErrCacheDir)}
+		a = answer{Error: err.Error(), Cache: errors.Is(err, load.ErrCacheDir)}
 	}
 	return json.NewEncoder(out).Encode(a)
 }

@@ -11,7 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/load"
 )
 
 // A module of many times what a ConfigMap holds goes into one, if it can be
@@ -34,7 +34,7 @@ func TestModules_EachHasAConfigMap(t *testing.T) {
 		m := o.(*corev1.ConfigMap) //nolint:forcetypeassert // or the test fails
 		names = append(names, m.Name)
 		if m.Name == "w-module-c" {
-			if got, err := host.Unpack(m.BinaryData["c.wasm"]); err != nil || !bytes.Equal(got, large) {
+			if got, err := load.Unpack(m.BinaryData["c.wasm"]); err != nil || !bytes.Equal(got, large) {
 				t.Errorf("c: %d bytes, %v", len(got), err)
 			}
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/compiler"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/harden"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/subprocess"
-	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/load"
 )
 
 // HTTP has the flags of what the process shows over HTTP.
@@ -80,6 +80,6 @@ func (o *Compile) validate() error {
 }
 
 // compile returns what compiles modules out of process.
-func (o *Compile) compile(mode harden.Mode) func(context.Context, host.Compilation) error {
+func (o *Compile) compile(mode harden.Mode) func(context.Context, load.Compilation) error {
 	return compiler.New(compiler.Limits{Memory: o.memoryBytes, Time: o.time, Harden: mode}).Compile
 }

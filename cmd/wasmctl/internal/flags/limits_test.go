@@ -16,6 +16,7 @@ import (
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/runfile"
 	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/host/kubeapi/grant"
+	"github.com/wasmctl/wasmctl/host/share"
 )
 
 // Each limit of a manifest can be set by a flag, and each wrong value is named.
@@ -114,7 +115,7 @@ func standing(text string) int64 {
 	case strings.HasPrefix(text, "not bounded"):
 		return 0
 	case text == "half of `memory`":
-		return host.DefaultMemory / 2
+		return share.DefaultMemory / 2
 	}
 	if d, err := time.ParseDuration(text); err == nil {
 		return int64(d)

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/wasmctl/wasmctl"
-	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/host/oci"
 	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/internal/logging"
@@ -76,7 +76,7 @@ func (o *Registry) Options() oci.Options {
 	if o.Logger == nil {
 		o.Logger, _ = logging.New(os.Stderr, "text", 0) // the format is known
 	}
-	options := oci.Options{Insecure: o.Insecure, MaxSize: host.DefaultMaxModuleSize, Logger: o.Logger}
+	options := oci.Options{Insecure: o.Insecure, MaxSize: load.MaxModuleSize, Logger: o.Logger}
 	if dir != "" {
 		options.CacheDir = filepath.Join(dir, "oci")
 		options.CacheKey, _ = CacheKey() // an error leaves a key of this process

@@ -15,7 +15,7 @@ import (
 	"github.com/wasmctl/wasmctl"
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
-	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/host/oci"
 	"github.com/wasmctl/wasmctl/internal/humanize"
 	"github.com/wasmctl/wasmctl/runtime/filewatch"
@@ -209,7 +209,7 @@ func (o *Follower) swap(ctx context.Context, m wasmctl.Module, why string) error
 	default:
 		digest := ""
 		if wasm, readErr := m.Read(); readErr == nil {
-			digest = humanize.Digest(host.DigestOf(wasm))
+			digest = humanize.Digest(load.DigestOf(wasm))
 		}
 		o.log().Warn("module not swapped in; keeping the running one", "digest", digest, "error", err.Error())
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
-	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/internal/enginetest"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 )
@@ -80,7 +80,7 @@ func TestModule_SlowlyWrittenFileIsOneChange(t *testing.T) {
 			write(whole[:len(whole)*pieces/4])
 			<-time.After(500 * time.Millisecond) // longer than the watch takes for rest
 		}
-		enginetest.Until(t, "the whole module is live", func() bool { return status().Digest == host.DigestOf(wasm) })
+		enginetest.Until(t, "the whole module is live", func() bool { return status().Digest == load.DigestOf(wasm) })
 	}
 	for _, g := range status().Revisions {
 		if g.State == "refused" {

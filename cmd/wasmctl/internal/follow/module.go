@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/wasmctl/wasmctl"
-	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/host/oci"
 	"github.com/wasmctl/wasmctl/runtime/filewatch"
 )
@@ -28,7 +28,7 @@ func (o *Follower) watchModule(ctx context.Context) {
 			}
 		})
 		file := filewatch.File{
-			Path: path, Sum: sum, MaxSize: host.DefaultMaxModuleSize,
+			Path: path, Sum: sum, MaxSize: load.MaxModuleSize,
 			OnChange: func(ctx context.Context, content []byte) {
 				if !halfWritten(ctx, path, content, o.rest) { // else the rest is a change of its own
 					_ = o.swap(ctx, wasmctl.File(path), "module file changed")
@@ -59,7 +59,7 @@ const (
 // halfWritten waits, where bytes of a file cannot be a module, whether they become
 // others within rest, and reports whether they have.
 func halfWritten(ctx context.Context, path string, content []byte, rest time.Duration) bool {
-	if wasm, err := host.Unpack(content); err == nil && len(host.Inspect(ctx, wasm).Problems) == 0 {
+	if wasm, err := load.Unpack(content); err == nil && len(load.Inspect(ctx, wasm).Problems) == 0 {
 		return false
 	}
 	was := sha256.Sum256(content)

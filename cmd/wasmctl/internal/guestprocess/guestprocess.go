@@ -16,7 +16,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/harden"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/subprocess"
-	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/isolate"
 )
 
 // Command is the command of wasmctl that calls Serve.
@@ -46,7 +46,7 @@ type Classes struct {
 func New(cfg Config) *Classes { return &Classes{cfg: cfg, shared: map[string]*Isolation{}} }
 
 // Of returns the process of a class. Each call for "" returns another process.
-func (c *Classes) Of(class string) host.Isolation {
+func (c *Classes) Of(class string) isolate.Isolation {
 	if class == "" {
 		return &Isolation{cfg: c.cfg}
 	}
@@ -59,7 +59,7 @@ func (c *Classes) Of(class string) host.Isolation {
 }
 
 // Isolation is one process at a time: after it ends, the next one is started. It implements
-// host.Isolation.
+// isolate.Isolation.
 type Isolation struct {
 	cfg Config
 
@@ -77,8 +77,8 @@ const (
 	livedLong  = time.Minute // a process that lived this long did not die early
 )
 
-// Process implements host.Isolation.
-func (i *Isolation) Process(ctx context.Context) (host.GuestProcess, error) {
+// Process implements isolate.Isolation.
+func (i *Isolation) Process(ctx context.Context) (isolate.Process, error) {
 	for {
 		p, wait, err := i.get()
 		if p != nil || err != nil {
@@ -95,7 +95,7 @@ func (i *Isolation) Process(ctx context.Context) (host.GuestProcess, error) {
 }
 
 // get returns a process and adds a user, or returns the time to wait.
-func (i *Isolation) get() (host.GuestProcess, time.Duration, error) {
+func (i *Isolation) get() (isolate.Process, time.Duration, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.current != nil && i.current.Ended() != nil {

@@ -20,6 +20,8 @@ import (
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/harden"
 	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/host/conformance"
+	"github.com/wasmctl/wasmctl/host/isolate"
+	"github.com/wasmctl/wasmctl/host/share"
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
 
@@ -208,7 +210,7 @@ func TestProcess_Hostile(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			start := time.Now()
 			m, err := host.Load(t.Context(), wasm.Empty, host.Config{
-				Isolation: New(Config{CPUs: 1, Harden: harden.Mode("hostile:" + how)}).Of(""), Limits: host.Limits{Timeout: 500 * time.Millisecond},
+				Isolation: New(Config{CPUs: 1, Harden: harden.Mode("hostile:" + how)}).Of(""), Limits: share.Limits{Timeout: 500 * time.Millisecond},
 			})
 			if err == nil {
 				t.Fatalf("it was loaded: %v", m)
@@ -353,9 +355,9 @@ func TestProcess_IsHardened(t *testing.T) {
 func TestProcess_LeavesNothing(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	iso := New(Config{CPUs: 1}).Of("")
-	for name, end := range map[string]func(host.GuestProcess){
-		"killed":   func(p host.GuestProcess) { _ = p.Kill(errors.New("a test")) }, // which is the error
-		"released": host.GuestProcess.Release,
+	for name, end := range map[string]func(isolate.Process){
+		"killed":   func(p isolate.Process) { _ = p.Kill(errors.New("a test")) }, // which is the error
+		"released": isolate.Process.Release,
 	} {
 		p, err := iso.Process(t.Context())
 		if err != nil {

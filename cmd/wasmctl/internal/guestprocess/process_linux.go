@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/subprocess"
-	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/isolate"
 	"github.com/wasmctl/wasmctl/internal/humanize"
 )
 
@@ -26,7 +26,7 @@ const controlFD = 3
 // connectLimit is the time within which a process must accept a connection.
 const connectLimit = 10 * time.Second
 
-// process is one guest process. It implements host.GuestProcess.
+// process is one guest process. It implements isolate.Process.
 type process struct {
 	of        *Isolation
 	cmd       *exec.Cmd
@@ -87,8 +87,8 @@ func connOf(fd int) (*net.UnixConn, error) {
 	return u, nil
 }
 
-// Connect implements host.GuestProcess.
-func (p *process) Connect() (host.GuestConn, error) {
+// Connect implements isolate.Process.
+func (p *process) Connect() (isolate.Conn, error) {
 	mine, theirs, err := pair()
 	if err != nil {
 		return nil, err
@@ -109,7 +109,7 @@ func (p *process) Connect() (host.GuestConn, error) {
 	return nil, p.Kill(err)
 }
 
-// Kill implements host.GuestProcess.
+// Kill implements isolate.Process.
 func (p *process) Kill(reason error) error {
 	p.once.Do(func() { p.cause = reason })
 	_ = p.cmd.Process.Kill() // it may already have ended
@@ -136,7 +136,7 @@ func (p *process) end(err error) {
 	close(p.ended)
 }
 
-// Ended implements host.GuestProcess.
+// Ended implements isolate.Process.
 func (p *process) Ended() error {
 	select {
 	case <-p.ended:
@@ -146,15 +146,15 @@ func (p *process) Ended() error {
 	}
 }
 
-// Dir implements host.GuestProcess.
+// Dir implements isolate.Process.
 func (p *process) Dir() string { return p.dir }
 
-// Release implements host.GuestProcess.
+// Release implements isolate.Process.
 func (p *process) Release() { p.of.release(p) }
 
-// Stats implements host.GuestProcess.
-func (p *process) Stats() host.ProcessStats {
-	st := host.ProcessStats{PID: p.cmd.Process.Pid}
+// Stats implements isolate.Process.
+func (p *process) Stats() isolate.Stats {
+	st := isolate.Stats{PID: p.cmd.Process.Pid}
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(st.PID) + "/statm")
 	if words := strings.Fields(string(b)); err == nil && len(words) > 1 {
 		pages, _ := strconv.ParseInt(words[1], 10, 64) // 0 if it is unknown

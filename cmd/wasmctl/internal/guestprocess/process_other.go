@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/subprocess"
-	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/isolate"
 )
 
 // Supported reports whether this system has guest processes.
@@ -32,7 +32,7 @@ type process struct {
 
 func (p *process) open() (*os.File, error) { return nil, errors.ErrUnsupported }
 
-func (p *process) Connect() (host.GuestConn, error) { return nil, errors.ErrUnsupported }
+func (p *process) Connect() (isolate.Conn, error) { return nil, errors.ErrUnsupported }
 
 func (p *process) Kill(error) error { return errors.ErrUnsupported }
 
@@ -44,7 +44,7 @@ func (p *process) Dir() string { return p.dir }
 
 func (p *process) Release() {}
 
-func (p *process) Stats() host.ProcessStats { return host.ProcessStats{} }
+func (p *process) Stats() isolate.Stats { return isolate.Stats{} }
 
 // Serve returns ErrNoJob.
 func Serve(io.Reader) error { return ErrNoJob }

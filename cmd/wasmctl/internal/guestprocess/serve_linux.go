@@ -10,7 +10,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/harden"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/subprocess"
-	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/isolate"
 )
 
 // ErrNoJob is the error of Serve if stdin has no job, for example because somebody typed the
@@ -44,7 +44,7 @@ func Serve(in io.Reader) error {
 	if _, err := harden.Apply(j.Harden, &policy); err != nil {
 		return fmt.Errorf("guest process: %w", err)
 	}
-	err = host.ServeGuests(func() (host.GuestConn, error) { return accept(control) }, j.CPUs)
+	err = isolate.Serve(func() (isolate.Conn, error) { return accept(control) }, j.CPUs)
 	if errors.Is(err, io.EOF) {
 		return nil
 	}
@@ -52,7 +52,7 @@ func Serve(in io.Reader) error {
 }
 
 // accept receives a connection.
-func accept(control *net.UnixConn) (host.GuestConn, error) {
+func accept(control *net.UnixConn) (isolate.Conn, error) {
 	var b [1]byte
 	rights := make([]byte, syscall.CmsgSpace(4))
 	n, size, _, _, err := control.ReadMsgUnix(b[:], rights)

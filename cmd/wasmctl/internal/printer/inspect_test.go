@@ -5,13 +5,13 @@ import (
 	"testing"
 
 	"github.com/wasmctl/wasmctl/abi"
-	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/load"
 )
 
 // TestInfo_ShowsWarningsOfTheManifest, which no problem is.
 func TestInfo_ShowsWarningsOfTheManifest(t *testing.T) {
 	for finalizer, want := range map[string]bool{"cleanup": true, "example.com/cleanup": false} {
-		out := string(Info(&host.Info{Manifest: &abi.Manifest{Finalizer: finalizer}}, nil, nil, false))
+		out := string(Info(&load.Info{Manifest: &abi.Manifest{Finalizer: finalizer}}, nil, nil, false))
 		if strings.Contains(out, "has no domain") != want || !strings.Contains(out, "Problems:   none") {
 			t.Errorf("%s:\n%s", finalizer, out)
 		}

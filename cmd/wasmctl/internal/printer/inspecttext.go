@@ -9,7 +9,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/wasmctl/wasmctl/abi"
-	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/internal/humanize"
 	"github.com/wasmctl/wasmctl/internal/plan"
 	"github.com/wasmctl/wasmctl/internal/text"
@@ -21,7 +21,7 @@ const wasiModule = "wasi_snapshot_preview1"
 // Info returns the text of wasmctl inspect. Only if verbose is set, it lists the functions of WASI,
 // which the toolchain imports. Signers are the verified ones. Shards is the attribute that the
 // objects are split by, or nil if it is unknown.
-func Info(info *host.Info, signers []string, shards *plan.Split, verbose bool) []byte {
+func Info(info *load.Info, signers []string, shards *plan.Split, verbose bool) []byte {
 	var b bytes.Buffer
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	row := func(name string, format string, args ...any) {
@@ -62,7 +62,7 @@ func Info(info *host.Info, signers []string, shards *plan.Split, verbose bool) [
 
 // importLines returns a line for each distinct import. Unless verbose is set, those of WASI share
 // one line at the end.
-func importLines(imports []host.Import, verbose bool) []string {
+func importLines(imports []load.Import, verbose bool) []string {
 	var lines, wasi []string
 	for _, i := range imports {
 		line := i.Module + "." + i.Name + " " + typeOf(i.Type, i.Kind)
@@ -80,7 +80,7 @@ func importLines(imports []host.Import, verbose bool) []string {
 	return lines
 }
 
-func writeManifest(row func(string, string, ...any), info *host.Info) {
+func writeManifest(row func(string, string, ...any), info *load.Info) {
 	all := info.Manifests()
 	if len(all) == 0 {
 		row("Manifest:", "none in the file%s", describeHint(info))
@@ -108,7 +108,7 @@ func writeManifestOf(row func(string, string, ...any), m *abi.Manifest) {
 }
 
 // describeHint explains how to get the manifest of a module that only returns it when it runs.
-func describeHint(info *host.Info) string {
+func describeHint(info *load.Info) string {
 	if info.HasExport(abi.ExportDescribe) {
 		return "; write it into the file with wasmctl annotate"
 	}

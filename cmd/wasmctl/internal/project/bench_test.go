@@ -13,6 +13,8 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/load"
+	"github.com/wasmctl/wasmctl/host/operation"
 )
 
 // BenchmarkToolchain is what docs/toolchains.md has: a new project of each
@@ -45,7 +47,7 @@ func BenchmarkToolchain(b *testing.B) {
 
 func benchmarkLoad(b *testing.B, wasm []byte, cache string) {
 	load := func() {
-		m, err := host.Load(b.Context(), wasm, host.Config{CacheDir: cache, API: connect})
+		m, err := host.Load(b.Context(), wasm, host.Config{Code: load.Options{CacheDir: cache}, API: connect})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -113,9 +115,9 @@ func cpuTime(b *testing.B) time.Duration {
 // noCluster answers nothing: a run that declares asks for nothing.
 type noCluster struct{}
 
-// Call implements host.API.
+// Call implements operation.API.
 func (noCluster) Call(context.Context, abi.Op, []byte) abi.Response {
 	return abi.Response{Status: abi.StatusUnsupported}
 }
 
-func connect(*abi.Manifest) (host.API, error) { return noCluster{}, nil }
+func connect(*abi.Manifest) (operation.API, error) { return noCluster{}, nil }

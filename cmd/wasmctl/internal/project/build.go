@@ -13,6 +13,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/project/operator"
 	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/load"
 )
 
 // Options configure a build. The zero value builds the project in the folder, and writes the module
@@ -75,7 +76,7 @@ type builder interface {
 
 // Build compiles the project in dir and writes its manifest into the module. The same source and
 // toolchain give the same bytes, whatever the path of dir. The file is replaced only after a
-// successful build. The error matches ErrNoProject, ErrNoToolchain or host.ErrInvalidModule. The
+// successful build. The error matches ErrNoProject, ErrNoToolchain or load.ErrInvalidModule. The
 // compiler's messages go to Options.Stderr.
 func Build(ctx context.Context, dir string, o Options) (Result, error) {
 	started := time.Now()
@@ -105,11 +106,11 @@ func Build(ctx context.Context, dir string, o Options) (Result, error) {
 		}
 	}
 	if len(files) > 0 {
-		if wasm, err = host.WithFiles(wasm, files); err != nil {
+		if wasm, err = load.WithFiles(wasm, files); err != nil {
 			return res, fmt.Errorf("project[%s]: %w", dir, err)
 		}
 	}
-	if err := finish(ctx, wasm, host.Config{Name: b.name(), CacheDir: o.CacheDir, CacheKey: o.CacheKey}, &res); err != nil {
+	if err := finish(ctx, wasm, host.Config{Name: b.name(), Code: load.Options{CacheDir: o.CacheDir, CacheKey: o.CacheKey}}, &res); err != nil {
 		if _, ok := b.(*operatorProject); ok {
 			err = helpMain(err)
 		}
@@ -213,8 +214,8 @@ func finish(ctx context.Context, wasm []byte, cfg host.Config, res *Result) erro
 	if wasm, res.Described, err = Annotate(ctx, wasm, cfg); err != nil {
 		return err
 	}
-	res.Digest, res.Size = host.DigestOf(wasm), int64(len(wasm))
-	if old, err := os.ReadFile(res.File); err == nil && host.DigestOf(old) == res.Digest {
+	res.Digest, res.Size = load.DigestOf(wasm), int64(len(wasm))
+	if old, err := os.ReadFile(res.File); err == nil && load.DigestOf(old) == res.Digest {
 		return nil
 	}
 	res.Changed = true

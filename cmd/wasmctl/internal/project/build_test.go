@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/project/operator"
-	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/share"
 )
 
 const goModule = `module example.com/small
@@ -114,7 +114,7 @@ func TestBuild_AModuleAsksForTheStackThatItsStartNeeds(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: -short: builds modules")
 	}
-	for calls, want := range map[string]int64{"10": 0, "50_000": host.MaxStack} {
+	for calls, want := range map[string]int64{"10": 0, "50_000": share.MaxStack} {
 		dir := small(t, "deep")
 		deep := "package main\n\nvar depth = deep(" + calls + ")\n\nfunc deep(n int) int {\n\tif n == 0 {\n\t\treturn 0\n\t}\n\treturn 1 + deep(n-1)\n}\n"
 		if err := os.WriteFile(filepath.Join(dir, "deep.go"), []byte(deep), 0o644); err != nil {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/load"
+	"github.com/wasmctl/wasmctl/host/share"
 )
 
 // severalControllers matches the error of an operator with several controllers, if none of them has
@@ -18,9 +20,9 @@ var severalControllers = regexp.MustCompile(`run it once for each, with --name a
 // Annotate returns the module with its description in the manifest sections, and the description. A
 // module without a describe export must already have the sections, and stays unchanged. cfg has the
 // name, and the cache of compiled code. Describe runs in a sandbox that can only log. The error
-// matches host.ErrInvalidModule if it is the module's fault.
+// matches load.ErrInvalidModule if it is the module's fault.
 func Annotate(ctx context.Context, wasm []byte, cfg host.Config) ([]byte, Described, error) {
-	info := host.Inspect(ctx, wasm)
+	info := load.Inspect(ctx, wasm)
 	if all := info.Manifests(); len(all) > 0 && !info.HasExport(abi.ExportDescribe) && len(info.Problems) == 0 {
 		return wasm, Described{Manifests: all}, nil
 	}
@@ -28,7 +30,7 @@ func Annotate(ctx context.Context, wasm []byte, cfg host.Config) ([]byte, Descri
 	if err != nil {
 		return nil, d, err
 	}
-	annotated, err := host.WithManifest(wasm, d.Manifests...)
+	annotated, err := load.WithManifest(wasm, d.Manifests...)
 	return annotated, d, err
 }
 
@@ -57,7 +59,7 @@ func describeAll(ctx context.Context, wasm []byte, cfg host.Config) (Described, 
 		return Described{}, err
 	}
 	if first.Limits != nil { // it needs more stack
-		cfg.Limits.Stack = host.MaxStack
+		cfg.Limits.Stack = share.MaxStack
 	}
 	manifests, errs, err := host.DescribeEach(ctx, wasm, cfg, strings.Split(names[1], ", ")...)
 	var d Described
@@ -82,9 +84,9 @@ func describeAll(ctx context.Context, wasm []byte, cfg host.Config) (Described, 
 // the manifest requests the maximum.
 func Describe(ctx context.Context, wasm []byte, cfg host.Config) (*abi.Manifest, error) {
 	manifest, err := host.Describe(ctx, wasm, cfg)
-	more := errors.Is(err, host.ErrStack)
+	more := errors.Is(err, share.ErrStack)
 	if more {
-		cfg.Limits.Stack = host.MaxStack
+		cfg.Limits.Stack = share.MaxStack
 		manifest, err = host.Describe(ctx, wasm, cfg)
 	}
 	if manifest == nil {
@@ -98,5 +100,5 @@ func Describe(ctx context.Context, wasm []byte, cfg host.Config) (*abi.Manifest,
 
 func askStack(m *abi.Manifest) {
 	m.Limits = cmp.Or(m.Limits, &abi.Limits{})
-	m.Limits.Stack = host.MaxStack
+	m.Limits.Stack = share.MaxStack
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/operation"
 )
 
 // BenchmarkOperator is what a run of an operator with controller-runtime costs: CPU time
@@ -37,7 +38,7 @@ func BenchmarkOperator(b *testing.B) {
 		b.Fatal(err)
 	}
 	api := &canned{missing: packJSON(b, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"deployments.apps \"hello-world\" not found","reason":"NotFound","code":404}`)}
-	m, err := host.Load(b.Context(), wasm, host.Config{API: func(*abi.Manifest) (host.API, error) { return api, nil }})
+	m, err := host.Load(b.Context(), wasm, host.Config{API: func(*abi.Manifest) (operation.API, error) { return api, nil }})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -85,7 +86,7 @@ type canned struct {
 	site, patched, created, deployment, missing []byte // msgpack
 }
 
-// Call implements host.API.
+// Call implements operation.API.
 func (c *canned) Call(_ context.Context, op abi.Op, body []byte) abi.Response {
 	site := bytes.Contains(body, []byte("\xa4kind\xa4Site"))
 	answer := map[abi.Op][]byte{abi.OpAPIPatch: c.patched, abi.OpAPICreate: c.created, abi.OpCacheGet: c.deployment}[op]

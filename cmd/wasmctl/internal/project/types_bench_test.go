@@ -20,6 +20,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/operation"
 )
 
 // typesModule decodes the object of its run or, where that has no spec, the list
@@ -113,7 +114,7 @@ func buildTypes(b *testing.B) []byte {
 // jobs answers cache_list with 30 of a Job.
 type jobs struct{ list []byte }
 
-// Call implements host.API.
+// Call implements operation.API.
 func (a jobs) Call(context.Context, abi.Op, []byte) abi.Response { return abi.Response{Body: a.list} }
 
 func benchmarkDecode(b *testing.B, wasm, object []byte, size int) {
@@ -129,7 +130,7 @@ func benchmarkDecode(b *testing.B, wasm, object []byte, size int) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	m, err := host.Load(b.Context(), wasm, host.Config{API: func(*abi.Manifest) (host.API, error) { return jobs{list}, nil }})
+	m, err := host.Load(b.Context(), wasm, host.Config{API: func(*abi.Manifest) (operation.API, error) { return jobs{list}, nil }})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
-	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/internal/humanize"
 )
 
@@ -92,11 +92,11 @@ func (s *Server) fromConfigMap(ctx context.Context, o *reconciler, user string, 
 	if !ok {
 		return nil, notFetched("ConfigMapFailed", fmt.Errorf("configmap[%s/%s]: there is no binaryData[%q]", o.home(), ref.Name, ref.Key), false)
 	}
-	wasm, err := host.Unpack(content)
+	wasm, err := load.Unpack(content)
 	if err != nil {
 		return nil, notFetched("ModuleRefused", fmt.Errorf("configmap[%s/%s]: %w", o.home(), ref.Name, err), true)
 	}
-	digest := host.DigestOf(wasm)
+	digest := load.DigestOf(wasm)
 	return &fetched{wasm: unique.Make(string(wasm)), digest: digest, image: configMapImage + ref.Name + "/" + ref.Key, version: humanize.Digest(digest)}, nil
 }
 

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
-	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/host/oci"
 	"github.com/wasmctl/wasmctl/host/oci/signature"
 	"github.com/wasmctl/wasmctl/internal/failure"
@@ -63,7 +63,7 @@ func (s *Server) fromRegistry(ctx context.Context, o *reconciler, user string) (
 	at := a.Ref
 	at.Tag, at.Range = "", ""
 	return &fetched{
-		wasm: unique.Make(string(a.Wasm)), digest: host.DigestOf(a.Wasm), image: at.String(), version: cmp.Or(a.Ref.Tag, humanize.Digest(a.Digest)),
+		wasm: unique.Make(string(a.Wasm)), digest: load.DigestOf(a.Wasm), image: at.String(), version: cmp.Or(a.Ref.Tag, humanize.Digest(a.Digest)),
 		insecure: insecure, verified: m.Verify != nil, proof: a.Proof,
 	}, nil
 }

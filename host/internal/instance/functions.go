@@ -1,0 +1,180 @@
+package instance
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"time"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/operation"
+)
+
+// maxRandom is the largest number of bytes that random fills (ABI.md, 5).
+const maxRandom = 64 << 10
+
+// hostFuncs are the host functions that are not operations. Each reads its parameters from
+// the stack and leaves its result there.
+var hostFuncs = map[string]func(l *Local, stack []uint64){
+	abi.FuncCall:      (*Local).hostCall,
+	abi.FuncTake:      (*Local).hostTake,
+	abi.FuncLog:       (*Local).hostLog,
+	abi.FuncLogLevel:  (*Local).hostLogLevel,
+	abi.FuncMetric:    (*Local).hostMetric,
+	abi.FuncNowMS:     (*Local).hostNowMS,
+	abi.FuncMonoNS:    (*Local).hostMonoNS,
+	abi.FuncRandom:    (*Local).hostRandom,
+	abi.FuncCancelled: (*Local).hostCancelled,
+	abi.FuncBudget:    (*Local).hostBudget,
+}
+
+// u32 is the i32 parameter in a stack slot.
+func u32(v uint64) uint32 { return uint32(v) } //nolint:gosec // the upper half is undefined
+
+// i32 is the stack slot of an i32 result.
+func i32(v int32) uint64 { return uint64(uint32(v)) } //nolint:gosec // its bits
+
+// i64 is that of an i64 result.
+func i64(v int64) uint64 { return uint64(v) } //nolint:gosec // its bits
+
+func (l *Local) hostCall(stack []uint64) {
+	op, ok := abi.Ops[int32(u32(stack[0]))] //nolint:gosec // the bits of an i32
+	if !ok {
+		op = abi.Op(fmt.Sprintf("operation %d", int32(u32(stack[0])))) //nolint:gosec // the bits of an i32
+	}
+	stack[0] = l.operation(op, stack[1:])
+}
+
+// hostTake copies from the answer of the last operation.
+func (l *Local) hostTake(stack []uint64) {
+	dst, off, length := u32(stack[0]), u32(stack[1]), u32(stack[2])
+	switch {
+	case l.core.Run.Access == operation.AccessNone:
+		stack[0] = i32(int32(abi.StatusUnavailable))
+	case !l.held.Holding || !inside(l.memory, dst, length):
+		stack[0] = i32(int32(abi.StatusBadRequest))
+	default:
+		rest := l.held.Body[min(uint64(off), uint64(len(l.held.Body))):]
+		rest = rest[:min(uint64(length), uint64(len(rest)))]
+		l.Charge(len(rest))
+		l.memory.Write(dst, rest)
+		stack[0] = i32(int32(len(rest))) //nolint:gosec // at most MaxBytes
+	}
+}
+
+func (l *Local) hostLog(stack []uint64) {
+	level := slog.Level(int32(u32(stack[0]))) //nolint:gosec // the bits of an i32
+	ptr, length := u32(stack[1]), u32(stack[2])
+	if !l.host.Enabled(level) {
+		return
+	}
+	b, ok := l.memory.Read(ptr, length)
+	if !ok {
+		l.host.Warn("log: " + blockText("message", ptr, length))
+		return
+	}
+	l.host.Log(level, b)
+}
+
+// blockText describes a block in messages.
+func blockText(what string, ptr, length uint32) string {
+	return fmt.Sprintf("%s block of %d bytes at %d does not lie in memory", what, length, ptr)
+}
+
+// hostLogLevel answers the lowest level that is logged.
+func (l *Local) hostLogLevel(stack []uint64) { stack[0] = i32(LogLevel(l.host)) }
+
+// LogLevel returns the lowest level that a host logs.
+func LogLevel(host operation.Host) int32 {
+	level := abi.LevelDebug
+	for level <= abi.LevelError && !host.Enabled(slog.Level(level)) {
+		level += abi.LevelInfo - abi.LevelDebug
+	}
+	return level
+}
+
+func (l *Local) hostMetric(stack []uint64) {
+	if l.core.Run.Access == operation.AccessNone {
+		stack[0] = i32(int32(abi.StatusUnavailable))
+		return
+	}
+	name, ok := l.memory.Read(u32(stack[1]), u32(stack[2]))
+	if !ok {
+		stack[0] = i32(int32(abi.StatusBadRequest))
+		return
+	}
+	kind, value := int32(u32(stack[0])), math.Float64frombits(stack[3]) //nolint:gosec // the bits of an i32
+	stack[0] = i32(int32(l.host.Metric(kind, name, value)))
+}
+
+func (l *Local) hostNowMS(stack []uint64) { stack[0] = i64(l.now().UnixMilli()) }
+
+func (l *Local) hostMonoNS(stack []uint64) { stack[0] = i64(l.mono()) }
+
+func (l *Local) hostRandom(stack []uint64) {
+	ptr, length := u32(stack[0]), u32(stack[1])
+	status := abi.StatusOK
+	if length > maxRandom {
+		status = abi.StatusTooLarge
+	} else if b, ok := l.memory.Read(ptr, length); !ok {
+		status = abi.StatusBadRequest
+	} else if l.Charge(len(b)); l.random(b) != nil {
+		status = abi.StatusInternal
+	}
+	stack[0] = i32(int32(status))
+}
+
+// mono returns the guest's monotonic clock.
+func (l *Local) mono() int64 {
+	l.core.Run.Sources |= abi.SourceClock
+	return l.core.Spec.Clock.Mono()
+}
+
+// now returns the guest's clock.
+func (l *Local) now() time.Time {
+	l.core.Run.Sources |= abi.SourceClock
+	t := l.core.Spec.Clock.Now()
+	if l.given != nil {
+		l.given.AddTime(t.UnixNano())
+	}
+	return t
+}
+
+func (l *Local) random(b []byte) error {
+	l.core.Run.Sources |= abi.SourceRandom
+	_, err := io.ReadFull(l.core.Spec.Clock.Random, b)
+	if l.given != nil {
+		l.given.AddRandom(b)
+	}
+	if err != nil {
+		l.core.Spec.Log.Error("random: cannot read the source of randomness", "error", err)
+	}
+	return err
+}
+
+func (l *Local) hostCancelled(stack []uint64) {
+	if l.core.Run.Access == operation.AccessNone {
+		stack[0] = 0
+		return
+	}
+	stack[0] = i32(l.host.Cancelled())
+}
+
+// hostBudget answers the rest of the limit that the kind names.
+func (l *Local) hostBudget(stack []uint64) {
+	run := &l.core.Run
+	run.Sources |= abi.SourceLimit
+	left := int64(unbounded)
+	limit := l.core.Spec.Limits.HostCalls
+	switch kind := int32(u32(stack[0])); { //nolint:gosec // the bits of an i32
+	case run.Access == operation.AccessNone: // outside of calls, nothing is bounded
+	case kind == abi.BudgetMilliseconds:
+		left = max(0, time.Until(run.Deadline).Milliseconds())
+	case kind == abi.BudgetHostCalls && limit > 0:
+		left = max(0, limit-run.Calls)
+	case kind == abi.BudgetFuel:
+		left = l.core.fuel.left()
+	}
+	stack[0] = i64(left)
+}

@@ -1,0 +1,60 @@
+package load
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/internal/shell"
+	"github.com/wasmctl/wasmctl/host/meter"
+)
+
+// formVersion names the form in which modules are compiled. It is part of the name of an
+// entry of the cache, so it must change whenever the result of form changes; a test checks
+// that.
+const formVersion = 4
+
+// source is a module that is to be compiled.
+type source struct {
+	*Module
+
+	form []byte // the bytes to compile; nil before they are needed
+	data []byte // data detached from the form; nil if there is none
+}
+
+// form sets the bytes that are compiled in place of the module's own: its tables are
+// bounded, it counts its work (docs/metering.md), and its data is detached.
+func (c *Compiler) form(code *Code, src *source) error {
+	wasm := src.boundTables()
+	if !c.Isolated {
+		var err error
+		if wasm, err = withoutSections(wasm, ownSection); err != nil {
+			return err
+		}
+	}
+	out, err := meter.Rewrite(wasm, meter.Config{MaxStack: c.stack(code.Info)})
+	if err != nil {
+		return fmt.Errorf("cannot be metered: %w", err)
+	}
+	code.MaxStack, code.work, code.Globals = out.MaxStack, out.Work, out.Globals
+	if src.start || !src.Exports(abi.ExportInitialize) { // would run in each instance; nothing runs
+		code.Globals = -1
+	}
+	if len(out.Dropped) > 0 {
+		c.Log.Debug("left out sections of the module with offsets into its code, because it is metered", "sections", out.Dropped)
+	}
+	src.form = out.Wasm
+	if !c.Isolated && !out.Segments && len(src.memories) == 1 {
+		src.form, src.data = shell.Detach(out.Wasm, code.StartSize)
+	}
+	return nil
+}
+
+// blame returns the error that wazero finds in the module's own bytes, because functions
+// have other numbers in the metered form. If it finds none, blame returns err.
+func blame(ctx context.Context, wasm []byte, err error) error {
+	if own := validate(ctx, wasm); own != nil {
+		return own
+	}
+	return err
+}

@@ -1,0 +1,33 @@
+package load
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+
+	"github.com/wasmctl/wasmctl/host/share"
+)
+
+// gzipMagic is the beginning of compressed files, and of no module.
+const gzipMagic = "\x1f\x8b"
+
+// Unpack returns the bytes of a module, which may be compressed with gzip, because a ConfigMap
+// holds at most 1 MiB. It reads no more than a module may have.
+func Unpack(content []byte) ([]byte, error) {
+	if !bytes.HasPrefix(content, []byte(gzipMagic)) {
+		return content, nil
+	}
+	var wasm bytes.Buffer
+	r, err := gzip.NewReader(bytes.NewReader(content))
+	if err == nil {
+		_, err = io.Copy(&wasm, io.LimitReader(r, MaxModuleSize+1))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("unpack: %w", err)
+	}
+	if wasm.Len() > MaxModuleSize {
+		return nil, fmt.Errorf("unpack: more than the %s that a module may have", share.SizeText(MaxModuleSize))
+	}
+	return wasm.Bytes(), nil
+}

@@ -1,0 +1,94 @@
+package share
+
+import "sync"
+
+// CPUScheduler lets modules share the CPUs in time slices. A call that ends within its
+// first slices of fuel, about 1 ms, never waits. Longer calls run on as many CPUs as the
+// scheduler has. If more calls want to run, each module gets a slice in turn, however many
+// of its instances wait. All methods are safe for concurrent use.
+type CPUScheduler struct {
+	cpus int
+
+	mu         sync.Mutex
+	timeSlices timeSlices[*Module] // guarded by mu
+}
+
+// NewCPUScheduler returns a scheduler for this many CPUs, at least one. The process should
+// have one more by runtime.GOMAXPROCS: if guests compute on all of them, Go looks only
+// every 10 ms for goroutines that the network and timers have woken.
+func NewCPUScheduler(cpus int) *CPUScheduler {
+	return &CPUScheduler{cpus: max(1, cpus), timeSlices: timeSlices[*Module]{free: max(1, cpus)}}
+}
+
+// Take waits for a turn of the module. A caller that has a turn keeps it while no other
+// module waits. Take returns false, and the turn is gone, if done was closed first.
+func (s *CPUScheduler) Take(module *Module, has bool, done <-chan struct{}) bool {
+	w := s.enqueue(module, has)
+	if w == nil {
+		return true
+	}
+	select {
+	case <-w.given:
+		return true
+	case <-done:
+		s.abandon(module, w)
+		return false
+	}
+}
+
+// enqueue returns nil if the caller has a turn at once.
+func (s *CPUScheduler) enqueue(module *Module, has bool) *waiter {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if has && len(s.timeSlices.ring) == 0 || !has && s.timeSlices.take() {
+		return nil
+	}
+	w := &waiter{make(chan struct{})}
+	s.timeSlices.wait(module, w) // first, so that the module does not follow itself
+	if has {
+		s.pass()
+	}
+	return w
+}
+
+// Give ends a turn.
+func (s *CPUScheduler) Give() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pass()
+}
+
+// pass gives a turn that ends to the next waiter; the caller holds mu.
+func (s *CPUScheduler) pass() {
+	if w := s.timeSlices.next(); w != nil {
+		close(w.given)
+		return
+	}
+	s.timeSlices.free++
+}
+
+// abandon ends waiting. The turn may have been given meanwhile.
+func (s *CPUScheduler) abandon(module *Module, w *waiter) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.timeSlices.leave(module, w) {
+		s.pass()
+	}
+}
+
+// Free returns the number of CPUs on which no call has a turn.
+func (s *CPUScheduler) Free() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.timeSlices.free
+}
+
+// Waiting returns the number of calls that wait for a turn.
+func (s *CPUScheduler) Waiting() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range s.timeSlices.ring {
+		n += len(l.waiters)
+	}
+	return n
+}
