@@ -82,7 +82,7 @@ func selectTag(ctx context.Context, repo *remote.Repository, r Ref) (string, err
 	case err != nil:
 		return "", err
 	}
-	if tag := want.highest(tags); tag != "" {
+	if tag := highest(want, tags); tag != "" {
 		return tag, nil
 	}
 	return "", as(ErrNotFound, fmt.Errorf("module[%s]: none of %d tags is a version of the range", r, len(tags)))

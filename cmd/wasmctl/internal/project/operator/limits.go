@@ -5,8 +5,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-
-	semver "k8s.io/apimachinery/pkg/util/version"
 )
 
 // size reports packages that make the module much larger.
@@ -44,8 +42,7 @@ func (p *Project) version() []Finding {
 		return nil
 	}
 	v := string(text[m[2]:m[3]])
-	got, err := semver.ParseSemantic(v)
-	if err != nil || !got.LessThan(semver.MustParseSemantic(oldest)) {
+	if !older(v, oldest) {
 		return nil
 	}
 	return []Finding{{

@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	semver "k8s.io/apimachinery/pkg/util/version"
+	"github.com/Masterminds/semver/v3"
 )
 
 // goMod is the output of go mod edit -json.
@@ -186,7 +186,7 @@ func (s *Stage) point(ctx context.Context, module, name string) error {
 // older reports whether the first version is older than the second. It is false if one of them is
 // not a version.
 func older(pinned, needed string) bool {
-	a, errA := semver.ParseSemantic(pinned)
-	b, errB := semver.ParseSemantic(needed)
+	a, errA := semver.NewVersion(pinned)
+	b, errB := semver.NewVersion(needed)
 	return errA == nil && errB == nil && a.LessThan(b)
 }
