@@ -9,7 +9,7 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// endCases are about runs that end badly, and about many runs.
+// endCases are about runs that fail, and about many runs.
 func endCases() []Case {
 	return []Case{
 		{"end.trap", 2, "a trap ends the call, and the next one is as if nothing had happened", func(p *probe) error {
@@ -38,7 +38,7 @@ func endCases() []Case {
 	}
 }
 
-// ends makes the guest end a run badly, and then asks whether it is alive.
+// ends makes the guest fail a run, and then checks that it still works.
 func (p *probe) ends(step object, kind abi.FailureKind) error {
 	_, err := p.steps(step)
 	return first(failedBy(err, kind), alive(p))
@@ -46,7 +46,7 @@ func (p *probe) ends(step object, kind abi.FailureKind) error {
 
 var alive = reports(do("echo", "value", "alive"), "value", "alive")
 
-// failedBy wants a call that failed in this way.
+// failedBy checks that a call failed with this kind.
 func failedBy(err error, kind abi.FailureKind) error {
 	call, ok := errors.AsType[*abi.CallError](err)
 	if !ok || call.Kind != kind {
@@ -55,8 +55,8 @@ func failedBy(err error, kind abi.FailureKind) error {
 	return nil
 }
 
-// steady makes runs, with reads and answers of different sizes, and compares the
-// memory of the guest after the first of them with that at the end.
+// steady makes runs with reads and answers of different sizes, and compares the guest's memory
+// after the first ones with that at the end.
 func (p *probe) steady(runs, first int) error {
 	var before int64
 	replaced := p.rig.module.Recycled()[string(abi.LimitHighWater)]
@@ -73,7 +73,7 @@ func (p *probe) steady(runs, first int) error {
 	if n := p.rig.module.Recycled()[string(abi.LimitHighWater)]; n > replaced+1 { // earlier cases have left it large
 		return fmt.Errorf("memory: %d instances in %d runs had so much that the host replaced them", n-replaced, runs)
 	}
-	if after := p.rig.budget.Stats().Used; after > before+before/8 { // a collector has its pace
+	if after := p.rig.budget.Stats().Used; after > before+before/8 { // a garbage collector needs time
 		return fmt.Errorf("memory: %d bytes after %d runs, %d after %d", before, first, after, runs)
 	}
 	return nil

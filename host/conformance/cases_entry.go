@@ -10,7 +10,7 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// entryCases are about buffer, reconcile and finalize being called at all.
+// entryCases are about calls of buffer, reconcile and finalize.
 func entryCases() []Case {
 	cases := []Case{
 		{"entry.reconcile", 1, "reconcile is called and its steps are reported", reports(do("echo", "value", "hello"), "value", "hello")},
@@ -46,7 +46,7 @@ func entryCases() []Case {
 	}})
 }
 
-// padded makes a run with a request of exactly so many bytes.
+// padded makes a run with a request of exactly size bytes.
 func (p *probe) padded(size int) error {
 	spec := object{"steps": list{do("read", "path", list{"spec", "pad"}, "as", "type")}, "pad": ""}
 	message := func(pad int) []byte {
@@ -60,7 +60,7 @@ func (p *probe) padded(size int) error {
 	return p.exchanged(abi.ExportReconcile, msg, "value", "string")
 }
 
-// requestCases are about what a guest sees of a request.
+// requestCases are about the guest's view of a request.
 func requestCases() []Case {
 	minimal := object{
 		"id": "run-1", "controller": "conformance", "reason": object{"type": "Listed"}, "reasons": list{object{"type": "Listed"}},
@@ -107,15 +107,14 @@ func requestCases() []Case {
 			req := abi.AppendRequest(nil, &abi.Request{ID: "r", DryRun: true, Key: key, Object: encode(caseObject(object{"steps": list{do("request")}}))})
 			return p.exchanged(abi.ExportReconcile, req, "dry_run", true)
 		}},
-		{"request.caps", 9, "caps are read: what this host has, and what it has not", func(p *probe) error {
+		{"request.caps", 9, "caps are read: those that this host has, and those that it lacks", func(p *probe) error {
 			s, err := p.step(do("request", "caps", list{"api_get", "declare", "configure", "teleport", ""}))
 			return first(err, alike("caps", s["caps"], object{"api_get": true, "declare": true, "configure": true}))
 		}},
 	}
 }
 
-// request compares the report of the step request. The deadline is a case of its
-// own.
+// request compares the report of the step request. The deadline has a case of its own.
 func (p *probe) request(entry string, req *abi.Request, want object) error {
 	r, err := p.run(entry, req)
 	if err := counted(len(r.steps), 1, err); err != nil {
@@ -125,7 +124,7 @@ func (p *probe) request(entry string, req *abi.Request, want object) error {
 	return alike("request", r.steps[0], want)
 }
 
-// exchange hands over a message as it is, and reads the report of its one step.
+// exchange passes a message unchanged, and reads the report of its one step.
 func (p *probe) exchange(entry string, msg []byte) (object, error) {
 	_, out, err := p.rig.module.Exchange(p.ctx, entry, msg)
 	if err != nil {
@@ -145,7 +144,7 @@ func (p *probe) exchange(entry string, msg []byte) (object, error) {
 	return r.steps[0], nil
 }
 
-// exchanged hands over a message as it is, and compares one key of the report.
+// exchanged passes a message unchanged, and compares one key of the report.
 func (p *probe) exchanged(entry string, msg []byte, name string, want any) error {
 	s, err := p.exchange(entry, msg)
 	return first(err, same(name, s[name], want))

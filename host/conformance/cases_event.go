@@ -15,7 +15,7 @@ func secret(spec object) object {
 	return object{"apiVersion": "v1", "kind": "Secret", "metadata": object{"name": "s", "namespace": "default"}, "spec": spec}
 }
 
-// event is one of a Secret; nil objects are absent.
+// event returns an event of a Secret. Nil objects are absent.
 func event(typ abi.EventType, before, after any) *abi.Event {
 	ev := &abi.Event{Controller: "conformance", Version: "v1", Kind: "Secret", Type: typ, Key: abi.Key{Namespace: "default", Name: "s"}}
 	if before != nil {
@@ -65,7 +65,7 @@ func eventCases() []Case {
 
 func large(spec object) object {
 	o := secret(spec)
-	o["data"] = object{"a": strings.Repeat("hidden!", 1<<20/7)} // the host takes the values of Secrets out of logs
+	o["data"] = object{"a": strings.Repeat("hidden!", 1<<20/7)} // the host removes the values of Secrets from logs
 	return o
 }
 
@@ -101,7 +101,7 @@ func filterCase(id, about string, keep bool) Case {
 	}}
 }
 
-// event gives an event to map or filter, and compares what it reports.
+// event passes an event to map or filter, and compares the report.
 func (p *probe) event(entry string, ev *abi.Event) error {
 	if err := p.call(entry, ev); err != nil {
 		return err
@@ -144,7 +144,7 @@ func (p *probe) eventOperations(entry string) error {
 	return first(same("greeting", got[0]["body"], "hello"), p.asked(asked{abi.OpCacheGet, encode(configMap("a"))}, asked{abi.OpCacheList, encode(key)}))
 }
 
-// orZero is a number that may be left out.
+// orZero returns an optional number.
 func orZero(v any) any {
 	if v == nil {
 		return int64(0)
@@ -160,7 +160,7 @@ func configureCases() []Case {
 				return p.configured(1, object{"greeting": "hi", "größe": "klein", "more": "1"})
 			})
 		}},
-		{"configure.change", 4, "a change is told, and counted in requests", func(p *probe) error {
+		{"configure.change", 4, "a change is announced, and counted in requests", func(p *probe) error {
 			return p.with(host.Config{}, func() error {
 				err := first(p.configured(1, object{"greeting": "hello", "größe": "klein"}), p.rig.module.Configure(p.ctx, map[string]string{"greeting": "😀"}))
 				if err = first(err, p.configured(2, object{"greeting": "😀", "größe": "klein"})); err != nil {
@@ -191,7 +191,7 @@ func configureCases() []Case {
 			}
 			return nil
 		}},
-		{"configure.operations", 5, "config_get serves the settings that are tried, and nothing else works", func(p *probe) error {
+		{"configure.operations", 5, "config_get serves the tried settings, and nothing else works", func(p *probe) error {
 			return p.with(host.Config{Settings: map[string]string{"greeting": "tried", "try": "yes"}}, func() error {
 				_, steps, err := p.reported(abi.ExportConfigure)
 				if err := counted(len(steps), 2, err); err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// functionCases are about the host functions that are no operations.
+// functionCases are about the host functions that are not operations.
 func functionCases() []Case { return slices.Concat(logCases(), factCases(), metricCases()) }
 
 // metricCases are about metric.
@@ -59,8 +59,8 @@ func logCases() []Case {
 			}
 			return first(err, same("lines", strings.Join(got, " "), "one two three"))
 		}},
-		{"log_level.all", 5, "a host that keeps everything", reports(do("levels"), "kept", list{-4, 0, 4, 8})},
-		{"log_level.quiet", 5, "a host that keeps warnings and errors", onHost(quietHost, reports(do("levels"), "kept", list{4, 8}))},
+		{"log_level.all", 5, "a host that logs everything", reports(do("levels"), "kept", list{-4, 0, 4, 8})},
+		{"log_level.quiet", 5, "a host that logs warnings and errors", onHost(quietHost, reports(do("levels"), "kept", list{4, 8}))},
 	}
 	for _, level := range []int{-4, 0, 4, 8} {
 		cases = append(cases, Case{fmt.Sprintf("log.%d", level), 5, fmt.Sprintf("a line of level %d", level), func(p *probe) error {
@@ -70,7 +70,7 @@ func logCases() []Case {
 	return cases
 }
 
-// factCases are about what the host says of itself and of the run.
+// factCases are about facts of the host and of the run.
 func factCases() []Case {
 	cases := []Case{
 		{"now_ms", 5, "the host's time, to the millisecond", reports(do("now"), "ms", nowMS)},
@@ -95,8 +95,8 @@ func factCases() []Case {
 			return first(err, same("left", list{steps0(steps, 0)["left"], steps0(steps, 2)["left"]}, list{smallCalls, smallCalls - 1}))
 		})},
 		{"budget.fuel", 5, "the fuel that is left", onHost(smallHost, func(p *probe) error { return p.budget(2, 1, smallFuel) })},
-		{"budget.unbounded", 5, "-1 for what is not bounded", func(p *probe) error { return p.budget(2, -1, -1) }},
-		{"budget.unknown", 5, "-1 for a kind that nobody knows", func(p *probe) error { return p.budget(99, -1, -1) }},
+		{"budget.unbounded", 5, "-1 without a limit", func(p *probe) error { return p.budget(2, -1, -1) }},
+		{"budget.unknown", 5, "-1 for an unknown kind", func(p *probe) error { return p.budget(99, -1, -1) }},
 		{"random.fresh", 5, "two draws are not the same", func(p *probe) error {
 			steps, err := p.steps(do("random", "len", 32), do("random", "len", 32))
 			a, b := fmt.Sprint(steps0(steps, 0)["hex"]), fmt.Sprint(steps0(steps, 1)["hex"])
@@ -116,7 +116,7 @@ func factCases() []Case {
 	return cases
 }
 
-// steps0 is the report of one step, empty where there is none.
+// steps0 returns the report of one step. It is empty if there is none.
 func steps0(steps []object, i int) object {
 	if i < len(steps) {
 		return steps[i]

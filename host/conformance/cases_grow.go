@@ -16,10 +16,10 @@ import (
 //go:embed testdata/manifest.json
 var wantManifest []byte
 
-// manifestCases are about what a module says of itself.
+// manifestCases are about a module's description of itself.
 func manifestCases() []Case {
 	return []Case{
-		{"describe", 8, "describe, or the section, says what testdata/manifest.json has", func(p *probe) error {
+		{"describe", 8, "describe, or the section, equals testdata/manifest.json", func(p *probe) error {
 			return p.manifest(p.rig.module.Manifest())
 		}},
 		{"describe.alone", 8, "describe works without host functions, on an instance of its own", func(p *probe) error {
@@ -40,7 +40,7 @@ func manifestCases() []Case {
 			}
 			return p.manifest(info.Manifest)
 		}},
-		{"describe.known-keys", 8, "the manifest has no key that this host does not know", func(p *probe) error {
+		{"describe.known-keys", 8, "the manifest has no unknown key", func(p *probe) error {
 			if keys := p.rig.module.Info().UnknownKeys; len(keys) > 0 {
 				return fmt.Errorf("got %v", keys)
 			}
@@ -49,7 +49,7 @@ func manifestCases() []Case {
 	}
 }
 
-// manifest compares all but what is the SDK's own. The order of hooks is free.
+// manifest compares everything except the parts that an SDK adds. The order of hooks is free.
 func (p *probe) manifest(m *abi.Manifest) error {
 	var want abi.Manifest
 	if err := json.Unmarshal(wantManifest, &want); err != nil {
@@ -57,7 +57,7 @@ func (p *probe) manifest(m *abi.Manifest) error {
 	}
 	got := *m
 	got.SDK, got.Hooks, want.Hooks = "", slices.Sorted(slices.Values(m.Hooks)), slices.Sorted(slices.Values(want.Hooks))
-	if m.Hooks == nil { // each export is real
+	if m.Hooks == nil { // each export exists
 		got.Hooks = want.Hooks
 	}
 	a, err := json.Marshal(got)
@@ -68,14 +68,13 @@ func (p *probe) manifest(m *abi.Manifest) error {
 	return first(err, same("manifest", string(a), string(b)))
 }
 
-// growCases are about messages of hosts that are younger than the guest: in
-// another order, wider than they need to be, and with keys and words that nobody
-// knows yet.
+// growCases are about messages of hosts that are newer than the guest: in another order, wider than
+// necessary, and with unknown keys and words.
 func growCases() []Case {
 	return []Case{
 		{"grow.request", 9, "a request with unknown keys, in another order", func(p *probe) error { return p.grownRequest(abi.ExportReconcile) }},
 		{"grow.finalize", 9, "the same of finalize", func(p *probe) error { return p.grownRequest(abi.ExportFinalize) }},
-		{"grow.reason", 9, "a reason that nobody knows", func(p *probe) error {
+		{"grow.reason", 9, "an unknown reason", func(p *probe) error {
 			req := ask(caseObject(object{"steps": list{do("request")}}))
 			req.Reason = abi.Reason{Type: "SolarFlare", Resource: "suns.example.com", Ref: abi.Key{Name: "sol"}}
 			r, err := p.run(abi.ExportReconcile, req)
@@ -99,7 +98,7 @@ func growCases() []Case {
 			}
 			return first(err, p.configured(5, object{"greeting": "new"}))
 		}},
-		{"grow.version", 9, "v is not looked at: what is new is in new keys", func(p *probe) error {
+		{"grow.version", 9, "v is ignored: new features have new keys", func(p *probe) error {
 			msg := encode(pairs{{"object", caseObject(object{"steps": list{do("echo", "value", 1)}})}, {"v", 2}})
 			return p.exchanged(abi.ExportReconcile, msg, "value", 1)
 		}},
@@ -107,12 +106,12 @@ func growCases() []Case {
 	}
 }
 
-// unknown are keys that no version has had.
+// unknown returns keys that no version has had.
 func unknown() object {
 	return object{"deep": list{object{"a": nested(20)}, nil, math.MaxFloat64, int64(math.MinInt64)}, "id": "not this one", "text": "größe"}
 }
 
-// wideInt is a number in nine bytes.
+// wideInt encodes a number in nine bytes.
 func wideInt(n byte) raw { return raw{0xcf, 0, 0, 0, 0, 0, 0, 0, n} }
 
 func (p *probe) allNil() error {

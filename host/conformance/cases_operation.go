@@ -8,15 +8,15 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// configMap names a ConfigMap, as requests do.
+// configMap identifies a ConfigMap in a request.
 func configMap(name string) object {
 	return object{"apiVersion": "v1", "kind": "ConfigMap", "namespace": "default", "name": name}
 }
 
-// getA asks for a ConfigMap.
+// getA requests a ConfigMap.
 var getA = do("op", "op", "api_get", "request", configMap("a"))
 
-// and is a with more keys.
+// and returns a with more keys.
 func and(a object, more ...any) object {
 	out := maps.Clone(a)
 	for i := 0; i < len(more); i += 2 {
@@ -32,8 +32,8 @@ type operationRequest struct {
 	req object
 }
 
-// operationRequests are the requests of each operation: one with the keys that it
-// needs, and others with all that it may have.
+// operationRequests returns the requests of each operation: one with the required keys, and others
+// with all permitted ones.
 func operationRequests() []operationRequest {
 	cm, all, obj := configMap("a"), configMap("a"), child("größe")
 	delete(all, "name")
@@ -83,7 +83,7 @@ func operationRequests() []operationRequest {
 	}
 }
 
-// operationCases are about each operation, with each of its request keys.
+// operationCases are about each operation with each of its request keys.
 func operationCases() []Case {
 	var cases []Case
 	for _, r := range operationRequests() {
@@ -118,15 +118,14 @@ func configCase(id string, req object, want any) Case {
 	return Case{"config_get." + id, 6, "config_get serves the settings", answered(do("op", "op", "config_get", "request", req), object{"body": want})}
 }
 
-// answerObject is what the cluster answers.
+// answerObject is the object in the cluster's answer.
 func answerObject() object {
 	o := child("answer")
-	o["metadata"].(object)["managedFields"] = list{object{"manager": "größe"}} //nolint:forcetypeassert // made so
+	o["metadata"].(object)["managedFields"] = list{object{"manager": "größe"}} //nolint:forcetypeassert // made above
 	return o
 }
 
-// operation carries out an operation, and compares what the cluster was asked and
-// what the guest read.
+// operation carries out an operation, and compares the cluster's request and the guest's answer.
 func (p *probe) operation(op abi.Op, req object) error {
 	body := any(answerObject())
 	if op == abi.OpAPIList || op == abi.OpCacheList {
@@ -140,7 +139,7 @@ func (p *probe) operation(op abi.Op, req object) error {
 	want := object{"body": body}
 	if op == abi.OpAPIDelete || op == abi.OpEventRecord {
 		want = object{}
-		delete(s, "body") // an SDK may hand it on
+		delete(s, "body") // an SDK may pass it on
 	}
 	return first(p.asked(asked{op, encode(req)}), alike("answer", s, want))
 }
@@ -158,7 +157,7 @@ func (p *probe) byNumber(op abi.Op) error {
 	return nil
 }
 
-// asked compares what the cluster was asked, by value.
+// asked compares the requests to the cluster, by value.
 func (p *probe) asked(want ...asked) error {
 	got := p.rig.api.requests()
 	if len(got) != len(want) {
@@ -180,7 +179,7 @@ func (p *probe) asked(want ...asked) error {
 	return nil
 }
 
-// answerCases are about answers of all sizes, and who holds them for how long.
+// answerCases are about answers of all sizes, and about the time for which they are valid.
 func answerCases() []Case {
 	var cases []Case
 	for _, n := range []int{1, 100, 1000, 8000, 8192, 9000, 65536, 1 << 20, 3 << 20} {
@@ -208,7 +207,7 @@ func answerCases() []Case {
 	)
 }
 
-// answers makes the guest ask for answers of these sizes in one run.
+// answers makes the guest request answers of these sizes in one run.
 func (p *probe) answers(sizes ...int) error {
 	var script []abi.Response
 	var steps list

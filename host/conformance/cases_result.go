@@ -9,7 +9,7 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// resultCases are about what reconcile and finalize return.
+// resultCases are about the results of reconcile and finalize.
 func resultCases() []Case {
 	cases := []Case{
 		resultCase("await", "the default is to wait for a change", object{}, abi.Result{}),
@@ -19,8 +19,8 @@ func resultCases() []Case {
 		declaredCase("apply-many", "1,000 children", object{"apply": children(1000)}),
 		declaredCase("prune", "prune with children", object{"apply": list{child("a")}, "prune": true}),
 		declaredCase("prune-all", "prune without children", object{"prune": true}),
-		declaredCase("force", "force beside children", object{"apply": list{child("a")}, "force": true}),
-		declaredCase("requeue-apply", "a requeue beside children", object{"action": "requeue", "after_ms": 1, "apply": list{child("a")}}),
+		declaredCase("force", "force together with children", object{"apply": list{child("a")}, "force": true}),
+		declaredCase("requeue-apply", "a requeue together with children", object{"action": "requeue", "after_ms": 1, "apply": list{child("a")}}),
 	}
 	for _, ms := range []int64{1, 999, 60_000, 1 << 31, 365 * 24 * 3600 * 1000, 9_000_000_000_000} {
 		cases = append(cases, resultCase(fmt.Sprintf("after.%d", ms), fmt.Sprintf("a requeue after %d ms", ms), object{"action": "requeue", "after_ms": ms},
@@ -41,8 +41,8 @@ func resultCases() []Case {
 	)
 }
 
-// resultCase wants the same result of both entries. The status is the report,
-// which readReport checks: also beside an error.
+// resultCase expects the same result of both entries. The status is the report, which readReport
+// checks, also together with an error.
 func resultCase(id, about string, then object, want abi.Result) Case {
 	return Case{"result." + id, 4, about, func(p *probe) error {
 		for _, entry := range []string{abi.ExportReconcile, abi.ExportFinalize} {
@@ -68,7 +68,7 @@ func errorText(e *abi.ResultError) string {
 	return fmt.Sprintf("%+v", *e)
 }
 
-// declaredCase wants what spec.then declares.
+// declaredCase expects the declarations of spec.then.
 func declaredCase(id, about string, then object) Case {
 	return Case{"declared." + id, 4, about, func(p *probe) error {
 		got, err := p.then(abi.ExportReconcile, then)
@@ -121,7 +121,7 @@ func policyCases() []Case {
 			f := failure()
 			change(f)
 			want := abi.Action{Requeue: true, After: 1500 * time.Millisecond}
-			if f.Object == nil { // it does not say what to answer
+			if f.Object == nil { // without the object, there is no answer to return
 				want = abi.Action{}
 			}
 			return p.policy(f, want)
@@ -154,8 +154,7 @@ func policyCases() []Case {
 	return cases
 }
 
-// policy gives a failure to error_policy, and compares what it reports and
-// answers.
+// policy passes a failure to error_policy, and compares report and answer.
 func (p *probe) policy(f *abi.Failure, want abi.Action) error {
 	guest, release, err := p.rig.module.Acquire(p.ctx)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// statusCases are about what an operation answers when it fails: the guest must
-// see the status and go on.
+// statusCases are about the answers of failed operations: the guest must see the status and
+// continue.
 func statusCases() []Case {
 	var cases []Case
 	for s := abi.StatusInternal; s < abi.StatusOK; s++ {
@@ -21,13 +21,13 @@ func statusCases() []Case {
 		cases = append(cases, statusCase(fmt.Sprint(int(code)), fmt.Sprintf("status %d of the API server", code), code, metaStatus(code)))
 	}
 	for _, code := range []abi.Status{201, 418, 599, 99999, math.MaxInt32, -10, -42, math.MinInt32} {
-		cases = append(cases, Case{fmt.Sprintf("status.unknown.%d", code), 7, fmt.Sprintf("a status that nobody knows, %d, is an error", code), func(p *probe) error {
+		cases = append(cases, Case{fmt.Sprintf("status.unknown.%d", code), 7, fmt.Sprintf("the unknown status %d is an error", code), func(p *probe) error {
 			p.rig.api.set(abi.Response{Status: code, Body: encode(object{"reason": "New", "message": "m"})})
 			s, err := p.step(getA)
 			if err != nil {
 				return err
 			}
-			if code < 0 && s["status"] == int64(abi.StatusInternal) { // as the page has it
+			if code < 0 && s["status"] == int64(abi.StatusInternal) { // as ABI.md defines it
 				return nil
 			}
 			return same("status", s["status"], int64(code))
@@ -38,7 +38,7 @@ func statusCases() []Case {
 	}
 	for _, name := range slices.Sorted(maps.Keys(bodies)) {
 		body := bodies[name]
-		cases = append(cases, Case{"status.body." + name, 7, "a status whose body says nothing", func(p *probe) error {
+		cases = append(cases, Case{"status.body." + name, 7, "a status without a useful body", func(p *probe) error {
 			p.rig.api.set(abi.Response{Status: abi.StatusUnavailable, Body: body}, abi.Response{Status: 500, Body: body})
 			steps, err := p.steps(getA, getA)
 			return first(err, same("status", steps0(steps, 0)["status"], int64(abi.StatusUnavailable)), same("status", steps0(steps, 1)["status"], 500))
@@ -47,7 +47,7 @@ func statusCases() []Case {
 	return slices.Concat(cases, deniedCases(), hostStatusCases())
 }
 
-// metaStatus is the API server's Status.
+// metaStatus returns a Status of the API server.
 func metaStatus(code abi.Status) object {
 	return object{
 		"kind": "Status", "apiVersion": "v1", "metadata": object{}, "status": "Failure", "message": "why: größe", "reason": "Because",
@@ -69,7 +69,7 @@ func statusCase(id, about string, status abi.Status, body object) Case {
 	}}
 }
 
-// deniedCases: each operation may be denied, with the rule that is missing.
+// deniedCases are about denied operations, with the missing rule.
 func deniedCases() []Case {
 	rule := object{"group": "", "resource": "größe", "subresources": list{"status"}, "verbs": list{"get", "*"}, "namespaces": list{"default"}, "names": list{"a"}}
 	denied := encode(object{"code": -2, "reason": "Denied", "message": "no", "rule": rule, "new": 1})
@@ -81,7 +81,7 @@ func deniedCases() []Case {
 	})
 }
 
-// eachOperation returns a case of the first request of each operation.
+// eachOperation returns a case for the first request of each operation.
 func eachOperation(c func(op string, step object) Case) []Case {
 	var cases []Case
 	seen := map[abi.Op]bool{}
@@ -94,7 +94,7 @@ func eachOperation(c func(op string, step object) Case) []Case {
 	return cases
 }
 
-// hostStatusCases are about statuses that the host answers by itself.
+// hostStatusCases are about statuses of the host itself.
 func hostStatusCases() []Case {
 	cases := eachOperation(func(op string, step object) Case {
 		return Case{"old-host." + op, 9, op + " of a host that does not have it is UNSUPPORTED", onHost(oldHost, refuses(step, abi.StatusUnsupported))}

@@ -9,8 +9,8 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// valueCases are about the values of an object other than numbers: each is read
-// in place, decoded, and written again.
+// valueCases are about the values of an object other than numbers. Each is read in place, decoded,
+// and encoded again.
 func valueCases() []Case {
 	v := func(id, about string, value any) Case { return valueCase("value."+id, about, value) }
 	cases := []Case{
@@ -18,7 +18,7 @@ func valueCases() []Case {
 		v("string.empty", "an empty string", ""),
 		v("string.unicode", "letters of many scripts", "größe 中文 עברית ไทย e\u0301 😀👩‍👩‍👧"),
 		v("string.control", "control characters and NUL", "a\x00b\x01\t\r\n\x7f\u0085\u2028"),
-		v("string.markup", "what other formats escape", `"\/<>&'{}[]${x}%s`),
+		v("string.markup", "characters that other formats escape", `"\/<>&'{}[]${x}%s`),
 		v("map.empty", "an empty map", object{}), v("array.empty", "an empty array", list{}),
 		v("map.keys", "keys that are empty, long, and not ASCII", object{"": 1, "größe": 2, strings.Repeat("k", 300): 3, "a.b/c": 4, "a\x00b": 5}),
 		v("mixed", "all types in one", object{"a": list{1, "x", nil, true, object{"b": list{list{}}}}, "n": nil, "f": 1.5}),
@@ -36,7 +36,7 @@ func valueCases() []Case {
 	}
 	return append(
 		cases,
-		Case{"value.absent", 3, "what is not there is read as the zero value", func(p *probe) error {
+		Case{"value.absent", 3, "an absent value is read as the zero value", func(p *probe) error {
 			return p.reads(object{}, object{"type": "absent", "string": "", "int": 0, "float": 0.0, "bool": false, "len": 0})
 		}},
 		Case{"value.nil-reads", 3, "nil is read as the zero value", func(p *probe) error {
@@ -90,12 +90,12 @@ func wide(n int) object {
 	return out
 }
 
-// valueCase wants a value back as it was.
+// valueCase expects a value to come back unchanged.
 func valueCase(id, about string, value any) Case {
 	return Case{id, 3, about, reports(do("echo", "value", value), "value", value)}
 }
 
-// reads compares what is read at spec.value, as each of some types.
+// reads compares the value at spec.value, read as several types.
 func (p *probe) reads(spec, want object) error {
 	var steps, kinds list
 	for as := range want {
@@ -115,7 +115,7 @@ func (p *probe) reads(spec, want object) error {
 	return nil
 }
 
-// numberCases are about the edges of integers and floats.
+// numberCases are about limits of integers and floats.
 func numberCases() []Case {
 	ints := []int64{
 		0, 1, 127, 128, 255, 256, 32767, 32768, 65535, 65536, math.MaxInt32, 1 << 31, math.MaxUint32, 1 << 32, 1<<53 - 1, 1<<53 + 1, math.MaxInt64,
@@ -140,14 +140,14 @@ func numberCases() []Case {
 	}})
 }
 
-// numberCase wants a number back as it was, and reads it in place.
+// numberCase expects a number to come back unchanged, and reads it in place.
 func numberCase(id, about string, value any, want object) Case {
 	return Case{id, 3, about, func(p *probe) error {
 		return first(reports(do("echo", "value", value), "value", value)(p), p.reads(object{"value": value}, want))
 	}}
 }
 
-// widthCases are about messages that are not written in the fewest bytes.
+// widthCases are about messages that do not have the shortest encoding.
 func widthCases() []Case {
 	type width struct {
 		id   string

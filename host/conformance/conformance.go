@@ -1,9 +1,8 @@
-// Package conformance is the referee between host, SDKs and ABI.md: a list of
-// cases with ids that stay, and a runner that drives a guest module through the
-// host, with a scripted cluster behind it. The module must be a guest of this
-// kit, an interpreter of what the object of a run says; README.md is what it has
-// to do. What is wanted is the same for every language, so SDKs that drift apart
-// fail here.
+// Package conformance tests that host, SDKs and ABI.md agree. It has a list of cases with permanent
+// IDs, and a runner that drives a guest module through the host, with a scripted cluster. The
+// module must be a guest of this kit: an interpreter of the steps in a run's object, as README.md
+// defines. The expected results are the same for every language, so differences between SDKs fail
+// here.
 //
 //	g, err := conformance.Open(ctx, wasm, "")
 //	if err != nil {
@@ -32,34 +31,33 @@ import (
 	"github.com/wasmctl/wasmctl/host/share"
 )
 
-// Case is one thing that every guest must do.
+// Case is a requirement for every guest.
 type Case struct {
-	// ID stays the same forever: a case that is not needed any longer leaves a
-	// gap.
+	// ID is permanent. An obsolete case leaves a gap.
 	ID string
-	// Section is that of abi/ABI.md which asks for it.
+	// Section is the section of abi/ABI.md with the requirement.
 	Section int
-	// About says what must hold.
+	// About describes the requirement.
 	About string
 
 	check func(p *probe) error
 }
 
-// Result is how a guest did in a case.
+// Result is the result of a guest in a case.
 type Result string
 
 // The results of a case.
 const (
 	Pass  Result = "pass"
 	Fail  Result = "fail"
-	Lacks Result = "lacks" // the guest says that its SDK has no function for this
+	Lacks Result = "lacks" // the guest reports that its SDK has no function for this
 )
 
 // Outcome is the result of one case.
 type Outcome struct {
 	ID     string `json:"id"`
 	Result Result `json:"result"`
-	// Detail says what went wrong, or what is lacking.
+	// Detail describes the failure, or the missing function.
 	Detail string `json:"detail,omitempty"`
 }
 
@@ -81,12 +79,12 @@ func Cases() []Case {
 	)
 }
 
-// lackError is the error of a step that the guest's SDK cannot do.
+// lackError is the error of a step that the guest's SDK does not support.
 type lackError struct{ what string }
 
 func (e *lackError) Error() string { return e.what }
 
-// Guest is a module under test. One goroutine uses it.
+// Guest is a module under test. Only one goroutine uses it.
 type Guest struct {
 	wasm      []byte
 	cacheDir  string
@@ -94,16 +92,15 @@ type Guest struct {
 	rigs      map[rigKind]*rig
 }
 
-// Open loads a guest. Its compiled code is kept in cacheDir, as in
-// host.Config.CacheDir; empty is nowhere, and makes each host that a case wants
-// compile it again. The error is that of host.Load, or says that the module is
-// no guest of this kit.
+// Open loads a guest. cacheDir is the cache of compiled code, as in host.Config.CacheDir. If empty,
+// each host of a case compiles the guest again. The error is that of host.Load, or explains why the
+// module is not a guest of this kit.
 func Open(ctx context.Context, wasm []byte, cacheDir string) (*Guest, error) {
 	return OpenIsolated(ctx, wasm, cacheDir, nil)
 }
 
-// OpenIsolated is Open in guest processes, unless isolation is nil. These have
-// clocks of their own, so that cases of the time fail there.
+// OpenIsolated is Open in guest processes, unless isolation is nil. These have clocks of their own,
+// so cases about time fail there.
 func OpenIsolated(ctx context.Context, wasm []byte, cacheDir string, isolation isolate.Isolation) (*Guest, error) {
 	g := &Guest{wasm: wasm, cacheDir: cacheDir, isolation: isolation, rigs: map[rigKind]*rig{}}
 	r, err := g.rig(ctx, fullHost)
@@ -144,7 +141,7 @@ func (g *Guest) Try(ctx context.Context, c Case) Outcome {
 	return out
 }
 
-// Close returns all that the guest holds.
+// Close releases all resources of the guest.
 func (g *Guest) Close(ctx context.Context) error {
 	var errs []error
 	for _, r := range g.rigs {
@@ -154,15 +151,14 @@ func (g *Guest) Close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// openWith loads the guest into one more host, with or without the scripted
-// cluster.
+// openWith loads the guest into another host, with or without the scripted cluster.
 func (g *Guest) openWith(ctx context.Context, cfg host.Config, connected bool) (*rig, error) {
 	r := &rig{api: &script{}, log: &logbook{}, budget: share.NewBudget(1 << 40)}
 	cfg.Name, cfg.Concurrency, cfg.Code.CacheDir, cfg.Process.Budget, cfg.Isolation = "conformance", 1, g.cacheDir, r.budget, g.isolation
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(r.log))
 	cfg.Clock.Now = func() time.Time { return time.UnixMilli(nowMS) }
 	var mono atomic.Int64
-	mono.Store(1<<53 + 1) // a float64 does not have it
+	mono.Store(1<<53 + 1) // a float64 cannot represent it
 	cfg.Clock.Mono = func() int64 { return mono.Add(2) }
 	if connected {
 		cfg.API, cfg.Observer.Metric = func(*abi.Manifest) (operation.API, error) { return r.api, nil }, r.api.metric

@@ -9,17 +9,17 @@ import (
 	"github.com/wasmctl/wasmctl/host"
 )
 
-// probe is what a case drives the guest with.
+// probe drives the guest for a case.
 type probe struct {
 	ctx   context.Context //nolint:containedctx // it lives as long as the case
 	guest *Guest
-	rig   *rig // that of the full host, unless onHost or with has changed it
+	rig   *rig // that of the full host, unless onHost or with has replaced it
 }
 
-// key names the object of a case.
+// key identifies the object of a case.
 var key = abi.Key{Namespace: "default", Name: "case"}
 
-// caseObject is the object that asks for spec.
+// caseObject returns the object with a spec.
 func caseObject(spec any) object {
 	return object{
 		"apiVersion": caseGroup + "/v1", "kind": caseKind,
@@ -31,7 +31,7 @@ func caseObject(spec any) object {
 	}
 }
 
-// do is a step.
+// do returns a step.
 func do(name string, args ...any) object {
 	s := object{"do": name}
 	for i := 0; i < len(args); i += 2 {
@@ -40,7 +40,7 @@ func do(name string, args ...any) object {
 	return s
 }
 
-// ask is a request with the object.
+// ask returns a request with the object.
 func ask(obj any) *abi.Request {
 	r := &abi.Request{ID: "run-1", Controller: "conformance", Attempt: 1, Reason: abi.Reason{Type: abi.ReasonListed}, Key: key}
 	if obj != nil {
@@ -55,7 +55,7 @@ type ran struct {
 	steps  []object
 }
 
-// run makes the guest reconcile, or finalize, and reads its report.
+// run makes the guest reconcile or finalize, and reads its report.
 func (p *probe) run(entry string, req *abi.Request) (ran, error) {
 	guest, release, err := p.rig.module.Acquire(p.ctx)
 	if err != nil {
@@ -85,7 +85,7 @@ func (p *probe) readReport(entry string, res abi.Result) (ran, error) {
 		return ran{}, err
 	}
 	if len(res.Unknown) > 0 {
-		return ran{}, fmt.Errorf("the result has keys that this host does not know: %v", res.Unknown)
+		return ran{}, fmt.Errorf("the result has unknown keys: %v", res.Unknown)
 	}
 	steps, err := readSteps(report)
 	return ran{res, steps}, err
@@ -111,8 +111,7 @@ func readSteps(report object) ([]object, error) {
 	return out, nil
 }
 
-// steps makes the guest carry out steps in reconcile, and returns one report for
-// each.
+// steps makes the guest carry out steps in reconcile, and returns a report for each.
 func (p *probe) steps(steps ...any) ([]object, error) {
 	r, err := p.run(abi.ExportReconcile, ask(caseObject(object{"steps": append(list{}, steps...)})))
 	if err == nil && len(r.steps) != len(steps) {
@@ -121,7 +120,7 @@ func (p *probe) steps(steps ...any) ([]object, error) {
 	return r.steps, err
 }
 
-// step is steps for one.
+// step is steps for a single step.
 func (p *probe) step(step object) (object, error) {
 	steps, err := p.steps(step)
 	if err != nil {
@@ -130,7 +129,7 @@ func (p *probe) step(step object) (object, error) {
 	return steps[0], nil
 }
 
-// reports is a check that a step reports this under a name.
+// reports returns a check that a step reports a value under a name.
 func reports(step object, name string, want any) func(*probe) error {
 	return func(p *probe) error {
 		s, err := p.step(step)
@@ -138,7 +137,7 @@ func reports(step object, name string, want any) func(*probe) error {
 	}
 }
 
-// answered is a check that a step with an operation reports nothing but this.
+// answered returns a check that a step with an operation reports exactly this.
 func answered(step, want object) func(*probe) error {
 	return func(p *probe) error {
 		s, err := p.step(step)
@@ -146,12 +145,12 @@ func answered(step, want object) func(*probe) error {
 	}
 }
 
-// refuses is reports of the status of a step.
+// refuses returns a check of the status that a step reports.
 func refuses(step object, status abi.Status) func(*probe) error {
 	return reports(step, "status", int64(status))
 }
 
-// onHost is a check in a host of another kind.
+// onHost returns a check in a host of another kind.
 func onHost(kind rigKind, check func(*probe) error) func(*probe) error {
 	return func(p *probe) error {
 		r, err := p.guest.rig(p.ctx, kind)
@@ -164,13 +163,13 @@ func onHost(kind rigKind, check func(*probe) error) func(*probe) error {
 	}
 }
 
-// then makes the guest return what spec.then says.
+// then makes the guest return the result in spec.then.
 func (p *probe) then(entry string, then any) (abi.Result, error) {
 	r, err := p.run(entry, ask(caseObject(object{"then": then})))
 	return r.result, err
 }
 
-// reported returns the last report of the entry that the guest wrote into the log.
+// reported returns the last report of an entry in the guest's log.
 func (p *probe) reported(entry string) (report object, steps []object, err error) {
 	for _, l := range p.rig.log.take() {
 		if r, ok := l.attrs["report"].(object); ok && l.msg == "report" && r["entry"] == entry {
@@ -178,13 +177,13 @@ func (p *probe) reported(entry string) (report object, steps []object, err error
 		}
 	}
 	if report == nil {
-		return nil, nil, fmt.Errorf("log: the guest told nothing of %s", entry)
+		return nil, nil, fmt.Errorf("log: the guest reported nothing about %s", entry)
 	}
 	steps, err = readSteps(report)
 	return report, steps, err
 }
 
-// with loads the guest once more, for a case that changes what its host has.
+// with loads the guest again, for a case that changes its host.
 func (p *probe) with(cfg host.Config, f func() error) error {
 	r, err := p.guest.openWith(p.ctx, cfg, true)
 	if err != nil {
@@ -197,7 +196,7 @@ func (p *probe) with(cfg host.Config, f func() error) error {
 	return errors.Join(err, r.module.Close(p.ctx))
 }
 
-// counted is err, or says that there are not as many steps as there were to be.
+// counted returns err, or an error about a wrong number of steps.
 func counted(got, want int, err error) error {
 	if err == nil && got != want {
 		err = fmt.Errorf("got %d steps, want %d", got, want)
@@ -205,7 +204,7 @@ func counted(got, want int, err error) error {
 	return err
 }
 
-// instead says what came in the place of an error that was wanted.
+// instead describes the result in the place of an expected error.
 func instead(err error, want string) error {
 	if err == nil {
 		return fmt.Errorf("it went well, want %s", want)

@@ -12,16 +12,16 @@ import (
 	"github.com/wasmctl/wasmctl/host/share"
 )
 
-// rigKind names a host of its own kind.
+// rigKind identifies a kind of host.
 type rigKind string
 
-// The hosts that cases need.
+// The kinds of hosts that cases need.
 const (
-	fullHost  rigKind = "full"  // has everything that this version has
-	oldHost   rigKind = "old"   // serves no operation but config_get
-	smallHost rigKind = "small" // bounds memory, operations and fuel
+	fullHost  rigKind = "full"  // has everything in this version
+	oldHost   rigKind = "old"   // serves no operation except config_get
+	smallHost rigKind = "small" // limits memory, operations and fuel
 	shortHost rigKind = "short" // gives a run half a second
-	quietHost rigKind = "quiet" // keeps warnings and errors only
+	quietHost rigKind = "quiet" // logs only warnings and errors
 	stopHost  rigKind = "stop"  // is stopping
 )
 
@@ -31,7 +31,7 @@ const (
 	smallFuel   = 1 << 40
 )
 
-// nowMS is the time of all hosts: the guests' clock stands still.
+// nowMS is the time of all hosts: the guests' clock does not move.
 const nowMS int64 = 1767225600123
 
 // rig is the guest in one host.
@@ -42,8 +42,7 @@ type rig struct {
 	budget *share.Budget
 }
 
-// rig returns the guest in a host of the kind, which is made where it is first
-// asked for.
+// rig returns the guest in a host of a kind, which is created at the first request.
 func (g *Guest) rig(ctx context.Context, kind rigKind) (*rig, error) {
 	if r := g.rigs[kind]; r != nil {
 		return r, nil
@@ -69,13 +68,13 @@ func (g *Guest) rig(ctx context.Context, kind rigKind) (*rig, error) {
 	return r, nil
 }
 
-// reset forgets what earlier cases left.
+// reset removes the results of earlier cases.
 func (r *rig) reset() {
 	r.api.set()
 	r.log.take()
 }
 
-// script is a cluster that answers what it was told to.
+// script is a cluster with prepared answers.
 type script struct {
 	mu      sync.Mutex
 	answers []abi.Response // guarded by mu; the next one first
@@ -83,27 +82,27 @@ type script struct {
 	metrics []metric       // guarded by mu
 }
 
-// metric is what a guest reported once.
+// metric is one report of a guest.
 type metric struct {
 	kind  int32
 	name  string
 	value float64
 }
 
-// asked is one operation that a guest asked for.
+// asked is one operation of a guest.
 type asked struct {
 	op  abi.Op
 	req []byte
 }
 
-// set replaces the answers and forgets what was asked.
+// set replaces the answers and forgets earlier operations.
 func (s *script) set(answers ...abi.Response) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.answers, s.asked, s.metrics = answers, nil, nil
 }
 
-// requests returns what was asked since set.
+// requests returns the operations since set.
 func (s *script) requests() []asked {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,8 +116,7 @@ func (s *script) reported() []metric {
 	return s.metrics
 }
 
-// Call implements operation.API: the next answer, or {kind: Answer} where none is
-// left.
+// Call implements operation.API. It returns the next answer, or {kind: Answer} if none is left.
 func (s *script) Call(_ context.Context, op abi.Op, req []byte) abi.Response {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,7 +129,7 @@ func (s *script) Call(_ context.Context, op abi.Op, req []byte) abi.Response {
 	return next
 }
 
-// metric notes what a guest reports.
+// metric records a guest's metric.
 func (s *script) metric(kind int32, name string, value float64) abi.Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,7 +137,7 @@ func (s *script) metric(kind int32, name string, value float64) abi.Status {
 	return abi.StatusOK
 }
 
-// logbook is a log handler that keeps all lines.
+// logbook is a log handler that records all lines.
 type logbook struct {
 	mu    sync.Mutex
 	lines []line // guarded by mu
@@ -151,7 +149,7 @@ type line struct {
 	attrs map[string]any
 }
 
-// take returns the lines since the last time.
+// take returns the lines since the last call.
 func (l *logbook) take() []line {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -176,7 +174,7 @@ func (l *logbook) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// WithAttrs implements slog.Handler: what the host says of itself is left out.
+// WithAttrs implements slog.Handler. The host's own attributes are ignored.
 func (l *logbook) WithAttrs([]slog.Attr) slog.Handler { return l }
 
 // WithGroup implements slog.Handler.

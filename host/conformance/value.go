@@ -12,16 +12,16 @@ import (
 	"github.com/wasmctl/wasmctl/internal/text"
 )
 
-// object and list are what cases are written in. They may hold a raw or a pairs.
+// object and list are the values in cases. They may contain a raw or a pairs.
 type (
 	object = map[string]any
 	list   = []any
 )
 
-// raw is msgpack that is written as it is.
+// raw is msgpack that is written unchanged.
 type raw = msgpack.RawMessage
 
-// pairs is a map whose keys are written in this order.
+// pairs is a map whose keys have this order.
 type pairs []pair
 
 type pair struct {
@@ -38,8 +38,7 @@ func (m pairs) EncodeMsgpack(e *msgpack.Encoder) error {
 	return err
 }
 
-// encode writes a value in msgpack. A value that cannot be written is a mistake
-// in a case.
+// encode encodes a value in msgpack. A failure is a mistake in a case.
 func encode(v any) []byte {
 	var b bytes.Buffer
 	e := msgpack.NewEncoder(&b)
@@ -51,7 +50,7 @@ func encode(v any) []byte {
 	return b.Bytes()
 }
 
-// plain is v as it is read from msgpack: with int64 and float64 for all numbers.
+// plain returns v as decoded from msgpack: with int64 and float64 for all numbers.
 func plain(v any) any {
 	out, err := abi.DecodeValue(encode(v))
 	if err != nil {
@@ -60,7 +59,7 @@ func plain(v any) any {
 	return out
 }
 
-// same says how a value differs from the one that is wanted.
+// same returns the difference between a value and the expected one.
 func same(what string, got, want any) error {
 	want = plain(want)
 	if n, ok := got.(int); ok {
@@ -72,10 +71,10 @@ func same(what string, got, want any) error {
 	return fmt.Errorf("%s: got %s, want %s", what, short(got), short(want))
 }
 
-// alike is same for values in which what is empty may be left out.
+// alike is same for values in which empty parts are optional.
 func alike(what string, got, want any) error { return same(what, prune(got), prune(plain(want))) }
 
-// prune takes out of all maps what is false, 0, "", nil or empty.
+// prune removes false, 0, "", nil and empty values from all maps.
 func prune(v any) any {
 	switch v := v.(type) {
 	case object:
@@ -108,7 +107,7 @@ func empty(v any) bool {
 	return reflect.ValueOf(v).IsZero()
 }
 
-// short shows a value in an error, and of a large one the start.
+// short shows a value in an error, or the start of a large one.
 func short(v any) string {
 	s := fmt.Sprintf("%#v", v)
 	if str, ok := v.(string); ok {

@@ -18,52 +18,52 @@ import (
 	"github.com/wasmctl/wasmctl/internal/humanize"
 )
 
-// Bounds of what is attached to a manifest: how many attachments are read, and
-// blobs of each, the bytes of a blob, and those of all that a Verify reads.
+// Limits of attachments to a manifest: their number, the blobs of each, the bytes of a blob, and
+// the bytes that a Verify reads in total.
 const (
 	maxAttached     = 32
 	maxAttachedBlob = 1 << 20
 	maxAttachedAll  = 8 << 20
 )
 
-// Subject is what a Verify judges.
+// Subject is the subject of a Verify.
 type Subject struct {
-	// Ref is the reference, with its digest. Digest is the manifest's, Layer the
-	// module's. If Manifest is an index, Inner is the module's own manifest.
+	// Ref is the reference, with its digest. Digest is the manifest's, and Layer is the module's.
+	// If Manifest is an index, Inner is the module's own manifest.
 	Ref             Ref
 	Digest, Layer   string
 	Manifest, Inner []byte
 
 	manifest ocispec.Descriptor
 	repo     *remote.Repository
-	read     int64 // bytes of attachments, until now
+	read     int64 // bytes of attachments so far
 	proof    []byte
 }
 
-// Keep has something kept with the module, if it is admitted: see Artifact.Proof.
+// Keep stores a proof with the module if it is admitted: see Artifact.Proof.
 func (s *Subject) Keep(proof []byte) { s.proof = proof }
 
-// Attachment is what somebody has attached to a manifest, such as a signature.
+// Attachment is attached to a manifest, for example a signature.
 type Attachment struct {
-	// Type is the artifact's type. Annotations are the manifest's.
+	// Type is the artifact's type. Annotations are those of the manifest.
 	Type        string
 	Annotations map[string]string
 	Blobs       []Blob
-	// Err, if not nil, says why it cannot be read; there are no Blobs then.
+	// Err, if not nil, is the reason why it cannot be read. There are no Blobs then.
 	Err error
-	// Digest is that of its manifest.
+	// Digest is the digest of its manifest.
 	Digest string
 }
 
-// Blob is content with what describes it.
+// Blob is content with its description.
 type Blob struct {
 	MediaType   string
 	Annotations map[string]string
 	Content     []byte
 }
 
-// Attached returns the referrers of a type: of a registry without that API, those of
-// its tag.
+// Attached returns the referrers of a type. If the registry does not have that API, they are found
+// by the tag of referrers.
 func (s *Subject) Attached(ctx context.Context, artifactType string) ([]Attachment, error) {
 	var found []ocispec.Descriptor
 	mayBe := []string{artifactType, "", ocispec.MediaTypeEmptyJSON} // some registries list the type of the config
@@ -87,7 +87,7 @@ func (s *Subject) Attached(ctx context.Context, artifactType string) ([]Attachme
 		if cannotAsk(err) || s.read > maxAttachedAll {
 			return nil, err
 		}
-		if err != nil { // somebody has attached it; others may be good
+		if err != nil { // anybody can attach one; others may be valid
 			list = append(list, Attachment{Type: artifactType, Digest: string(d.Digest), Err: err})
 			continue
 		}
@@ -98,10 +98,10 @@ func (s *Subject) Attached(ctx context.Context, artifactType string) ([]Attachme
 	return list, nil
 }
 
-// cannotAsk reports whether an error says nothing of what was asked for.
+// cannotAsk reports whether an error means that the question could not be asked.
 func cannotAsk(err error) bool { return err != nil && kindIs(err, ErrUnreachable, ErrUnauthorized) }
 
-// Tagged returns what has the tag sha256-HEX.SUFFIX, which older tools use; nil where
+// Tagged returns the artifact with the tag sha256-HEX.SUFFIX, which older tools use. It is nil if
 // there is none.
 func (s *Subject) Tagged(ctx context.Context, suffix string) (*Attachment, error) {
 	a, _, err := s.attachment(ctx, tagOf(s.Digest)+"."+suffix)
@@ -114,7 +114,7 @@ func (s *Subject) Tagged(ctx context.Context, suffix string) (*Attachment, error
 	return a, err
 }
 
-// attachment reads one, and says which manifest it is attached to.
+// attachment reads an attachment, and returns the manifest to which it is attached.
 func (s *Subject) attachment(ctx context.Context, reference string) (a *Attachment, subject string, err error) {
 	b, err := fetchManifest(ctx, s.repo, reference)
 	if err != nil {
@@ -151,22 +151,21 @@ func (s *Subject) attachment(ctx context.Context, reference string) (a *Attachme
 	return a, subject, nil
 }
 
-// tagOf is a digest as the tags of what is attached to it begin.
+// tagOf returns the start of the tags of a digest's attachments.
 func tagOf(digest string) string { return strings.Replace(digest, ":", "-", 1) }
 
-// count refuses what is too much together.
+// count fails if the total size is too large.
 func (s *Subject) count(size int64) error {
 	if s.read += size; s.read > maxAttachedAll {
-		return as(ErrRefused, fmt.Errorf("manifest[%s]: what is attached to it has more than %s: remove some", s.Digest, humanize.Bytes(maxAttachedAll)))
+		return as(ErrRefused, fmt.Errorf("manifest[%s]: its attachments have more than %s: remove some", s.Digest, humanize.Bytes(maxAttachedAll)))
 	}
 	return nil
 }
 
-// Attach attaches something to a pinned manifest, as a referrer, and returns its
-// digest.
+// Attach attaches an artifact to a pinned manifest, as a referrer, and returns its digest.
 func (c *Client) Attach(ctx context.Context, r Ref, a Attachment) (string, error) {
 	if !r.Pinned() {
-		return "", as(ErrRefused, fmt.Errorf("module[%s]: only what has a digest can have something attached: resolve it first", r))
+		return "", as(ErrRefused, fmt.Errorf("module[%s]: only a reference with a digest can have attachments: resolve it first", r))
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.opts.Timeout)
 	defer cancel()
@@ -184,8 +183,8 @@ func (c *Client) Attach(ctx context.Context, r Ref, a Attachment) (string, error
 	return string(done), err
 }
 
-// pushAttached pushes a manifest with blobs, under a tag or, if that is "", by its
-// digest, which it returns.
+// pushAttached pushes a manifest with blobs. Its name is a tag or, if that is "", the digest, which
+// pushAttached returns.
 func pushAttached(ctx context.Context, repo *remote.Repository, m ocispec.Manifest, config blob, list []Blob, tag string) (digest.Digest, error) {
 	m.Versioned, m.MediaType, m.Config = specs.Versioned{SchemaVersion: 2}, ocispec.MediaTypeImageManifest, config.Descriptor
 	blobs := []blob{config}

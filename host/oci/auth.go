@@ -14,13 +14,13 @@ import (
 	"oras.land/oras-go/v2/registry/remote/auth"
 )
 
-// Credential is what a registry is asked with.
+// Credential authenticates to a registry.
 type Credential struct {
 	Username, Password string
-	// IdentityToken is exchanged for others at the registry's token service,
-	// RegistryToken is sent as it is.
+	// IdentityToken is exchanged for others at the registry's token service. RegistryToken is sent
+	// unchanged.
 	IdentityToken, RegistryToken string
-	// Source says where it comes from, for errors.
+	// Source is the origin, for errors.
 	Source string
 }
 
@@ -30,13 +30,13 @@ func (c Credential) oras() auth.Credential {
 
 func (c Credential) empty() bool { return c.oras() == auth.EmptyCredential }
 
-// String hides what is secret.
+// String hides the secret parts.
 func (c Credential) String() string { return "credentials of " + cmp.Or(c.Source, "no source") }
 
-// GoString hides what is secret.
+// GoString hides the secret parts.
 func (c Credential) GoString() string { return c.String() }
 
-// Keyring is a list of credentials with the registries that each is for.
+// Keyring is a list of credentials with their registries.
 type Keyring []key
 
 type key struct {
@@ -61,9 +61,9 @@ const (
 	keyCfg         = ".dockercfg"
 )
 
-// PullSecret reads the credentials of a Secret of type
-// kubernetes.io/dockerconfigjson or kubernetes.io/dockercfg. Name is for errors. One
-// that cannot be read is an error: without it, a registry would be asked anonymously.
+// PullSecret reads the credentials of a Secret of type kubernetes.io/dockerconfigjson or
+// kubernetes.io/dockercfg. name is for errors. An unreadable Secret is an error: otherwise a
+// registry would be asked anonymously.
 func PullSecret(name, secretType string, data map[string][]byte) (Keyring, error) {
 	source := "secret[" + name + "]"
 	switch secretType {
@@ -90,7 +90,7 @@ func keyringOf(source string, data map[string][]byte, name string, into any, aut
 	return newKeyring(source, auths())
 }
 
-// jsonError is an error of a secret text without the text.
+// jsonError returns an error about a secret text without the text.
 func jsonError(err error) error {
 	if e, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return fmt.Errorf("no JSON at byte %d", e.Offset)
@@ -98,9 +98,8 @@ func jsonError(err error) error {
 	return errors.New("is not of the form that docker login writes")
 }
 
-// newKeyring sorts credentials as a kubelet does: of two that begin alike, the
-// longer one is first. Entries without credentials are left out: docker writes them
-// where a helper has these.
+// newKeyring sorts credentials like a kubelet: if two have the same start, the longer one is first.
+// It omits entries without credentials, which docker writes if a helper has them.
 func newKeyring(source string, auths map[string]authEntry) (Keyring, error) {
 	var ring Keyring
 	for pattern, entry := range auths {
@@ -141,8 +140,8 @@ func (e authEntry) credential() (Credential, error) {
 	return c, nil
 }
 
-// newKey reads what a credential is for: a host, with or without https://, a port,
-// globs, a path, and /v1/ or /v2/ before that.
+// newKey reads the target of a credential: a host, with or without https://, a port, globs, and a
+// path, with a possible /v1/ or /v2/ before it.
 func newKey(pattern string, c Credential) (key, error) {
 	if !strings.Contains(pattern, "://") {
 		pattern = "https://" + pattern
@@ -168,7 +167,7 @@ func newKey(pattern string, c Credential) (key, error) {
 	return key{dockerHub(u.Host), at, c}, nil
 }
 
-// dockerHub returns the name of Docker Hub that all of its names mean.
+// dockerHub returns the canonical name for all names of Docker Hub.
 func dockerHub(host string) string {
 	if slices.Contains([]string{"docker.io", "registry-1.docker.io", "index.docker.io"}, host) {
 		return "index.docker.io"
@@ -176,7 +175,7 @@ func dockerHub(host string) string {
 	return host
 }
 
-// For returns the credentials for a repository, to be tried in this order.
+// For returns the credentials to try for a repository, in order.
 func (ring Keyring) For(host, repository string) []Credential {
 	var list []Credential
 	for _, k := range ring {
@@ -187,8 +186,8 @@ func (ring Keyring) For(host, repository string) []Credential {
 	return list
 }
 
-// matches is the kubelet's rule: as many parts of the host, each matched by its
-// glob; the same port; the path begins so.
+// matches follows the kubelet's rule: the same number of host parts, each matched by its glob, the
+// same port, and the start of the path.
 func (k key) matches(host, at string) bool {
 	if !strings.HasPrefix(at, k.path) {
 		return false

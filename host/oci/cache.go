@@ -19,24 +19,23 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
-// Annotations of the entries of the cache's index, beside the standard name.
+// Annotations of the entries in the cache's index, in addition to the standard name.
 const (
 	annotationRepository = "dev.wasmctl.repository"
 	annotationAdmitted   = "dev.wasmctl.admitted"
 	annotationProof      = "dev.wasmctl.proof" // digest of a blob
 )
 
-// newPrefix begins the names of files that are being written.
+// newPrefix starts the names of files that are being written.
 const newPrefix = ".new-"
 
-// lockLook is how often a lock that another process has is tried.
+// lockLook is the interval at which a lock of another process is tried.
 const lockLook = 20 * time.Millisecond
 
-// cache is an OCI image layout in a directory that processes share. Blobs have the
-// names of their digests, and are checked when they are read. An entry of the index
-// says that a policy has admitted a manifest from a repository: the key
-// authenticates this, so that an entry of somebody else, or of another policy,
-// admits nothing.
+// cache is an OCI image layout in a directory that processes share. Blobs are named by their
+// digests, and checked when they are read. An entry of the index means that a policy has admitted a
+// manifest from a repository. The key authenticates the entry, so that an entry of somebody else,
+// or of another policy, admits nothing.
 type cache struct {
 	dir    string
 	policy string
@@ -48,8 +47,8 @@ func (c *cache) blobPath(d digest.Digest) string {
 	return filepath.Join(c.dir, "blobs", "sha256", d.Encoded())
 }
 
-// admission authenticates an entry. Name is the reference that was resolved to the
-// digest, or "" for the digest itself.
+// admission authenticates an entry. name is the reference that was resolved to the digest, or ""
+// for the digest itself.
 func (c *cache) admission(repository, name string, d digest.Digest) string {
 	mac := hmac.New(sha256.New, c.key)
 	for _, part := range []string{"wasmctl-oci-1", c.policy, repository, name, string(d)} {
@@ -66,14 +65,13 @@ func (c *cache) entry(repository, name string, m ocispec.Descriptor) ocispec.Des
 	return ocispec.Descriptor{MediaType: m.MediaType, Digest: m.Digest, Size: m.Size, Annotations: notes}
 }
 
-// admitted reports whether this cache's policy has made an entry.
+// admitted reports whether this cache's policy has created an entry.
 func (c *cache) admitted(d ocispec.Descriptor) bool {
 	want := c.admission(d.Annotations[annotationRepository], d.Annotations[ocispec.AnnotationRefName], d.Digest)
 	return hmac.Equal([]byte(want), []byte(d.Annotations[annotationAdmitted]))
 }
 
-// resolved returns the digest that a reference had when it was resolved last; ""
-// where this is not known.
+// resolved returns the last digest of a reference, or "" if it is unknown.
 func (c *cache) resolved(name string) digest.Digest {
 	for _, d := range c.index().Manifests {
 		if name != "" && d.Annotations[ocispec.AnnotationRefName] == name && c.admitted(d) {
@@ -83,8 +81,8 @@ func (c *cache) resolved(name string) digest.Digest {
 	return ""
 }
 
-// has reports whether the policy has admitted a manifest from a repository, and
-// returns what was kept of that. A proof shows by itself what it shows.
+// has reports whether the policy has admitted a manifest from a repository, and returns the stored
+// proof, which needs no trust.
 func (c *cache) has(repository string, d digest.Digest) (proof []byte, found bool) {
 	for _, e := range c.index().Manifests {
 		if e.Digest != d || e.Annotations[annotationRepository] != repository || e.Annotations[ocispec.AnnotationRefName] != "" || !c.admitted(e) {
@@ -100,7 +98,7 @@ func (c *cache) has(repository string, d digest.Digest) (proof []byte, found boo
 	return nil, false
 }
 
-// proofOf is the blob that an entry names as its proof; "" is none.
+// proofOf returns the digest of an entry's proof, or "".
 func proofOf(e ocispec.Descriptor) digest.Digest {
 	if of := e.Annotations[annotationProof]; digestForm.MatchString(of) {
 		return digest.Digest(of)
@@ -108,7 +106,7 @@ func proofOf(e ocispec.Descriptor) digest.Digest {
 	return ""
 }
 
-// blob uses what read returns, so that trim keeps it for longer.
+// blob reads a blob and marks it as used, so that trim removes it later.
 func (c *cache) blob(d digest.Digest, most int64) []byte {
 	b := c.read(d, most)
 	if b != nil {
@@ -117,30 +115,29 @@ func (c *cache) blob(d digest.Digest, most int64) []byte {
 	return b
 }
 
-// touch sets the time of a blob's last use. The time of a write is not used: the
-// clock of the file system may be behind by milliseconds.
+// touch sets the time of a blob's last use. The time of a write is not reliable: the clock of the
+// file system may be behind by milliseconds.
 func (c *cache) touch(d digest.Digest) {
 	now := time.Now()
-	_ = os.Chtimes(c.blobPath(d), now, now) // without it, trim removes it too early
+	_ = os.Chtimes(c.blobPath(d), now, now) // otherwise trim removes it too early
 }
 
-// read returns the bytes of a digest; nil where they are not here, or damaged.
+// read returns the bytes of a digest. It is nil if they are missing or damaged.
 func (c *cache) read(d digest.Digest, most int64) []byte {
 	path := c.blobPath(d)
 	info, err := os.Lstat(path)
 	if err != nil || !info.Mode().IsRegular() || info.Size() > most {
 		return nil
 	}
-	b, err := os.ReadFile(path) //nolint:gosec // a digest
+	b, err := os.ReadFile(path) //nolint:gosec // the path is a digest
 	if err != nil || digest.FromBytes(b) != d {
 		return nil
 	}
 	return b
 }
 
-// put keeps blobs, the first of which is the manifest that a reference was resolved
-// to, with the proof of why, and removes what was used least recently where there
-// are too many bytes.
+// put stores blobs, of which the first one is the manifest of a reference, with the proof. If there
+// are too many bytes, it removes the least recently used blobs.
 func (c *cache) put(ctx context.Context, repository, name string, blobs []blob, proof []byte) error {
 	first := c.entry(repository, "", blobs[0].Descriptor)
 	if proof != nil {
@@ -179,13 +176,13 @@ func (c *cache) put(ctx context.Context, repository, name string, blobs []blob, 
 	if err := writeFile(filepath.Join(c.dir, ocispec.ImageIndexFile), encode(index)); err != nil {
 		return err
 	}
-	for _, path := range removed { // last: no index names what is not there
+	for _, path := range removed { // last, so that no index names a missing file
 		_ = os.Remove(path)
 	}
 	return nil
 }
 
-// index is what the cache has; an empty one where nothing can be read.
+// index returns the index of the cache. It is empty if it cannot be read.
 func (c *cache) index() ocispec.Index {
 	empty := ocispec.Index{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageIndex, Manifests: []ocispec.Descriptor{}}
 	index := empty
@@ -197,7 +194,7 @@ func (c *cache) index() ocispec.Index {
 	return index
 }
 
-// lock keeps other processes out until unlock.
+// lock excludes other processes until unlock.
 func (c *cache) lock(ctx context.Context) (unlock func(), err error) {
 	if err := os.MkdirAll(filepath.Join(c.dir, "blobs", "sha256"), 0o700); err != nil {
 		return nil, err
@@ -223,7 +220,7 @@ func (c *cache) lock(ctx context.Context) (unlock func(), err error) {
 	}
 }
 
-// writeFile replaces a file by a whole one, which survives a crash.
+// writeFile replaces a file atomically. The new content survives a crash.
 func writeFile(path string, content []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), newPrefix+"*")
 	if err != nil {

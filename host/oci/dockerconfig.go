@@ -13,22 +13,21 @@ import (
 	"oras.land/oras-go/v2/registry/remote/credentials"
 )
 
-// Login finds the credentials that docker and podman keep for a user.
+// Login finds the credentials that docker and podman store for a user.
 type Login struct {
-	// Files are read in this order, each time, since tokens are replaced.
+	// Files are read in this order, each time, because tokens are replaced.
 	Files []LoginFile
 }
 
-// LoginFile is a file of docker's or podman's.
+// LoginFile is a file of docker or podman.
 type LoginFile struct {
 	Path string
-	// Needed says that it is an error where there is none.
+	// Needed means that a missing file is an error.
 	Needed bool
 }
 
-// UserLogin finds the files as docker and podman do: $REGISTRY_AUTH_FILE,
-// $DOCKER_CONFIG/config.json or ~/.docker/config.json, and
-// $XDG_RUNTIME_DIR/containers/auth.json.
+// UserLogin finds the files like docker and podman: $REGISTRY_AUTH_FILE, $DOCKER_CONFIG/config.json
+// or ~/.docker/config.json, and $XDG_RUNTIME_DIR/containers/auth.json.
 func UserLogin(getenv func(string) string) *Login {
 	l := &Login{}
 	podman := getenv("REGISTRY_AUTH_FILE")
@@ -46,14 +45,14 @@ func UserLogin(getenv func(string) string) *Login {
 	return l
 }
 
-// loginConfig is the part of such a file that is about credentials.
+// loginConfig is the part of such a file that concerns credentials.
 type loginConfig struct {
 	Auths       map[string]authEntry `json:"auths"`
 	CredsStore  string               `json:"credsStore"`
 	CredHelpers map[string]string    `json:"credHelpers"`
 }
 
-// read reads a file; nil where it is not there and need not be.
+// read reads a file. It returns nil if the file is missing and not needed.
 func (f LoginFile) read() (*loginConfig, error) {
 	content, err := os.ReadFile(f.Path)
 	if errors.Is(err, fs.ErrNotExist) && !f.Needed {
@@ -69,8 +68,8 @@ func (f LoginFile) read() (*loginConfig, error) {
 	return c, nil
 }
 
-// Credentials returns what to try for a repository, in this order; none means that
-// nothing is configured for it. A file or a helper that fails is an error.
+// Credentials returns the credentials to try for a repository, in order. An empty list means that
+// none are configured. If a file or a helper fails, it returns an error.
 func (l *Login) Credentials(ctx context.Context, host, repository string) ([]Credential, error) {
 	var list []Credential
 	for _, f := range l.Files {
@@ -124,13 +123,13 @@ func (c *loginConfig) help(ctx context.Context, host string) ([]Credential, erro
 	return []Credential{is}, nil
 }
 
-// Helpers are the programs that the files name.
+// Helpers returns the programs that the files name.
 func (l *Login) Helpers() []string {
 	var names []string
 	for _, f := range l.Files {
 		c, err := f.read()
 		if err != nil || c == nil {
-			continue // Credentials says so
+			continue // Credentials reports the error
 		}
 		for _, h := range c.CredHelpers {
 			names = append(names, h)

@@ -18,29 +18,29 @@ import (
 	"github.com/wasmctl/wasmctl/internal/failure"
 )
 
-// What an error of this package matches.
+// Errors of this package, for errors.Is.
 var (
-	// ErrUnreachable says that the registry did not answer, or not yet: later it may.
+	// ErrUnreachable means that the registry does not answer, possibly only for now.
 	ErrUnreachable = errors.New("registry unreachable")
-	// ErrNotFound says that the registry does not have what was asked for.
+	// ErrNotFound means that the registry does not have the requested content.
 	ErrNotFound = errors.New("not in the registry")
-	// ErrUnauthorized says that credentials are missing, refused or cannot be read.
+	// ErrUnauthorized means that credentials are missing, refused or unreadable.
 	ErrUnauthorized = errors.New("registry denies access")
-	// ErrRefused says that what the registry has is no module, or another one than
-	// was asked for, or that it refused what was pushed.
+	// ErrRefused means that the registry's content is not a module, or not the requested one, or
+	// that the registry refused a push.
 	ErrRefused = errors.New("refused")
 )
 
-// classes are those of exit codes.
+// classes maps errors to classes of exit codes.
 var classes = map[error]failure.Class{
 	ErrUnreachable: failure.Registry, ErrNotFound: failure.Module, ErrUnauthorized: failure.Denied, ErrRefused: failure.Module,
 }
 
-// as returns an error of a kind, and of its class.
+// as returns an error with a kind and its class.
 func as(kind, err error) error { return failure.As(classes[kind].Wrap(err), kind) }
 
-// BusyError is the error of a registry that wants no request before a time. It
-// matches ErrUnreachable.
+// BusyError is the error of a registry that refuses requests until a certain time. It matches
+// ErrUnreachable.
 type BusyError struct {
 	Host  string
 	Until time.Time
@@ -51,8 +51,7 @@ func (e *BusyError) Error() string {
 	return fmt.Sprintf("registry[%s]: too many requests: it wants no other before %s", e.Host, e.Until.UTC().Format(time.RFC3339))
 }
 
-// explain says what an error is about, and what to do next. One that has been
-// explained stays as it is.
+// explain adds the subject of an error, and the remedy. An explained error stays unchanged.
 func explain(r Ref, err error) error {
 	for kind := range classes {
 		if errors.Is(err, kind) {
@@ -67,8 +66,8 @@ func explain(r Ref, err error) error {
 	return as(kind, err)
 }
 
-// kindOf returns the kind of an error, and before it what to do, with HOST for
-// the registry's.
+// kindOf returns the kind of an error, and the remedy, in which HOST stands for the registry's
+// host.
 func kindOf(err error) (next string, kind error) {
 	if answer, ok := errors.AsType[*errcode.ErrorResponse](err); ok {
 		return kindOfStatus(answer)
@@ -108,14 +107,14 @@ func kindOfStatus(answer *errcode.ErrorResponse) (next string, kind error) {
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
 		return "check the credentials for HOST, and that they may use this repository", ErrUnauthorized
 	case status == http.StatusNotFound:
-		return "check repository, tag and digest; some registries say this where credentials for HOST are missing", ErrNotFound
+		return "check repository, tag and digest; some registries answer this if credentials for HOST are missing", ErrNotFound
 	case status == http.StatusTooManyRequests || status == http.StatusRequestTimeout || status >= http.StatusInternalServerError:
 		return "try again later", ErrUnreachable
 	}
 	return "", ErrRefused
 }
 
-// refusesType reports whether a registry refuses media types that it does not know.
+// refusesType reports whether a registry refuses unknown media types.
 func refusesType(err error) bool {
 	answer, ok := errors.AsType[*errcode.ErrorResponse](err)
 	if !ok {

@@ -25,11 +25,11 @@ const (
 	LayerType  = "application/wasm"
 )
 
-// layerTypes are those that Pull takes: the layout's, and what was used before.
+// layerTypes are the types that Pull accepts: the layout's, and an older one.
 var layerTypes = []string{LayerType, "application/vnd.wasm.content.layer.v1+wasm", "application/vnd.module.wasm.content.layer.v1+wasm"}
 
-// Annotations that Describe sets. They are for searches: the module's own section
-// is what counts.
+// Annotations that Describe sets. They are for searches: only the module's own section is
+// authoritative.
 const (
 	AnnotationABI  = "dev.wasmctl.abi"
 	AnnotationName = "dev.wasmctl.name"
@@ -40,7 +40,7 @@ const (
 func Describe(major int, m *abi.Manifest) map[string]string {
 	out := map[string]string{}
 	set := func(key, value string) {
-		if value != "" && !strings.ContainsAny(value, "\r\n") { // which registries refuse
+		if value != "" && !strings.ContainsAny(value, "\r\n") { // registries refuse these
 			out[key] = value
 		}
 	}
@@ -67,10 +67,10 @@ func newBlob(mediaType string, content []byte) blob {
 	return blob{ocispec.Descriptor{MediaType: mediaType, Digest: digest.FromBytes(content), Size: int64(len(content))}, content}
 }
 
-// packed is a module as a registry takes it.
+// packed is a module in the form of a registry.
 type packed struct{ manifest, config, layer blob }
 
-// pack makes the artifact of a module. The same arguments make the same bytes.
+// pack creates the artifact of a module. The same arguments give the same bytes.
 func pack(wasm []byte, image bool, created time.Time, annotations map[string]string) packed {
 	p := packed{layer: newBlob(LayerType, wasm)}
 	at := created.UTC().Format(time.RFC3339)
@@ -96,20 +96,20 @@ func pack(wasm []byte, image bool, created time.Time, annotations map[string]str
 func encode(v any) []byte {
 	b, err := json.Marshal(v) // keys of maps are sorted
 	if err != nil {
-		panic(fmt.Sprintf("BUG: %v", err)) // strings and numbers only
+		panic(fmt.Sprintf("BUG: %v", err)) // it has only strings and numbers
 	}
 	return b
 }
 
-// read is what a manifest of a registry says.
+// read is the content of a manifest.
 type read struct {
-	index       *ocispec.Descriptor // the manifest to read instead, where this was an index
+	index       *ocispec.Descriptor // the manifest to read instead, if this is an index
 	layer       ocispec.Descriptor
 	annotations map[string]string
 }
 
-// readManifest finds the module in a manifest, or its manifest in an index. What is
-// not exactly one module is refused, and so is one that is too large.
+// readManifest finds the module in a manifest, or its manifest in an index. It refuses anything but
+// exactly one module, and modules that are too large.
 func readManifest(mediaType string, content []byte, most int64) (read, error) {
 	var m struct {
 		ocispec.Manifest
@@ -122,7 +122,7 @@ func readManifest(mediaType string, content []byte, most int64) (read, error) {
 	mediaType = cmp.Or(m.MediaType, mediaType)
 	isIndex := strings.Contains(mediaType, "index") || strings.Contains(mediaType, "manifest.list")
 	switch {
-	case m.Manifests != nil && len(m.Layers) > 0 || isIndex && len(m.Layers) > 0: // one reader takes it so, and the next one so
+	case m.Manifests != nil && len(m.Layers) > 0 || isIndex && len(m.Layers) > 0: // readers would disagree about its meaning
 		return read{}, fmt.Errorf("the manifest is ambiguous: it has layers and is an index")
 	case isIndex || m.Manifests != nil:
 		return readIndex(m.Manifests)
@@ -157,7 +157,7 @@ func readIndex(list []ocispec.Descriptor) (read, error) {
 	return read{index: &found[0]}, nil
 }
 
-// checkDescriptor checks what a descriptor claims before anything of it is read.
+// checkDescriptor checks the claims of a descriptor before any content is read.
 func checkDescriptor(d ocispec.Descriptor, most int64) error {
 	switch {
 	case !digestForm.MatchString(string(d.Digest)):
@@ -170,7 +170,7 @@ func checkDescriptor(d ocispec.Descriptor, most int64) error {
 	return nil
 }
 
-// checkWasm says what bytes are that are no module.
+// checkWasm describes bytes that are not a module.
 func checkWasm(b []byte) error {
 	switch {
 	case bytes.HasPrefix(b, []byte("\x00asm")):

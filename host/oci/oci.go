@@ -1,7 +1,6 @@
-// Package oci keeps modules in OCI registries: it pushes them as artifacts of the
-// CNCF's layout for WebAssembly, and pulls them by the chain tag -> digest of the
-// manifest -> digest of the layer -> bytes, each link of which is checked. A tag is
-// looked at once. docs/registry.md is for users.
+// Package oci stores modules in OCI registries. It pushes them as artifacts of the CNCF's layout
+// for WebAssembly, and pulls them by the chain tag -> digest of the manifest -> digest of the layer
+// -> bytes, each link of which is checked. A tag is resolved once. docs/registry.md is for users.
 package oci
 
 import (
@@ -23,9 +22,9 @@ import (
 	"oras.land/oras-go/v2/registry/remote/auth"
 )
 
-// Bounds, where Options say nothing.
+// Default limits of Options.
 const (
-	DefaultMaxSize   = 64 << 20 // bytes of a module; as package host
+	DefaultMaxSize   = 64 << 20 // bytes of a module, like in package host
 	DefaultCacheSize = 1 << 30  // bytes of all modules in the cache
 	DefaultTimeout   = 2 * time.Minute
 
@@ -33,35 +32,33 @@ const (
 	maxTags     = 10_000
 )
 
-// Options are those of a Client. The zero Options ask registries anonymously, and
-// keep nothing.
+// Options configure a Client. With zero Options, it asks registries anonymously and has no cache.
 type Options struct {
-	// CacheDir keeps modules below this directory; "" keeps none. Processes may share
-	// it. CacheKey authenticates what was admitted; without it, and with Verify, each
-	// process verifies again.
+	// CacheDir is the directory of the cache. If empty, there is no cache. Processes may share it.
+	// CacheKey authenticates the admitted modules. If it is empty and Verify is set, each process
+	// verifies again.
 	CacheDir string
 	CacheKey []byte
-	// CacheSize bounds the cache, MaxSize a module, Timeout an operation.
+	// CacheSize limits the cache, MaxSize a module, and Timeout an operation.
 	CacheSize, MaxSize int64
 	Timeout            time.Duration
 
-	// Insecure are hosts, with their ports, that may be spoken to by plain HTTP, or
-	// by TLS without verification.
+	// Insecure are hosts, with their ports, for which plain HTTP, and TLS without verification, are
+	// permitted.
 	Insecure []string
-	// Transport, if not nil, is used instead of one with the system's roots.
+	// Transport, if not nil, replaces a transport with the system's roots.
 	Transport *http.Transport
-	// Credentials returns what to try for a repository, in this order; none means
-	// anonymously. Its error ends the operation.
+	// Credentials returns the credentials to try for a repository, in order. An empty list means
+	// anonymous access. Its error ends the operation.
 	Credentials func(ctx context.Context, host, repository string) ([]Credential, error)
 
-	// Verify, if not nil, admits or refuses a manifest before its module is read.
-	// What it has admitted is not asked again while PolicyID is the same: this names
-	// everything that the answer depends on, and who asks, if not all may have the same
-	// modules.
+	// Verify, if not nil, admits or refuses a manifest before its module is read. An admission is
+	// remembered for the same PolicyID, which must identify everything that the answer depends on,
+	// including the user, if not all users may have the same modules.
 	Verify   func(ctx context.Context, s *Subject) error
 	PolicyID string
 
-	// Logger hears of what costs time but is no error: nil hears nothing.
+	// Logger receives messages about delays that are not errors. If nil, they are discarded.
 	Logger *slog.Logger
 }
 
@@ -69,7 +66,7 @@ type Options struct {
 type Client struct {
 	opts  Options
 	http  *transport
-	cache *cache // nil without
+	cache *cache // nil without a cache
 }
 
 // New returns a Client.
@@ -86,18 +83,18 @@ func New(o Options) *Client {
 	if o.CacheDir != "" {
 		key := o.CacheKey
 		if key == nil && o.Verify != nil {
-			key = []byte(rand.Text()) // of this process alone
+			key = []byte(rand.Text()) // only for this process
 		}
 		c.cache = &cache{filepath.Clean(o.CacheDir), o.PolicyID, key, o.CacheSize}
 	}
 	return c
 }
 
-// Insecure reports whether a registry may be spoken to without verified TLS.
+// Insecure reports whether a registry may be used without verified TLS.
 func (c *Client) Insecure(host string) bool { return slices.Contains(c.opts.Insecure, host) }
 
-// with calls use with the repository of a reference, with each of its credentials
-// until one is accepted. Its error has been explained.
+// with calls use with the repository of a reference, with each of its credentials until one is
+// accepted. Its error is already explained.
 func (c *Client) with(ctx context.Context, r Ref, use func(*remote.Repository) error) error {
 	tries, err := c.opts.Credentials(ctx, r.Host, r.Repository)
 	switch {
@@ -107,7 +104,7 @@ func (c *Client) with(ctx context.Context, r Ref, use func(*remote.Repository) e
 		return as(ErrUnauthorized, fmt.Errorf("credentials for %s: %w", r.Host, err))
 	}
 	if len(tries) == 0 {
-		tries = []Credential{{}} // nothing is configured: that is anonymous
+		tries = []Credential{{}} // without configuration, access is anonymous
 	}
 	plain := c.http.isPlain(ctx, r.Host)
 	var errs []error
@@ -128,7 +125,7 @@ func (c *Client) with(ctx context.Context, r Ref, use func(*remote.Repository) e
 	return errors.Join(errs...)
 }
 
-// remote is a repository, asked with a credential.
+// remote returns a repository with a credential.
 func (c *Client) remote(r Ref, with Credential, plain bool) *remote.Repository {
 	return &remote.Repository{
 		Reference: registry.Reference{Registry: r.Host, Repository: r.Repository},
@@ -149,8 +146,8 @@ type Module struct {
 	proof []byte // as an Artifact's; guarded by mu
 }
 
-// Module returns what a reference names. Its tag is resolved when it is read first;
-// all reads give the same module.
+// Module returns the module of a reference. The first read resolves its tag, and all reads return
+// the same module.
 func (c *Client) Module(r Ref) *Module { return &Module{client: c, ref: r} }
 
 // Read implements wasmctl.Module.
@@ -165,37 +162,37 @@ func (m *Module) Read() ([]byte, error) {
 	return a.Wasm, nil
 }
 
-// Proof implements wasmctl.Signed: it is nil before the first Read.
+// Proof implements wasmctl.Signed. It is nil before the first Read.
 func (m *Module) Proof() []byte {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.proof
 }
 
-// String is the reference, with its digest once it is known.
+// String returns the reference, with its digest once it is known.
 func (m *Module) String() string { return m.Ref().String() }
 
-// Ref is the reference, with its digest once it is known.
+// Ref returns the reference, with its digest once it is known.
 func (m *Module) Ref() Ref {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.ref
 }
 
-// Artifact is a module as it was pulled.
+// Artifact is a module that was pulled.
 type Artifact struct {
-	// Ref has the digest, and the tag that it was resolved by.
+	// Ref has the digest, and the tag from which it was resolved.
 	Ref Ref
-	// Digest is the manifest's: what a reference pins, and what is signed. Layer is
-	// the module's own.
+	// Digest is the manifest's digest, which references pin and signatures sign. Layer is the
+	// digest of the module itself.
 	Digest, Layer string
 	Annotations   map[string]string
 	Wasm          []byte
-	// Proof is what Verify has kept when it admitted the module; Signed keeps a
+	// Proof is the proof that Verify has stored with the admission. Signed stores a
 	// signature.Proof.
 	Proof []byte
-	// Cached says that nothing was read from the registry but, at most, what the tag
-	// means. Stale, if not nil, says why even that was not: the tag may have moved.
+	// Cached means that at most the tag's digest was read from the registry. Stale, if not nil, is
+	// the reason why not even that was read: the tag may have moved.
 	Cached bool
 	Stale  error
 }

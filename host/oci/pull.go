@@ -14,8 +14,8 @@ import (
 	"oras.land/oras-go/v2/registry/remote/errcode"
 )
 
-// Resolve returns a reference with the digest that it means now. A pinned one is
-// returned as it is; else the registry is asked with HEAD.
+// Resolve returns a reference with its current digest. A pinned reference is returned unchanged.
+// For others, it sends a HEAD request to the registry.
 func (c *Client) Resolve(ctx context.Context, r Ref) (Ref, error) {
 	if r.Pinned() {
 		return r, nil
@@ -45,8 +45,8 @@ func (c *Client) Resolve(ctx context.Context, r Ref) (Ref, error) {
 	return r, err
 }
 
-// head asks what a tag means. A registry that does not say so without the manifest
-// is asked for that.
+// head returns the digest of a tag. If the registry does not return it for HEAD, head requests the
+// manifest.
 func head(ctx context.Context, repo *remote.Repository, tag string) (digest.Digest, error) {
 	d, err := repo.Manifests().Resolve(ctx, tag)
 	if _, answered := errors.AsType[*errcode.ErrorResponse](err); err == nil || answered || kindIs(err, ErrUnreachable, ErrUnauthorized, ErrNotFound) {
@@ -88,8 +88,8 @@ func selectTag(ctx context.Context, repo *remote.Repository, r Ref) (string, err
 	return "", as(ErrNotFound, fmt.Errorf("module[%s]: none of %d tags is a version of the range", r, len(tags)))
 }
 
-// Pull returns the module of a reference. If the registry does not answer, and the
-// cache has what a tag meant last, it returns that and says so.
+// Pull returns the module of a reference. If the registry does not answer, and the cache has the
+// last digest of the tag, it returns that module and reports it as stale.
 func (c *Client) Pull(ctx context.Context, r Ref) (*Artifact, error) {
 	at, err := c.Resolve(ctx, r)
 	var stale error
@@ -103,7 +103,7 @@ func (c *Client) Pull(ctx context.Context, r Ref) (*Artifact, error) {
 	}
 	if a := c.cached(at); a != nil {
 		if a.Stale = stale; stale != nil {
-			c.opts.Logger.Warn("the registry does not answer; using what the tag meant last", "module", at.String(), "error", stale.Error())
+			c.opts.Logger.Warn("the registry does not answer; using the last known digest of the tag", "module", at.String(), "error", stale.Error())
 		}
 		return a, nil
 	}
@@ -121,8 +121,7 @@ func (c *Client) Pull(ctx context.Context, r Ref) (*Artifact, error) {
 	return a, err
 }
 
-// cached returns a module of the cache that the policy has admitted; nil where there
-// is none.
+// cached returns a module of the cache that the policy has admitted, or nil.
 func (c *Client) cached(at Ref) *Artifact {
 	if c.cache == nil {
 		return nil
@@ -193,7 +192,7 @@ func (c *Client) fetch(ctx context.Context, repo *remote.Repository, asked, at R
 	return &Artifact{Ref: at, Digest: at.Digest, Layer: string(m.layer.Digest), Annotations: m.annotations, Wasm: wasm, Proof: s.proof}, nil
 }
 
-// verdict is the error of a Verify: a refusal, but where it could not ask.
+// verdict returns the error of a Verify: a refusal, unless it could not ask.
 func verdict(r Ref, err error) error {
 	if kindIs(err, ErrUnreachable) || errors.Is(err, ErrUnreachable) || errors.Is(err, ErrUnauthorized) {
 		return explain(r, err)
@@ -201,9 +200,9 @@ func verdict(r Ref, err error) error {
 	return as(ErrRefused, fmt.Errorf("module[%s]: is not admitted: %w", r, err))
 }
 
-// layer returns the bytes of a layer, as its descriptor says.
+// layer returns the bytes of a layer, checked against its descriptor.
 func (c *Client) layer(ctx context.Context, repo *remote.Repository, d ocispec.Descriptor) ([]byte, error) {
-	if c.cache != nil { // this repository has shown that it may be had
+	if c.cache != nil { // the repository has granted access to it
 		if b := c.cache.blob(d.Digest, c.opts.MaxSize); b != nil && int64(len(b)) == d.Size {
 			return b, checkWasm(b)
 		}
@@ -215,7 +214,7 @@ func (c *Client) layer(ctx context.Context, repo *remote.Repository, d ocispec.D
 	return b, checkWasm(b)
 }
 
-// fetchBlob returns the bytes of a blob whose size has been checked.
+// fetchBlob returns the bytes of a blob whose size was checked.
 func fetchBlob(ctx context.Context, repo *remote.Repository, d ocispec.Descriptor) ([]byte, error) {
 	body, err := repo.Blobs().Fetch(ctx, d)
 	if err != nil {
@@ -229,8 +228,8 @@ func fetchBlob(ctx context.Context, repo *remote.Repository, d ocispec.Descripto
 	return b, nil
 }
 
-// fetchManifest returns the manifest of a tag or a digest as it was received. By a
-// digest it is that, whatever the registry says.
+// fetchManifest returns the manifest of a tag or a digest as it was received. If it was requested
+// by digest, the result has that digest, even if the registry sends other bytes.
 func fetchManifest(ctx context.Context, repo *remote.Repository, reference string) (blob, error) {
 	d, body, err := repo.Manifests().FetchReference(ctx, reference)
 	if err != nil {

@@ -10,22 +10,23 @@ import (
 	"oras.land/oras-go/v2/registry/remote"
 )
 
-// PushOptions are those of Push.
+// PushOptions are the options of Push.
 type PushOptions struct {
 	// Image pushes the module as an image, for registries that refuse artifacts.
 	Image bool
-	// Annotations are those of the manifest: see Describe.
+	// Annotations are the annotations of the manifest: see Describe.
 	Annotations map[string]string
-	// Created, if not zero, is noted in the artifact, which changes its digest.
+	// Created, if not zero, is recorded in the artifact, which changes its digest.
 	Created time.Time
 }
 
-// epoch stands where the layout wants a time: the same bytes have the same digest.
+// epoch is the time in the artifact, because the layout requires one: the same bytes must have the
+// same digest.
 var epoch = time.Unix(0, 0)
 
-// Push puts a module into a registry, and returns its reference with the digest. The
-// same module with the same options has the same digest everywhere. A reference
-// with a digest is an error where the digest would be another one.
+// Push pushes a module to a registry, and returns its reference with the digest. The same module
+// with the same options has the same digest everywhere. If the reference has another digest, Push
+// returns an error.
 func (c *Client) Push(ctx context.Context, r Ref, wasm []byte, o PushOptions) (Ref, error) {
 	if r.Range != "" {
 		return r, as(ErrRefused, fmt.Errorf("module[%s]: cannot be pushed to a range: name a tag", r))
@@ -58,7 +59,7 @@ func (c *Client) Push(ctx context.Context, r Ref, wasm []byte, o PushOptions) (R
 	return r.At(string(p.manifest.Digest)), err
 }
 
-// pushBlobs pushes those that the registry does not have.
+// pushBlobs pushes the blobs that the registry does not have.
 func pushBlobs(ctx context.Context, repo *remote.Repository, blobs []blob) error {
 	for _, b := range blobs {
 		found, err := repo.Blobs().Exists(ctx, b.Descriptor)
@@ -75,7 +76,7 @@ func pushBlobs(ctx context.Context, repo *remote.Repository, blobs []blob) error
 	return nil
 }
 
-// pushManifest pushes a manifest, and where it has a subject, tells that.
+// pushManifest pushes a manifest and, if it has a subject, announces that.
 func pushManifest(ctx context.Context, repo *remote.Repository, b blob, reference string) error {
 	if b.Size > maxManifest {
 		return errors.New("the manifest is too large: give it fewer annotations")

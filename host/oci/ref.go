@@ -13,26 +13,26 @@ import (
 	"github.com/wasmctl/wasmctl/internal/failure"
 )
 
-// Scheme is what a reference to a registry begins with where a file could stand too.
+// Scheme is the prefix of references to a registry in places that also accept files.
 const Scheme = "oci://"
 
-// latest is the tag of a reference that names none.
+// latest is the tag of a reference without one.
 const latest = "latest"
 
 // IsRef reports whether a text is a reference, and not the path of a file.
 func IsRef(s string) bool { return strings.HasPrefix(s, Scheme) }
 
-// Ref names a module in a registry. It is a value: what is resolved is another one.
+// Ref identifies a module in a registry. It is a value: resolving it returns another one.
 type Ref struct {
-	// Host is that of the registry, with its port if it has one.
+	// Host is the host of the registry, with an optional port.
 	Host string
 	// Repository is the path on the host.
 	Repository string
-	// Tag is what can move. It is "" where there is a range, or a digest alone.
+	// Tag can move. It is "" if there is a range, or only a digest.
 	Tag string
 	// Range selects the highest version among the tags, such as ^1.2.
 	Range string
-	// Digest, if not "", is what counts: the manifest's, sha256:<hex>.
+	// Digest, if not "", is authoritative: the digest of the manifest, sha256:<hex>.
 	Digest string
 }
 
@@ -93,7 +93,7 @@ func (r Ref) validate() error {
 	return nil
 }
 
-// String returns the reference as Parse reads it.
+// String returns the reference in the form that Parse reads.
 func (r Ref) String() string {
 	s := Scheme + r.repository()
 	if tag := cmp.Or(r.Range, r.Tag); tag != "" {
@@ -105,13 +105,13 @@ func (r Ref) String() string {
 	return s
 }
 
-// Name is what a controller of this module is called that has no other name.
+// Name returns the name of a controller of this module without a name of its own.
 func (r Ref) Name() string { return path.Base(r.Repository) }
 
 // Pinned reports whether the reference always names the same bytes.
 func (r Ref) Pinned() bool { return r.Digest != "" }
 
-// At returns the reference with the digest that it has been resolved to.
+// At returns the reference with the digest to which it was resolved.
 func (r Ref) At(digest string) Ref {
 	r.Digest = digest
 	return r
@@ -119,8 +119,8 @@ func (r Ref) At(digest string) Ref {
 
 func (r Ref) repository() string { return r.Host + "/" + r.Repository }
 
-// moving is the reference without digest: what a registry resolves. It is "" where
-// there is only the digest.
+// moving returns the reference without digest, for a registry to resolve. It is "" if there is only
+// a digest.
 func (r Ref) moving() string {
 	if tag := cmp.Or(r.Range, r.Tag); tag != "" {
 		return r.repository() + ":" + tag

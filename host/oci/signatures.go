@@ -12,12 +12,11 @@ import (
 	"github.com/wasmctl/wasmctl/host/oci/signature"
 )
 
-// legacySuffix is that of the tag with signatures of cosign before version 3.
+// legacySuffix is the suffix of the tag with signatures of cosign before version 3.
 const legacySuffix = "sig"
 
-// Require sets Verify and PolicyID, so that only modules are pulled whose manifest is
-// signed as a policy says. The proof of that is kept. The error of others matches
-// signature.ErrUnsigned.
+// Require sets Verify and PolicyID so that Pull returns only modules whose manifest is signed as a
+// policy requires. The proof is stored. The error for other modules matches signature.ErrUnsigned.
 func (o *Options) Require(p signature.Policy) {
 	o.PolicyID = p.ID()
 	o.Verify = func(ctx context.Context, s *Subject) error {
@@ -42,7 +41,7 @@ func (o *Options) Require(p signature.Policy) {
 	}
 }
 
-// signatures returns what may be signatures of the manifest, in both formats.
+// signatures returns the candidates for signatures of the manifest, in both formats.
 func (s *Subject) signatures(ctx context.Context) (list []signature.Candidate, err error) {
 	old, err := s.Tagged(ctx, legacySuffix)
 	if err != nil {
@@ -78,8 +77,8 @@ func (s *Subject) signatures(ctx context.Context) (list []signature.Candidate, e
 	return list, nil
 }
 
-// Sign signs the manifest that a reference means now, and returns the reference with
-// that digest. Legacy is the format of cosign before version 3.
+// Sign signs the current manifest of a reference, and returns the reference with its digest. legacy
+// selects the format of cosign before version 3.
 func (c *Client) Sign(ctx context.Context, r Ref, key *signature.PrivateKey, legacy bool) (Ref, error) {
 	at, err := c.Resolve(ctx, r)
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"oras.land/oras-go/v2/registry/remote/retry"
 )
 
-// Bounds of waiting: how long a request waits itself where a registry wants none
-// for a time, how often it is tried, and how long a registry may ask for.
+// Limits on waiting: the maximum time that a request waits if a registry is busy, the number of
+// tries, and the maximum time that a registry may request.
 const (
 	patience     = 10 * time.Second
 	maxAttempts  = 4
@@ -28,18 +28,18 @@ const (
 	connectLimit = 10 * time.Second
 )
 
-// errPlain is of a request that would have gone over the wire in the clear.
+// errPlain is the error of a request that would have been sent unencrypted.
 var errPlain = errors.New("plain HTTP is refused")
 
-// transport sends requests: it keeps to TLS but for named hosts, and to the times
-// that registries ask for. It is safe for concurrent use.
+// transport sends requests. It uses TLS except for named hosts, and respects the waiting times of
+// registries. It is safe for concurrent use.
 type transport struct {
 	strict, lax http.RoundTripper
 	insecure    []string // hosts with ports
 
 	mu    sync.Mutex
-	busy  map[string]time.Time // until when a host wants no request; guarded by mu
-	plain map[string]bool      // whether an insecure host speaks plain HTTP; guarded by mu
+	busy  map[string]time.Time // until when a host refuses requests; guarded by mu
+	plain map[string]bool      // whether an insecure host uses plain HTTP; guarded by mu
 }
 
 func newTransport(base *http.Transport, insecure []string) *transport {
@@ -52,7 +52,7 @@ func newTransport(base *http.Transport, insecure []string) *transport {
 	}
 	lax := base.Clone()
 	lax.TLSClientConfig = cmp.Or(lax.TLSClientConfig, &tls.Config{MinVersion: tls.VersionTLS12}).Clone()
-	lax.TLSClientConfig.InsecureSkipVerify = true // of hosts that the user named
+	lax.TLSClientConfig.InsecureSkipVerify = true // for the hosts that the user has named
 	return &transport{strict: base, lax: lax, insecure: insecure, busy: map[string]time.Time{}, plain: map[string]bool{}}
 }
 
@@ -91,7 +91,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// retryAfter is how long a registry wants no other request; 0 where it does not say.
+// retryAfter returns the time for which a registry refuses requests, or 0.
 func retryAfter(resp *http.Response, now time.Time) time.Duration {
 	if resp.StatusCode != http.StatusTooManyRequests && resp.StatusCode != http.StatusServiceUnavailable {
 		return 0
@@ -106,7 +106,7 @@ func retryAfter(resp *http.Response, now time.Time) time.Duration {
 	return min(max(wait, 0), maxRetry)
 }
 
-// policy says when a request is sent again.
+// policy decides whether a request is retried.
 type policy struct{}
 
 // Retry implements retry.Policy.
@@ -127,8 +127,8 @@ func (policy) Retry(attempt int, resp *http.Response, err error) (time.Duration,
 	return -1, nil
 }
 
-// isPlain finds out whether a host that the user named as insecure speaks plain
-// HTTP. All others speak TLS.
+// isPlain finds out whether a host that the user named as insecure uses plain HTTP. All others use
+// TLS.
 func (t *transport) isPlain(ctx context.Context, host string) bool {
 	if !slices.Contains(t.insecure, host) {
 		return false
@@ -149,7 +149,7 @@ func (t *transport) isPlain(ctx context.Context, host string) bool {
 		_ = resp.Body.Close()
 	}
 	plain = errors.Is(err, http.ErrSchemeMismatch) || errors.Is(err, syscall.ECONNREFUSED)
-	if err == nil || errors.Is(err, http.ErrSchemeMismatch) { // else it may be another time
+	if err == nil || errors.Is(err, http.ErrSchemeMismatch) { // otherwise the next try may succeed
 		t.mu.Lock()
 		t.plain[host] = plain
 		t.mu.Unlock()

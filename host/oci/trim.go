@@ -11,9 +11,8 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
-// trim removes entries from the index until what it needs is within the bound, the
-// one that was used least recently first, and returns the files that nothing needs
-// then. Keep stays.
+// trim removes entries from the index, the least recently used one first, until the needed blobs
+// are within the limit. It returns the files that are then unused. keep stays.
 func (c *cache) trim(index *ocispec.Index, keep digest.Digest) (remove []string) {
 	size, used, remove := c.files()
 	needs := map[digest.Digest][]digest.Digest{} // blobs of each manifest
@@ -48,13 +47,13 @@ func (c *cache) trim(index *ocispec.Index, keep digest.Digest) (remove []string)
 	return remove
 }
 
-// files returns the sizes of all blobs and when they were used last, and what
-// processes that ended have left: nobody else writes, as this one has the lock.
+// files returns the sizes of all blobs, the times of their last use, and the files that processes
+// left when they ended during a write: the lock excludes other writers.
 func (c *cache) files() (size map[digest.Digest]int64, used map[digest.Digest]time.Time, left []string) {
 	size, used = map[digest.Digest]int64{}, map[digest.Digest]time.Time{}
 	blobs := filepath.Join(c.dir, "blobs", "sha256")
 	for _, dir := range []string{c.dir, blobs} {
-		files, _ := os.ReadDir(dir) // the rest of it, where it cannot be read
+		files, _ := os.ReadDir(dir) // an unreadable directory counts as empty
 		for _, f := range files {
 			info, err := f.Info()
 			switch {
@@ -70,7 +69,7 @@ func (c *cache) files() (size map[digest.Digest]int64, used map[digest.Digest]ti
 	return size, used, left
 }
 
-// sum returns the blobs that any manifest needs, and their bytes.
+// sum returns the blobs that any manifest needs, and their total size.
 func sum(needs map[digest.Digest][]digest.Digest, size map[digest.Digest]int64) (needed map[digest.Digest]bool, total int64) {
 	needed = map[digest.Digest]bool{}
 	for _, list := range needs {
@@ -83,7 +82,8 @@ func sum(needs map[digest.Digest][]digest.Digest, size map[digest.Digest]int64) 
 	return needed, total
 }
 
-// needs are the blobs of a manifest in the cache, with itself. It is no use of them.
+// needs returns the blobs of a manifest in the cache, including the manifest. It does not count as
+// a use.
 func (c *cache) needs(d ocispec.Descriptor) []digest.Digest {
 	list := []digest.Digest{d.Digest}
 	content := c.read(d.Digest, maxManifest)

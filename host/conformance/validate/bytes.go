@@ -12,21 +12,20 @@ import (
 	"github.com/wasmctl/wasmctl/host/load"
 )
 
-// parts are the checks of a module's bytes, with the first words of the problems
-// that belong to them, and what to do about those.
+// parts are the checks of a module's bytes, with the first words of their problems, and the remedy.
 var parts = []struct {
 	id       string
 	prefixes []string
 	next     string
 }{
-	{"exports", []string{"export["}, "build with an SDK and its flags, or export it as ABI.md, section 1, says"},
+	{"exports", []string{"export["}, "build with an SDK and its flags, or export it as in ABI.md, section 1"},
 	{"imports", []string{"import["}, "import only from reconciler_v1 and wasi_snapshot_preview1, with the types of ABI.md, section 5"},
 	{"memory", []string{"memory", "table"}, "let the module start with less, or raise limits.memory in its manifest"},
 	{"manifest", []string{"section[", "manifest"}, "correct the manifest in the source and write it again: wasmctl annotate MODULE"},
 	{"binary", []string{""}, "build it again, as a core module for ABI version 1"},
 }
 
-// bytes checks what the module's bytes say. It reports whether the module can
+// bytes checks the module's bytes. It reports whether the module can be loaded.
 // be loaded.
 func (e *exam) bytes() bool {
 	rest := e.info.Problems
@@ -107,7 +106,7 @@ func (e *exam) goodManifest() {
 	case m == nil:
 		e.add("manifest", Warn, "none: the manifest is unknown", "export describe, or run it with --for and grant it the rights that it needs")
 	case len(e.info.UnknownKeys) > 0:
-		e.add("manifest", Warn, "has keys that this host does not know: "+strings.Join(e.info.UnknownKeys, ", "), "they are ignored: upgrade wasmctl, or correct the spelling")
+		e.add("manifest", Warn, "has unknown keys: "+strings.Join(e.info.UnknownKeys, ", "), "they are ignored: upgrade wasmctl, or correct the spelling")
 	case len(m.Warnings()) > 0:
 		e.add("manifest", Warn, strings.Join(m.Warnings(), "; "), "objects that do not have it yet need domain/name, for example example.com/cleanup")
 	case m.For == nil:
@@ -117,12 +116,12 @@ func (e *exam) goodManifest() {
 	}
 }
 
-// size looks for what need not be in the file.
+// size finds parts of the file that are not needed.
 func (e *exam) size() {
 	const much = 24 << 20 // operators on controller-runtime have 16 to 22 MiB
 	var debug int64
 	for _, s := range e.info.Sections {
-		if strings.HasPrefix(s.Name, "custom .debug_") { // names of functions are not: a panic is told by them
+		if strings.HasPrefix(s.Name, "custom .debug_") { // names of functions are needed: they identify a panic
 			debug += s.Size
 		}
 	}
@@ -140,14 +139,14 @@ func (e *exam) size() {
 	}
 }
 
-// fields are the keys of a manifest and their values.
+// fields returns the keys of a manifest with their values.
 func fields(m *abi.Manifest) (fields map[string]any) {
-	b, _ := json.Marshal(m) // it was read from JSON
+	b, _ := json.Marshal(m) // it was decoded from JSON
 	_ = json.Unmarshal(b, &fields)
 	return fields
 }
 
-// difference lists the keys in which two manifests differ.
+// difference lists the keys with different values in two manifests.
 func difference(a, b *abi.Manifest) string {
 	x, y, keys := fields(a), fields(b), map[string]bool{}
 	for _, from := range []map[string]any{x, y} {

@@ -17,7 +17,7 @@ func joined(words map[string]bool) string {
 	return strings.Join(slices.Sorted(maps.Keys(words)), ", ")
 }
 
-// events calls map and filter with objects of the kinds that they are for.
+// events calls map and filter with objects of their kinds.
 func (e *exam) events(ctx context.Context) {
 	m := e.module.Manifest()
 	if e.module.HasHook(abi.ExportMap) {
@@ -64,7 +64,7 @@ func (e *exam) eachEvent(ctx context.Context, id string, kinds []abi.Watch, call
 	e.ok(id, "takes events of %s", kindsText(kinds))
 }
 
-// eventsOf are events of objects with and without all that they may have.
+// eventsOf returns events of objects with and without optional parts.
 func eventsOf(w abi.Watch) []*abi.Event {
 	bare := object{"apiVersion": apiVersion(w.Group, w.Version), "kind": w.Kind, "metadata": object{"name": "watched"}}
 	full := maps.Clone(bare)
@@ -87,7 +87,7 @@ func eventsOf(w abi.Watch) []*abi.Event {
 	}
 }
 
-// configure tries settings that nobody thought of. To refuse them is right.
+// configure tries unusual settings. The module may refuse them.
 func (e *exam) configure(ctx context.Context) {
 	if !e.module.HasHook(abi.ExportConfigure) {
 		return

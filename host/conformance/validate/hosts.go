@@ -30,12 +30,12 @@ func refusals() []abi.Response {
 		out,
 		abi.Response{Status: -42, Body: encode(object{"reason": "New"})}, abi.Response{Status: 599},
 		abi.Response{Status: 500, Body: encode("no map")}, abi.Response{Status: abi.StatusDenied},
-		// What is no answer of this operation.
+		// Not a valid answer of this operation.
 		abi.Response{Body: encode(nil)}, abi.Response{Body: encode(object{})}, abi.Response{Body: encode([]any{})}, abi.Response{},
 	)
 }
 
-// statuses makes all operations fail, in each of the ways that there are.
+// statuses makes all operations fail, in each possible way.
 func (e *exam) statuses(ctx context.Context) {
 	defer e.world.set(nil)
 	seen := map[string]bool{}
@@ -63,7 +63,7 @@ func (e *exam) statuses(ctx context.Context) {
 	}
 	switch {
 	case len(broken) > 0:
-		e.add("statuses", verdict, fmt.Sprintf("breaks where %s answers %s: %s", joined(seen), strings.Join(broken, ", "), oneLine(last)), "turn every status into an error, or decide by it; "+nextOf(last))
+		e.add("statuses", verdict, fmt.Sprintf("breaks if %s answers %s: %s", joined(seen), strings.Join(broken, ", "), oneLine(last)), "turn every status into an error, or decide by it; "+nextOf(last))
 	case len(seen) == 0:
 		e.ok("statuses", "makes no request that could fail, for the given objects")
 	default:
@@ -71,7 +71,7 @@ func (e *exam) statuses(ctx context.Context) {
 	}
 }
 
-// oldHost loads the module into a host that has hardly any operation.
+// oldHost loads the module into a host with hardly any operation.
 func (e *exam) oldHost(ctx context.Context) {
 	m, err := host.Load(ctx, e.wasm, e.config(nil))
 	if invalid, ok := errors.AsType[*load.InvalidError](err); ok && invalid.Err == nil {
@@ -94,13 +94,12 @@ func (e *exam) oldHost(ctx context.Context) {
 	e.ok("old-host", "on a host without operations: %s", outcome(res, nil))
 }
 
-// youngerHost gives the module a request as a later host may send it: with keys
-// that nobody knows yet, in another order.
+// youngerHost passes a request as a later host may send it: with unknown keys, in another order.
 func (e *exam) youngerHost(ctx context.Context) {
 	msg := abi.AppendRequest(nil, request(e.kind.sample))
 	_, plain, err := e.module.Exchange(ctx, abi.ExportReconcile, msg)
 	if err != nil {
-		return // reconcile.minimal has said so
+		return // reconcile.minimal has reported it
 	}
 	_, grown, err := e.module.Exchange(ctx, abi.ExportReconcile, younger(msg))
 	if err != nil {
@@ -117,7 +116,7 @@ func (e *exam) youngerHost(ctx context.Context) {
 	e.ok("younger-host", "takes a request with unknown keys, in another order")
 }
 
-// younger writes a request with its keys in descending order, and more of them.
+// younger encodes a request with its keys in descending order, and additional keys.
 func younger(msg []byte) []byte {
 	m, err := abi.DecodeObject(msg)
 	if err != nil {

@@ -7,19 +7,19 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// need is a right that an operation or a result wants.
+// need is a right that an operation or a result needs.
 type need struct {
 	verb, group, kind, subresource string
 }
 
-// verbs are what the operations need.
+// verbs maps operations to their verbs.
 var verbs = map[abi.Op]string{
 	abi.OpAPIGet: "get", abi.OpCacheGet: "get", abi.OpAPIList: "list", abi.OpCacheList: "list", abi.OpAPICreate: "create",
 	abi.OpAPIUpdate: "update", abi.OpAPIPatch: "patch", abi.OpAPIApply: "patch", abi.OpAPIDelete: "delete",
 }
 
-// needOf is what an operation with this request needs. The object that is written
-// names its kind where the request does not.
+// needOf returns the right for an operation with this request. If the request has no kind, it is
+// that of the written object.
 func needOf(op abi.Op, r *abi.APIRequest) need {
 	group, kind := groupOf(r.APIVersion), r.Kind
 	if kind == "" {
@@ -28,7 +28,7 @@ func needOf(op abi.Op, r *abi.APIRequest) need {
 	return need{verbs[op], group, kind, r.Subresource}
 }
 
-// kindOf returns the kind of an object, which is empty where it cannot be read.
+// kindOf returns the kind of an object. It is empty if the object is invalid.
 func kindOf(object []byte) (group, kind string) {
 	o, _ := abi.DecodeObject(object)
 	version, _ := o["apiVersion"].(string)
@@ -36,7 +36,7 @@ func kindOf(object []byte) (group, kind string) {
 	return groupOf(version), kind
 }
 
-// groupOf is the group of an apiVersion, empty for the core kinds.
+// groupOf returns the group of an apiVersion, which is empty for the core kinds.
 func groupOf(apiVersion string) string {
 	group, _, found := strings.Cut(apiVersion, "/")
 	if !found {
@@ -45,27 +45,26 @@ func groupOf(apiVersion string) string {
 	return group
 }
 
-// declaredNeeds are those of what a result declares.
+// declaredNeeds returns the rights for a declared result.
 func declaredNeeds(d *abi.Declared) []need {
 	if d == nil {
 		return nil
 	}
 	var out []need
 	for _, b := range d.Apply {
-		if group, kind := kindOf(b); kind != "" { // else checkChildren has said so
+		if group, kind := kindOf(b); kind != "" { // otherwise checkChildren has reported it
 			out = append(out, need{verb: "create", group: group, kind: kind}, need{verb: "patch", group: group, kind: kind})
 		}
 	}
 	return out
 }
 
-// rights compares what the runs have asked for with what the manifest asks for.
-// Which resource a kind has only a cluster knows: here it is guessed from its
-// name, so that what is missing is a warning.
+// rights compares the rights that the runs used with those of the manifest. Only a cluster knows
+// the resource of a kind. Here it is guessed from the name, so a missing right is a warning.
 func (e *exam) rights() {
 	m := e.module.Manifest()
 	if m.For == nil && len(m.Capabilities) == 0 {
-		return // it has no manifest, and manifest has said so
+		return // without a manifest, which manifest has reported
 	}
 	needs := e.world.needed()
 	var missing []string
@@ -98,7 +97,7 @@ func (n need) String() string {
 	return s
 }
 
-// allowed follows section 8 of ABI.md, as far as that goes without a cluster.
+// allowed follows section 8 of ABI.md, as far as possible without a cluster.
 func allowed(m *abi.Manifest, n need) bool {
 	if m.For != nil && m.For.Group == n.group && m.For.Kind == n.kind {
 		own := []string{"get", "list", "watch"}
@@ -116,13 +115,13 @@ func allowed(m *abi.Manifest, n need) bool {
 	})
 }
 
-// isPlural reports whether a resource can be that of a kind, by its name.
+// isPlural reports whether a resource can belong to a kind, by its name.
 func isPlural(resource, kind string) bool {
 	k := strings.ToLower(kind)
 	return resource == k || resource == k+"s" || resource == k+"es" || resource == strings.TrimSuffix(k, "y")+"ies"
 }
 
-// kindsText names the kinds of watches.
+// kindsText lists the kinds of watches.
 func kindsText(watches []abi.Watch) string {
 	var names []string
 	for _, w := range watches {

@@ -10,7 +10,7 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// request is one for the object, nil where it is gone.
+// request returns a request for the object, which is nil if it is gone.
 func request(obj object) *abi.Request {
 	r := &abi.Request{ID: "validate", Controller: "validate", Attempt: 1, Reason: abi.Reason{Type: abi.ReasonListed}, Key: key}
 	if obj != nil {
@@ -19,8 +19,7 @@ func request(obj object) *abi.Request {
 	return r
 }
 
-// run makes the module reconcile, or finalize, and returns the operations that it
-// asked for.
+// run makes the module reconcile or finalize, and returns its operations.
 func (e *exam) run(ctx context.Context, entry string, req *abi.Request) (abi.Result, []string, error) {
 	guest, release, err := e.module.Acquire(ctx)
 	if err != nil {
@@ -37,7 +36,7 @@ func (e *exam) run(ctx context.Context, entry string, req *abi.Request) (abi.Res
 	return res, e.world.take(), err
 }
 
-// try is a check of one run.
+// try checks one run.
 func (e *exam) try(ctx context.Context, id, entry string, req *abi.Request) {
 	res, asked, err := e.run(ctx, entry, req)
 	if err == nil {
@@ -50,7 +49,7 @@ func (e *exam) try(ctx context.Context, id, entry string, req *abi.Request) {
 	e.ok(id, "%s", outcome(res, asked))
 }
 
-// objects gives the module objects of its kind.
+// objects passes objects of its kind to the module.
 func (e *exam) objects(ctx context.Context) {
 	e.try(ctx, "reconcile.empty", abi.ExportReconcile, request(e.bare()))
 	e.sample(ctx)
@@ -64,18 +63,18 @@ func (e *exam) objects(ctx context.Context) {
 	e.ok("reconcile.types", "with values of other types: %s", outcome(res, asked))
 }
 
-// sample gives the module the user's object, where there is one: that the run fails
-// may be what the user wants, and mostly is not.
+// sample passes the user's object, if any, to the module. A failed run may be what the user wants,
+// but usually is not.
 func (e *exam) sample(ctx context.Context) {
 	const id = "reconcile.minimal"
 	if res, asked, err := e.run(ctx, abi.ExportReconcile, request(e.kind.sample)); err == nil && res.Error != nil && len(e.opts.Objects) > 0 {
-		e.add(id, Warn, "with your object: "+outcome(res, asked), "the checks below see only what this error lets them: fix the object or the module; settings are passed with --config")
+		e.add(id, Warn, "with your object: "+outcome(res, asked), "this error limits the checks below: fix the object or the module; settings are passed with --config")
 		return
 	}
 	e.try(ctx, id, abi.ExportReconcile, request(e.kind.sample))
 }
 
-// checkChildren says what the host would refuse in what a result declares.
+// checkChildren returns the host's reason to refuse a declared result.
 func checkChildren(d *abi.Declared) error {
 	if d == nil {
 		return nil
@@ -105,7 +104,7 @@ func checkChildren(d *abi.Declared) error {
 	return nil
 }
 
-// absent calls a module that asks for objects that are gone.
+// absent calls a module that requests deleted objects.
 func (e *exam) absent(ctx context.Context) {
 	if f := e.module.Manifest().For; f != nil && f.Deletes {
 		e.try(ctx, "reconcile.deleted", abi.ExportReconcile, request(nil))
@@ -128,8 +127,7 @@ func (e *exam) finalize(ctx context.Context) {
 	}
 }
 
-// buffer hands over requests of many sizes. What the module makes of them is
-// another check's business.
+// buffer passes requests of many sizes. Their results do not matter here.
 func (e *exam) buffer(ctx context.Context) {
 	for _, n := range []int{0, 1 << 12, 1<<16 - 1, 1 << 16, 1<<16 + 1, 1 << 20, abi.MaxBytes, 0, 1 << 21} {
 		_, _, err := e.module.Exchange(ctx, abi.ExportReconcile, e.message(n))
@@ -141,13 +139,13 @@ func (e *exam) buffer(ctx context.Context) {
 	e.ok("buffer", "takes requests of all sizes up to %s", size(abi.MaxBytes))
 }
 
-// message is a request of n bytes, or of as many as one without padding has.
+// message returns a request of n bytes, or of the size without padding if that is larger.
 func (e *exam) message(n int) []byte {
 	msg := abi.AppendRequest(nil, request(e.padded(0)))
 	for pad := 0; len(msg) < n; {
 		pad += n - len(msg)
 		longer := abi.AppendRequest(nil, request(e.padded(pad)))
-		if len(longer) > n { // the head of the text has grown
+		if len(longer) > n { // the head of the text has become longer
 			pad -= len(longer) - n
 			return abi.AppendRequest(nil, request(e.padded(pad)))
 		}
@@ -156,7 +154,7 @@ func (e *exam) message(n int) []byte {
 	return msg
 }
 
-// errorPolicy gives a module that has error_policy failures of all kinds.
+// errorPolicy passes failures of all kinds to a module with error_policy.
 func (e *exam) errorPolicy(ctx context.Context) {
 	if !e.module.HasHook(abi.ExportErrorPolicy) {
 		e.ok("error_policy", "none: the host's back-off decides")
@@ -167,7 +165,7 @@ func (e *exam) errorPolicy(ctx context.Context) {
 		for _, obj := range []object{e.kind.sample, nil} {
 			res, err := e.askPolicy(ctx, kind, obj)
 			if err != nil {
-				e.add("error_policy", Fail, fmt.Sprintf("of a failure of kind %s: %s", kind, oneLine(err)), "it is called for every kind of failure, and without an object where there was none: answer await or requeue; "+nextOf(err))
+				e.add("error_policy", Fail, fmt.Sprintf("for a failure of kind %s: %s", kind, oneLine(err)), "it is called for every kind of failure, possibly without an object: answer await or requeue; "+nextOf(err))
 				return
 			}
 			if res.Error != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// kind is what the module reconciles, and a sample of it.
+// kind is the reconciled kind of the module, with a sample.
 type kind struct {
 	apiVersion, kind string
 	sample           object
@@ -37,7 +37,7 @@ func (e *exam) findKind() error {
 	if err != nil {
 		return fmt.Errorf("object: %w", err)
 	}
-	if e.kind.sample, err = abi.DecodeObject(b); err != nil { // a copy, with int64 for all integers
+	if e.kind.sample, err = abi.DecodeObject(b); err != nil { // a copy, in which all integers are int64
 		return fmt.Errorf("object: %w", err)
 	}
 	meta, ok := e.kind.sample["metadata"].(object)
@@ -52,8 +52,8 @@ func (e *exam) findKind() error {
 	return nil
 }
 
-// pick returns the first object of the module's kind; where nobody says which
-// that is, the first.
+// pick returns the first object of the module's kind. If the kind is unknown, it returns the first
+// object.
 func (e *exam) pick() (object, error) {
 	f := e.module.Manifest().For
 	var kinds []string
@@ -67,7 +67,7 @@ func (e *exam) pick() (object, error) {
 	return nil, fmt.Errorf("object: of %s none is a %q, which the module reconciles", strings.Join(kinds, ", "), f.Kind)
 }
 
-// apiVersion joins a group and a version, which may both be empty.
+// apiVersion joins a group and a version, both of which may be empty.
 func apiVersion(group, version string) string {
 	if version == "" {
 		version = "v1"
@@ -78,7 +78,7 @@ func apiVersion(group, version string) string {
 	return group + "/" + version
 }
 
-// bare is an object with nothing but what the API server gives each.
+// bare returns an object with only the fields that the API server sets on every object.
 func (e *exam) bare() object {
 	return object{
 		"apiVersion": e.kind.apiVersion, "kind": e.kind.kind,
@@ -89,7 +89,7 @@ func (e *exam) bare() object {
 	}
 }
 
-// with is the sample with more metadata.
+// with returns the sample with more metadata.
 func (e *exam) with(more object) object {
 	o := maps.Clone(e.kind.sample)
 	meta := maps.Clone(o["metadata"].(object)) //nolint:forcetypeassert // findKind
@@ -98,12 +98,12 @@ func (e *exam) with(more object) object {
 	return o
 }
 
-// padded is the sample with so many bytes more.
+// padded returns the sample with n additional bytes.
 func (e *exam) padded(n int) object {
 	return e.with(object{"annotations": object{"validate.wasmctl.dev/padding": strings.Repeat("p", n)}})
 }
 
-// inUnicode is the sample with texts of many scripts.
+// inUnicode returns the sample with texts in many scripts.
 func (e *exam) inUnicode() object {
 	const words = "größe 中文 עברית ไทย 😀 e\u0301 \u2028"
 	o := e.with(object{"annotations": object{"validate.wasmctl.dev/text": words}})
@@ -116,8 +116,7 @@ func (e *exam) inUnicode() object {
 	return o
 }
 
-// ofOtherTypes is the sample with values of other types: what no schema keeps
-// away.
+// ofOtherTypes returns the sample with values of other types, which no schema prevents.
 func (e *exam) ofOtherTypes() object {
 	o := e.with(nil)
 	spec, ok := o["spec"].(object)
@@ -137,7 +136,7 @@ func (e *exam) ofOtherTypes() object {
 	return o
 }
 
-// change changes each value of a tree that is no map and no list.
+// change changes each value of a tree except maps and lists.
 func change(v any, f func(any) any) any {
 	switch v := v.(type) {
 	case object:

@@ -8,20 +8,19 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// Parts of the runs of steady: memory is read at the end of each, and a module that
-// still grows when all are over is given as many runs again, a few times.
+// The runs of steady are divided into parts, and the memory is read at the end of each. If the
+// module still grows at the end, the number of runs is doubled, a few times.
 const (
 	steadyParts = 8
 	steadyMore  = 3
 )
 
-// steady makes many runs, and looks whether the module needs more and more
-// memory.
+// steady makes many runs, and checks whether the module needs ever more memory.
 func (e *exam) steady(ctx context.Context) {
 	req := request(e.kind.sample)
-	for range 32 { // an instance that large objects have left large may be replaced now
+	for range 32 { // large objects may have left an instance large; it may be replaced now
 		if _, _, err := e.run(ctx, abi.ExportReconcile, req); err != nil {
-			return // reconcile.minimal has said so
+			return // reconcile.minimal has reported it
 		}
 	}
 	start, fuel, replaced := time.Now(), e.module.Fuel(), e.replaced()
@@ -54,10 +53,9 @@ func (e *exam) steady(ctx context.Context) {
 	}
 }
 
-// grows reports whether memory goes on growing: it is higher at the end of the
-// second half than at its start, and grew there as fast as in the first half, by
-// the slope of a line through each. Memory that reaches a plateau rises ever more
-// seldom; a leak goes on as it began.
+// grows reports whether memory keeps growing: it is higher at the end of the second half than at
+// its start, and grew there as fast as in the first half, by the slope of a regression line. Memory
+// that reaches a plateau grows ever more rarely, and a leak continues at its rate.
 func grows(used []int64) bool {
 	if len(used) < 4 {
 		return false
@@ -66,7 +64,7 @@ func grows(used []int64) bool {
 	return second[len(second)-1] > second[0] && slope(second) >= slope(first)*3/4
 }
 
-// slope is that of the line that fits best.
+// slope returns the slope of the regression line.
 func slope(y []int64) float64 {
 	n := float64(len(y))
 	var sx, sy, sxy, sxx float64
@@ -77,12 +75,12 @@ func slope(y []int64) float64 {
 	return (n*sxy - sx*sy) / (n*sxx - sx*sx)
 }
 
-// image has a second instance made, from which others start where they can.
+// image creates a second instance, as a source for other instances if possible.
 func (e *exam) image(ctx context.Context) {
 	for range 2 {
 		_, release, err := e.module.Acquire(ctx)
 		if err != nil {
-			return // other checks have said so
+			return // other checks have reported it
 		}
 		defer release()
 	}
@@ -95,7 +93,7 @@ func (e *exam) image(ctx context.Context) {
 
 const nextLeak = "free what a run allocates, and keep no objects in variables; TinyGo needs -gc=precise"
 
-// replaced is how many instances the host has replaced for their memory.
+// replaced returns the number of instances that the host has replaced for their memory.
 func (e *exam) replaced() uint64 {
 	return e.module.Recycled()[string(abi.LimitHighWater)]
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// size writes a number of bytes for people.
+// size formats a number of bytes for people.
 func size(n int64) string {
 	switch {
 	case n >= 10<<20:
@@ -19,7 +19,7 @@ func size(n int64) string {
 	return fmt.Sprintf("%d bytes", n)
 }
 
-// oneLine is what an error says, with the first line that the guest printed.
+// oneLine returns the text of an error, with the first line that the guest printed.
 func oneLine(err error) string {
 	line, _, _ := strings.Cut(err.Error(), "\n")
 	if call, ok := errors.AsType[*abi.CallError](err); ok && call.Output != "" {
@@ -29,14 +29,14 @@ func oneLine(err error) string {
 	return line
 }
 
-// broke reports whether a call failed in a way that no guest should: a trap, no
-// time, no memory, or a result that cannot be read.
+// broke reports whether a call failed in a way that no guest should: a trap, no time, no memory, or
+// an unreadable result.
 func broke(err error) bool {
 	_, ok := errors.AsType[*abi.CallError](err)
 	return ok
 }
 
-// nextOf says what to do about a call that broke.
+// nextOf returns the remedy for a call that broke.
 func nextOf(err error) string {
 	call, ok := errors.AsType[*abi.CallError](err)
 	if !ok {
@@ -48,13 +48,13 @@ func nextOf(err error) string {
 	case abi.FailureMemory:
 		return "read fields in place instead of decoding whole objects, or raise limits.memory in the manifest"
 	case abi.FailureOutput:
-		return "return what ABI.md, section 4, says; an SDK does"
+		return "return a result as in ABI.md, section 4; an SDK does"
 	case abi.FailureTrap, abi.FailureError:
 	}
 	return "return an error instead of a panic: values can be absent or of another type"
 }
 
-// outcome says in a few words the result of a run.
+// outcome describes the result of a run in a few words.
 func outcome(res abi.Result, asked []string) string {
 	s := res.Action.String()
 	if res.Error != nil {

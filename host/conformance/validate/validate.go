@@ -1,6 +1,5 @@
-// Package validate tries one module of a user: what its bytes say, and how it
-// behaves in a host whose cluster is made up. It needs no cluster, and nothing
-// that the module does leaves the sandbox.
+// Package validate tries one module of a user: its bytes, and its behavior in a host with a
+// simulated cluster. It needs no real cluster, and nothing that the module does leaves the sandbox.
 //
 //	report, err := validate.Module(ctx, wasm, validate.Options{})
 //	if err != nil {
@@ -24,32 +23,32 @@ import (
 	"github.com/wasmctl/wasmctl/host/share"
 )
 
-// Verdict says how a check ended.
+// Verdict is the result of a check.
 type Verdict string
 
 // The verdicts of a check.
 const (
 	OK   Verdict = "ok"
-	Warn Verdict = "warn" // it works, and could hurt
-	Fail Verdict = "fail" // it breaks ABI.md, or would fail in a cluster
+	Warn Verdict = "warn" // it works, but could cause problems
+	Fail Verdict = "fail" // it violates ABI.md, or would fail in a cluster
 )
 
 // Check is one thing that was tried.
 type Check struct {
-	// ID stays the same forever.
+	// ID is permanent.
 	ID      string  `json:"id"`
 	Verdict Verdict `json:"verdict"`
-	// Found says what was found, in a line.
+	// Found describes the result, in one line.
 	Found string `json:"found"`
-	// Next says what to do; empty where nothing is.
+	// Next is the remedy. It is empty if there is none.
 	Next string `json:"next,omitempty"`
 }
 
-// Report is what was found out of a module.
+// Report has the results for a module.
 type Report struct {
 	Digest string `json:"digest"`
 	Size   int64  `json:"size"`
-	// Name is the manifest's, or that of Options.
+	// Name is the name in the manifest, or in Options.
 	Name   string  `json:"name"`
 	Checks []Check `json:"checks"`
 }
@@ -65,50 +64,49 @@ func (r *Report) Count(v Verdict) int {
 	return n
 }
 
-// DefaultCalls is how many runs the check of memory makes.
+// DefaultCalls is the number of runs in the memory check.
 const DefaultCalls = 10_000
 
-// maxSteady bounds the time of that check: a slow module makes fewer runs.
+// maxSteady limits the time of that check: a slow module makes fewer runs.
 const maxSteady = 30 * time.Second
 
-// Options say how a module is tried. The zero value works.
+// Options configure the checks. The zero value works.
 type Options struct {
-	// Name is that of a module whose manifest has none.
+	// Name is the name of a module whose manifest has none.
 	Name string
-	// Controller is which one the module is, where it has several.
+	// Controller is the controller to try, if the module has more than one.
 	Controller string
-	// Objects are objects as YAML or JSON has them: the first of the kind that the
-	// module reconciles is taken. Without any the module is given objects with an
-	// empty spec, and shows less.
+	// Objects are objects in the form of YAML or JSON. The first one of the reconciled kind is
+	// used. Without any, the module gets objects with an empty spec, which reveals less.
 	Objects []map[string]any
-	// Settings are those of host.Config.
+	// Settings are the settings of host.Config.
 	Settings map[string]string
-	// Calls is how many runs the check of memory makes; zero is DefaultCalls.
+	// Calls is the number of runs in the memory check. If zero, it is DefaultCalls.
 	Calls int
-	// CacheDir is that of host.Config.
+	// CacheDir is the directory of host.Config.
 	CacheDir string
-	// Logger takes what the module logs and prints; nil discards it.
+	// Logger receives the output of the module. If nil, it is discarded.
 	Logger *slog.Logger
 }
 
-// exam is one module being tried.
+// exam is the examination of one module.
 type exam struct {
 	opts   Options
 	wasm   []byte
 	info   *load.Info
 	report *Report
 
-	// Set once the module is loaded.
+	// Set after the module was loaded.
 	module *host.Module
 	world  *world
 	budget *share.Budget
 	kind   kind
-	// reported are the metrics that it reported, as they are shown.
+	// reported are the reported metrics, as text.
 	reported map[string]bool
 }
 
-// Module tries a module. What is wrong with the module stands in the report; the
-// error is of ctx, or of opts.Objects.
+// Module tries a module. The report has the module's problems. The error is about ctx, or about
+// opts.Objects.
 func Module(ctx context.Context, wasm []byte, opts Options) (*Report, error) {
 	if opts.Calls == 0 {
 		opts.Calls = DefaultCalls
@@ -141,14 +139,14 @@ func Module(ctx context.Context, wasm []byte, opts Options) (*Report, error) {
 	return e.report, nil
 }
 
-// add notes the end of a check.
+// add records the result of a check.
 func (e *exam) add(id string, v Verdict, found, next string) {
 	e.report.Checks = append(e.report.Checks, Check{ID: id, Verdict: v, Found: found, Next: next})
 }
 
 func (e *exam) ok(id, format string, args ...any) { e.add(id, OK, fmt.Sprintf(format, args...), "") }
 
-// load loads the module into a host with a made-up cluster.
+// load loads the module into a host with a simulated cluster.
 func (e *exam) load(ctx context.Context) bool {
 	e.world, e.budget = &world{}, share.NewBudget(1<<40)
 	m, err := host.Load(ctx, e.wasm, e.config(func(*abi.Manifest) (operation.API, error) { return e.world, nil }))
@@ -173,8 +171,8 @@ func (e *exam) config(connect func(*abi.Manifest) (operation.API, error)) host.C
 	}
 }
 
-// describe compares what the module says when it is asked with what stands in
-// its file: the host goes by the file.
+// describe compares the result of the module's describe function with the manifest in its file,
+// which the host uses.
 func (e *exam) describe(ctx context.Context) {
 	if e.info.Manifest == nil || !e.exports(abi.ExportDescribe) {
 		return
@@ -190,7 +188,7 @@ func (e *exam) describe(ctx context.Context) {
 	}
 }
 
-// metric takes a metric. One instance runs at a time.
+// metric records a metric. One instance runs at a time.
 func (e *exam) metric(kind int32, name string, _ float64) abi.Status {
 	if e.reported == nil {
 		e.reported = map[string]bool{}
@@ -199,14 +197,14 @@ func (e *exam) metric(kind int32, name string, _ float64) abi.Status {
 	return abi.StatusOK
 }
 
-// metrics lists what the module has reported.
+// metrics lists the metrics that the module has reported.
 func (e *exam) metrics() {
 	if len(e.reported) > 0 {
 		e.ok("metrics", "it reports %s", joined(e.reported))
 	}
 }
 
-// unknownKeys comes last: results of all runs are counted.
+// unknownKeys is the last check, because it counts the results of all runs.
 func (e *exam) unknownKeys() {
 	if n := e.module.UnknownKeys(); n > 0 {
 		e.add("result", Warn, fmt.Sprintf("its results have %d unknown keys", n), "they are ignored: upgrade wasmctl, or look for a misspelled key")

@@ -9,19 +9,18 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// world is a cluster in which there is nothing, and in which every write
-// succeeds. It implements operation.API.
+// world is an empty cluster in which every write succeeds. It implements operation.API.
 type world struct {
 	mu sync.Mutex
-	// refuse, if not nil, answers everything; guarded by mu.
+	// refuse, if not nil, is the answer to everything; guarded by mu.
 	refuse *abi.Response
-	// asked are the operations since the last take, each once; guarded by mu.
+	// asked are the distinct operations since the last take; guarded by mu.
 	asked []string
-	// needs are the rights that were used, each once; guarded by mu.
+	// needs are the distinct rights that were used; guarded by mu.
 	needs []need
 }
 
-// use notes rights.
+// use records rights.
 func (w *world) use(needs ...need) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -39,15 +38,14 @@ func (w *world) needed() []need {
 	return w.needs
 }
 
-// set makes every operation answer r; nil ends that.
+// set makes every operation return r. Nil ends that.
 func (w *world) set(r *abi.Response) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.refuse = r
 }
 
-// take returns the names of the operations that were asked for since the last
-// time.
+// take returns the names of the operations since the last call.
 func (w *world) take() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -102,7 +100,7 @@ func answer(op abi.Op, r *abi.APIRequest) abi.Response {
 	}
 }
 
-// asStored gives an object what the API server gives it.
+// asStored adds the fields that the API server sets to an object.
 func asStored(o object) object {
 	meta, ok := o["metadata"].(object)
 	if !ok {
@@ -115,7 +113,7 @@ func asStored(o object) object {
 
 // status is an answer of the API server.
 func status(code int, reason, message string) abi.Response {
-	return abi.Response{Status: abi.Status(code), Body: encode(object{ //nolint:gosec // a code of HTTP
+	return abi.Response{Status: abi.Status(code), Body: encode(object{ //nolint:gosec // an HTTP status code
 		"apiVersion": "v1", "kind": "Status", "metadata": object{}, "status": "Failure", "reason": reason, "message": message, "code": code,
 	})}
 }
@@ -123,7 +121,7 @@ func status(code int, reason, message string) abi.Response {
 // object is a map of a message.
 type object = map[string]any
 
-// encode writes what was made here, or was read from msgpack.
+// encode encodes a value of this package, or one that was decoded from msgpack.
 func encode(v any) []byte {
 	b, err := abi.AppendValue(nil, v)
 	if err != nil {

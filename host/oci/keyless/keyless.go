@@ -1,7 +1,7 @@
-// Package keyless verifies signatures that an identity has made, and not a key: the
-// bundles of sigstore, whose certificate a service has issued for a moment and whose
-// signature is in a transparency log. It asks no network: a file says which services
-// are trusted. It is a Go module of its own, because sigstore-go is large.
+// Package keyless verifies signatures that were made with an identity instead of a key: the bundles
+// of sigstore, whose short-lived certificate a service has issued and whose signature is in a
+// transparency log. It does not use the network: a file has the trusted services. It is a Go module
+// of its own, because sigstore-go is large.
 package keyless
 
 import (
@@ -21,13 +21,13 @@ import (
 	"github.com/wasmctl/wasmctl/host/oci/signature"
 )
 
-// Options say whose signatures count.
+// Options select the accepted signatures.
 type Options struct {
 	// TrustedRoot is the content of sigstore's file trusted_root.json.
 	TrustedRoot []byte
-	// Identity is the subject of the certificate, such as a mail address or the URL
-	// of a workflow. Issuer is the URL of the service that has authenticated it. In
-	// both, * is any text.
+	// Identity is the subject of the certificate, for example a mail address or the URL of a
+	// workflow. Issuer is the URL of the service that authenticated it. In both, * matches any
+	// text.
 	Identity, Issuer string
 }
 
@@ -40,7 +40,7 @@ type Verifier struct {
 
 var _ signature.Keyless = (*Verifier)(nil)
 
-// New returns a Verifier. The error says what is missing in the options.
+// New returns a Verifier. The error names missing options.
 func New(o Options) (*Verifier, error) {
 	trusted, err := root.NewTrustedRootFromJSON(o.TrustedRoot)
 	if err != nil {
@@ -63,7 +63,7 @@ func New(o Options) (*Verifier, error) {
 	return v, nil
 }
 
-// identity returns what certificates must have.
+// identity returns the required properties of certificates.
 func identity(o Options) (verify.CertificateIdentity, error) {
 	if strings.Trim(o.Identity, "*") == "" || strings.Trim(o.Issuer, "*") == "" {
 		return verify.CertificateIdentity{}, errors.New("identity and issuer: both are needed, as anybody can get a certificate for some identity")
@@ -71,12 +71,12 @@ func identity(o Options) (verify.CertificateIdentity, error) {
 	return verify.NewShortCertificateIdentity("", pattern(o.Issuer), "", pattern(o.Identity))
 }
 
-// pattern returns the expression for all of a text in which * is any text.
+// pattern returns the regular expression for a complete text in which * matches any text.
 func pattern(s string) string {
 	return `\A(?s:` + strings.ReplaceAll(regexp.QuoteMeta(s), `\*`, `.*`) + `)\z`
 }
 
-// idOf names what the options admit.
+// idOf returns an ID of the options.
 func idOf(o Options) string {
 	sum := sha256.New()
 	for _, part := range []string{string(o.TrustedRoot), o.Identity, o.Issuer} {
@@ -85,11 +85,11 @@ func idOf(o Options) string {
 	return "sha256:" + hex.EncodeToString(sum.Sum(nil))
 }
 
-// Policy admits what the identity has signed.
+// Policy admits the signatures of the identity.
 func (v *Verifier) Policy() signature.Policy { return signature.Policy{Keyless: v, KeylessID: v.id} }
 
-// VerifyKeyless implements signature.Keyless. The signer is the identity and, after
-// a space, the issuer.
+// VerifyKeyless implements signature.Keyless. The signer is the identity and the issuer, separated
+// by a space.
 func (v *Verifier) VerifyKeyless(_ context.Context, digest string, content []byte) (signer string, err error) {
 	sum, err := hex.DecodeString(strings.TrimPrefix(digest, "sha256:"))
 	if err != nil {
@@ -103,7 +103,7 @@ func (v *Verifier) VerifyKeyless(_ context.Context, digest string, content []byt
 	if err != nil {
 		return "", fmt.Errorf("keyless: %w", err)
 	}
-	if got := result.Statement.GetPredicateType(); got != signature.PredicateType { // "" of what signs a file
+	if got := result.Statement.GetPredicateType(); got != signature.PredicateType { // it is "" for the signature of a file
 		return "", fmt.Errorf("%w: attestation of %.80q, which is no signature; want %s", signature.ErrUnreadable, got, signature.PredicateType)
 	}
 	return signerOf(result.Signature.Certificate), nil

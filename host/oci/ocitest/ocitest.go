@@ -1,5 +1,4 @@
-// Package ocitest is for tests only: a registry in the process, with faults in front
-// of it.
+// Package ocitest is only for tests. It has a registry in the process, with injected faults.
 package ocitest
 
 import (
@@ -17,25 +16,25 @@ import (
 	"github.com/google/go-containerregistry/pkg/registry"
 )
 
-// Layer stands before a registry.
+// Layer handles requests before they reach a registry.
 type Layer func(w http.ResponseWriter, req *http.Request, next http.Handler)
 
-// Registry is one of a test, which ends with the test.
+// Registry is the registry of a test, and stops at its end.
 type Registry struct {
-	// Host is that of references.
+	// Host is the host in references.
 	Host string
 
 	server   *httptest.Server
 	mu       sync.Mutex
-	layers   []Layer  // the first one first; guarded by mu
+	layers   []Layer  // the outermost first; guarded by mu
 	requests []string // guarded by mu
 	next     http.Handler
 }
 
-// New starts a registry that speaks TLS.
+// New starts a registry with TLS.
 func New(t testing.TB, layers ...Layer) *Registry { return start(t, true, layers) }
 
-// NewPlain starts a registry that speaks plain HTTP.
+// NewPlain starts a registry with plain HTTP.
 func NewPlain(t testing.TB, layers ...Layer) *Registry { return start(t, false, layers) }
 
 func start(t testing.TB, tls bool, layers []Layer) *Registry {
@@ -58,22 +57,22 @@ func start(t testing.TB, tls bool, layers []Layer) *Registry {
 	return r
 }
 
-// Transport trusts the registry's certificate.
+// Transport returns a transport that trusts the registry's certificate.
 func (r *Registry) Transport() *http.Transport {
 	return r.server.Client().Transport.(*http.Transport).Clone()
 }
 
-// Certificate is that of the registry, in DER.
+// Certificate returns the certificate of the registry, in DER.
 func (r *Registry) Certificate() []byte { return r.server.Certificate().Raw }
 
-// Use replaces what stands before the registry.
+// Use replaces the layers of the registry.
 func (r *Registry) Use(layers ...Layer) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.layers = layers
 }
 
-// Requests returns those since the last call, as "GET /v2/...".
+// Requests returns the requests since the last call, as "GET /v2/...".
 func (r *Registry) Requests() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -99,7 +98,7 @@ func chain(layers []Layer, end http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { layers[0](w, req, rest) })
 }
 
-// Basic wants a user and a password.
+// Basic requires a user and a password.
 func Basic(user, password string) Layer {
 	return func(w http.ResponseWriter, req *http.Request, next http.Handler) {
 		if u, p, _ := req.BasicAuth(); u != user || p != password {
@@ -111,8 +110,7 @@ func Basic(user, password string) Layer {
 	}
 }
 
-// Bearer wants a token, which the registry's own token service gives for a user and
-// a password.
+// Bearer requires a token, which the registry's own token service issues for a user and a password.
 func Bearer(user, password string) Layer {
 	const token = "the-token"
 	return func(w http.ResponseWriter, req *http.Request, next http.Handler) {
@@ -132,7 +130,7 @@ func Bearer(user, password string) Layer {
 	}
 }
 
-// On answers requests of a method ("" is any) whose path has a part.
+// On answers requests with a method (if "", any) and a path that contains a part.
 func On(method, part string, answer Layer) Layer {
 	return func(w http.ResponseWriter, req *http.Request, next http.Handler) {
 		if (method == "" || method == req.Method) && strings.Contains(req.URL.Path, part) {
@@ -143,8 +141,7 @@ func On(method, part string, answer Layer) Layer {
 	}
 }
 
-// Status answers with a status and a code of the specification, and headers in
-// pairs.
+// Status answers with a status and a code of the specification, and with headers in pairs.
 func Status(status int, code string, headers ...string) Layer {
 	return func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
 		for i := 0; i+1 < len(headers); i += 2 {
@@ -170,7 +167,7 @@ func Times(n int, layer Layer) Layer {
 	}
 }
 
-// Change changes the body of answers with status 200; headers stay.
+// Change changes the body of answers with status 200. Headers stay.
 func Change(change func([]byte) []byte) Layer {
 	return func(w http.ResponseWriter, req *http.Request, next http.Handler) {
 		rec := httptest.NewRecorder()
@@ -185,7 +182,7 @@ func Change(change func([]byte) []byte) Layer {
 	}
 }
 
-// Fail writes an error as registries do.
+// Fail writes an error in the format of registries.
 func Fail(w http.ResponseWriter, status int, code string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// BundleType is the media type of a sigstore bundle, and the artifact type of the
-// manifest that refers to what is signed: cosign's format since version 3.
+// BundleType is the media type of a sigstore bundle, and the artifact type of the manifest that
+// refers to the signed one: cosign's format since version 3.
 const BundleType = "application/vnd.dev.sigstore.bundle.v0.3+json"
 
 // Annotations of that manifest.
@@ -21,8 +21,8 @@ const (
 	ContentDSSE         = "dsse-envelope"
 )
 
-// PredicateType is that of the statement in a bundle: this is a signature, and not
-// an attestation of something else.
+// PredicateType is the predicate type of the statement in a bundle: it is a signature, and not an
+// attestation of something else.
 const PredicateType = "https://sigstore.dev/cosign/sign/v1"
 
 const (
@@ -30,17 +30,17 @@ const (
 	statementType = "https://in-toto.io/Statement/v1"
 )
 
-// bundle is the part of a sigstore bundle that a signature with a key has.
+// bundle has the fields of a sigstore bundle that are in signatures with a key.
 type bundle struct {
 	MediaType string   `json:"mediaType"`
 	Material  material `json:"verificationMaterial"`
-	// Envelope is nil where the bundle signs a file and not a statement.
+	// Envelope is nil if the bundle signs a file instead of a statement.
 	Envelope *envelope `json:"dsseEnvelope"`
 }
 
 type material struct {
 	PublicKey *publicKey `json:"publicKey,omitempty"`
-	// Certificate and Chain are of signatures without a key of one's own.
+	// Certificate and Chain belong to keyless signatures.
 	Certificate json.RawMessage `json:"certificate,omitempty"`
 	Chain       json.RawMessage `json:"x509CertificateChain,omitempty"`
 }
@@ -102,13 +102,13 @@ func hashOf(digest string) (string, error) {
 	return hash, nil
 }
 
-// preAuth is what DSSE signs: type and payload, with their lengths, so that no part
-// of one can be read as one of the other.
+// preAuth returns the bytes that DSSE signs: type and payload with their lengths, so that no part
+// of one can be read as part of the other.
 func preAuth(kind string, payload []byte) []byte {
 	return fmt.Appendf(nil, "DSSEv1 %d %s %d %s", len(kind), kind, len(payload), payload)
 }
 
-// readBundle returns what a bundle says is signed.
+// readBundle returns the signed content of a bundle.
 func readBundle(content []byte) (s signed, err error) {
 	var b bundle
 	if err := json.Unmarshal(content, &b); err != nil {
@@ -142,7 +142,7 @@ func present(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "
 func readStatement(payload []byte) (digests []string, err error) {
 	var st struct {
 		statement
-		Predicate json.RawMessage `json:"predicate"` // says nothing that counts here
+		Predicate json.RawMessage `json:"predicate"` // not needed here
 	}
 	if err := json.Unmarshal(payload, &st); err != nil {
 		return nil, err

@@ -22,18 +22,17 @@ import (
 // PEM types of a public key, and of a private key that cosign has encrypted.
 const publicType, encryptedType = "PUBLIC KEY", "ENCRYPTED SIGSTORE PRIVATE KEY"
 
-// minRSA is how many bits an RSA key has at least.
+// minRSA is the minimum number of bits of an RSA key.
 const minRSA = 2048
 
 // Key is a public key: ECDSA on P-256, Ed25519, or RSA.
 type Key struct {
 	public crypto.PublicKey
-	der    []byte            // its SubjectPublicKeyInfo
-	sum    [sha256.Size]byte // of that
+	der    []byte            // the SubjectPublicKeyInfo
+	sum    [sha256.Size]byte // of der
 }
 
-// Fingerprint is "sha256:" and the hash, in hexadecimal, of the key's
-// SubjectPublicKeyInfo in DER.
+// Fingerprint returns "sha256:" and the hexadecimal hash of the key's SubjectPublicKeyInfo in DER.
 func (k *Key) Fingerprint() string { return "sha256:" + hex.EncodeToString(k.sum[:]) }
 
 // ParsePublicKey reads a PEM file with one public key.
@@ -86,10 +85,10 @@ func newKey(public crypto.PublicKey) (*Key, error) {
 	return &Key{public, der, sha256.Sum256(der)}, nil
 }
 
-// pem is what ParsePublicKey reads.
+// pem returns the key in the format of ParsePublicKey.
 func (k *Key) pem() []byte { return pem.EncodeToMemory(&pem.Block{Type: publicType, Bytes: k.der}) }
 
-// verifies reports whether a signature is this key's, of a message.
+// verifies reports whether a signature of a message is this key's.
 func (k *Key) verifies(message, signature []byte) bool {
 	sum := sha256.Sum256(message)
 	switch public := k.public.(type) {
@@ -97,7 +96,7 @@ func (k *Key) verifies(message, signature []byte) bool {
 		return ecdsa.VerifyASN1(public, sum[:], signature)
 	case *rsa.PublicKey:
 		return rsa.VerifyPKCS1v15(public, crypto.SHA256, sum[:], signature) == nil
-	case ed25519.PublicKey: // cosign's sign uses the second, its verify takes the first
+	case ed25519.PublicKey: // cosign's sign uses the second form, and its verify accepts the first
 		long := sha512.Sum512(message)
 		return ed25519.Verify(public, message, signature) ||
 			ed25519.VerifyWithOptions(public, long[:], signature, &ed25519.Options{Hash: crypto.SHA512}) == nil
@@ -112,8 +111,8 @@ type PrivateKey struct {
 	signer crypto.Signer
 }
 
-// ParsePrivateKey reads a PEM file with one private key: PKCS#8, PKCS#1, SEC 1, or
-// one of cosign's, which is encrypted with a password.
+// ParsePrivateKey reads a PEM file with one private key: PKCS#8, PKCS#1, SEC 1, or a key of cosign,
+// which is encrypted with a password.
 func ParsePrivateKey(content, password []byte) (*PrivateKey, error) {
 	block, err := onlyBlock(content)
 	if err != nil {
@@ -150,8 +149,7 @@ func ParsePrivateKey(content, password []byte) (*PrivateKey, error) {
 	return &PrivateKey{*public, signer}, nil
 }
 
-// sign signs a message. Of Ed25519 it uses the form that cosign's verify takes,
-// without a hash.
+// sign signs a message. For Ed25519, it uses the form that cosign's verify accepts, without a hash.
 func (k *PrivateKey) sign(message []byte) ([]byte, error) {
 	if _, ok := k.public.(ed25519.PublicKey); ok {
 		return k.signer.Sign(nil, message, crypto.Hash(0))
@@ -160,8 +158,8 @@ func (k *PrivateKey) sign(message []byte) ([]byte, error) {
 	return k.signer.Sign(rand.Reader, sum[:], crypto.SHA256)
 }
 
-// GenerateKey returns the PEM files of a new ECDSA key on P-256, as cosign writes
-// them: the private one is encrypted with the password, which may be empty.
+// GenerateKey returns the PEM files of a new ECDSA key on P-256, in the format of cosign. The
+// private key is encrypted with the password, which may be empty.
 func GenerateKey(password []byte) (private, public []byte, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

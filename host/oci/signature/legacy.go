@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// The format of cosign before version 3: a manifest under LegacyTag, each layer of
-// which is a payload of LegacyType, with its signature in an annotation.
+// The format of cosign before version 3: a manifest under LegacyTag whose layers are payloads of
+// LegacyType, each with its signature in an annotation.
 const (
 	LegacyType            = "application/vnd.dev.cosign.simplesigning.v1+json"
 	AnnotationSignature   = "dev.cosignproject.cosign/signature"
@@ -35,9 +35,8 @@ type critical struct {
 	Type string `json:"type"`
 }
 
-// SignLegacy returns the payload that signs a manifest's digest, and the annotation
-// with the signature. The reference is that of the repository; it is for people,
-// and nothing checks it.
+// SignLegacy returns the payload that signs a manifest's digest, and the annotation with the
+// signature. The reference of the repository is only for people. Nothing checks it.
 func SignLegacy(digest, reference string, key *PrivateKey) (payload []byte, annotation string, err error) {
 	if _, err := hashOf(digest); err != nil {
 		return nil, "", err
@@ -51,7 +50,7 @@ func SignLegacy(digest, reference string, key *PrivateKey) (payload []byte, anno
 	return payload, base64.StdEncoding.EncodeToString(sig), err
 }
 
-// readLegacy returns what a layer says is signed.
+// readLegacy returns the signed content of a layer.
 func readLegacy(c *Candidate) (s signed, err error) {
 	if s.signature, err = base64.StdEncoding.DecodeString(c.Signature); err != nil {
 		return s, fmt.Errorf("%w: annotation %s: %w", ErrUnreadable, AnnotationSignature, err)

@@ -8,22 +8,22 @@ import (
 	"slices"
 )
 
-// MaxProof is how many bytes a Proof has at most.
+// MaxProof is the maximum size of a Proof, in bytes.
 const MaxProof = 256 << 10
 
-// Proof shows who has signed a module, to somebody who has neither the registry nor
-// the keys: it has each link between the module's digest and the signatures, and
-// nothing of it is believed. A key counts by its fingerprint.
+// Proof proves the signers of a module without access to the registry and the keys. It has each
+// link between the module's digest and the signatures, and each is verified. A key is identified by
+// its fingerprint.
 type Proof struct {
-	// Manifests are the one that is signed, and, where that is an index, the module's.
+	// Manifests has the signed manifest and, if that is an index, the module's.
 	Manifests [][]byte `json:"manifests"`
 	// Keys are public keys in PEM.
 	Keys       []string    `json:"keys"`
 	Candidates []Candidate `json:"candidates"`
 }
 
-// Prove returns what Verify does, and the proof of the signatures with keys: with
-// those that count only. It is nil where there are none.
+// Prove returns the signers like Verify, and the proof of the valid signatures with keys. The proof
+// is nil if there are none.
 func (p *Policy) Prove(ctx context.Context, digest string, manifests [][]byte, candidates []Candidate) (*Proof, []string, error) {
 	signers, err := p.Verify(ctx, digest, candidates)
 	if err != nil {
@@ -47,7 +47,7 @@ func (p *Policy) Prove(ctx context.Context, digest string, manifests [][]byte, c
 	return proof, signers, nil
 }
 
-// ParseProof reads what Marshal has written. Signers says whether it holds.
+// ParseProof reads a proof. Signers verifies it.
 func ParseProof(content []byte) (*Proof, error) {
 	if len(content) > MaxProof {
 		return nil, fmt.Errorf("proof of a signature: %d bytes are more than the limit of %d", len(content), MaxProof)
@@ -59,7 +59,7 @@ func ParseProof(content []byte) (*Proof, error) {
 	return &p, nil
 }
 
-// Marshal returns the proof as ParseProof reads it.
+// Marshal returns the proof in the form that ParseProof reads.
 func (p *Proof) Marshal() ([]byte, error) {
 	content, err := json.Marshal(p)
 	if len(content) > MaxProof {
@@ -68,8 +68,8 @@ func (p *Proof) Marshal() ([]byte, error) {
 	return content, err
 }
 
-// Signers returns the fingerprints of the keys that have signed the module with a
-// digest, sorted. The error says that the proof does not show any.
+// Signers returns the fingerprints of the keys that have signed the module with a digest, sorted.
+// It returns an error if the proof shows none.
 func (p *Proof) Signers(module string) ([]string, error) {
 	if len(p.Keys) > MaxKeys {
 		return nil, fmt.Errorf("%d keys: want at most %d", len(p.Keys), MaxKeys)
@@ -88,7 +88,7 @@ func (p *Proof) Signers(module string) ([]string, error) {
 	return policy.Verify(context.Background(), digestOfBytes(p.Manifests[0]), p.Candidates)
 }
 
-// leadsTo follows the chain from the manifest that is signed to the module.
+// leadsTo follows the chain from the signed manifest to the module.
 func (p *Proof) leadsTo(module string) error {
 	type descriptor struct {
 		Digest string `json:"digest"`

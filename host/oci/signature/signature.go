@@ -1,6 +1,6 @@
-// Package signature signs digests of manifests with a key, and verifies such
-// signatures, in both formats of cosign. It asks no network and no transparency
-// log: what counts is that the private key of a known public key has signed.
+// Package signature signs digests of manifests with a key, and verifies these signatures, in both
+// formats of cosign. It uses no network and no transparency log: a signature is valid if the
+// private key of a known public key has made it.
 package signature
 
 import (
@@ -15,17 +15,17 @@ import (
 	"strings"
 )
 
-// Bounds of what a registry can make a verifier read.
+// Limits on a registry's input for a verifier.
 const (
-	// MaxCandidates is how many signatures of one manifest are looked at, and MaxSize
-	// how many bytes one may have.
+	// MaxCandidates is the maximum number of signatures of one manifest, and MaxSize is the maximum
+	// size of one in bytes.
 	MaxCandidates = 32
 	MaxSize       = 128 << 10
-	// MaxKeys is how many keys a Policy may have.
+	// MaxKeys is the maximum number of keys in a Policy.
 	MaxKeys = 20
 )
 
-// Why a candidate does not count. ErrUnsigned is that of Verify as a whole.
+// Reasons why a candidate is not valid. ErrUnsigned is the error of Verify as a whole.
 var (
 	ErrUnsigned   = errors.New("not signed by a key that is trusted")
 	ErrKey        = errors.New("signed with another key")
@@ -34,41 +34,41 @@ var (
 	ErrUnreadable = errors.New("cannot be read")
 )
 
-// Candidate is what may be a signature of a manifest, as a registry has it.
+// Candidate is a possible signature of a manifest, as found in a registry.
 type Candidate struct {
-	// From says where it was found, for errors.
+	// From is the place where it was found, for errors.
 	From string `json:"from"`
-	// Bundle is a sigstore bundle; nil for a layer of the format before, with the
-	// Payload and the annotations Signature and Certificate.
+	// Bundle is a sigstore bundle. It is nil for a layer of the older format, with the Payload and
+	// the annotations Signature and Certificate.
 	Bundle      []byte `json:"bundle,omitempty"`
 	Payload     []byte `json:"payload,omitempty"`
 	Signature   string `json:"signature,omitempty"`
 	Certificate bool   `json:"certificate,omitempty"`
-	// Err, if not nil, says why what was found cannot be read.
+	// Err, if not nil, is the reason why it cannot be read.
 	Err error `json:"-"`
 }
 
-// Keyless verifies bundles that were signed by an identity and not by a key: see
-// package keyless, which is a Go module of its own.
+// Keyless verifies bundles that were signed by an identity instead of a key: see package keyless,
+// which is a Go module of its own.
 type Keyless interface {
-	// VerifyKeyless returns who signed the manifest with a digest. The bundle is
-	// whatever the registry has.
+	// VerifyKeyless returns the signer of the manifest with a digest. The bundle is untrusted
+	// content from the registry.
 	VerifyKeyless(ctx context.Context, digest string, bundle []byte) (signer string, err error)
 }
 
-// Policy says whose signatures count.
+// Policy selects the accepted signatures.
 type Policy struct {
 	Keys    []*Key
 	Keyless Keyless // nil for none
-	// KeylessID names what Keyless admits.
+	// KeylessID identifies the signatures that Keyless accepts.
 	KeylessID string
 }
 
-// ID names what the policy admits: two with one ID admit the same.
+// ID identifies the accepted signatures: two policies with one ID accept the same.
 func (p *Policy) ID() string {
 	list := p.Fingerprints()
 	if p.Keyless != nil {
-		list = append(list, "keyless", cmp.Or(p.KeylessID, rand.Text())) // what is not known is not the same
+		list = append(list, "keyless", cmp.Or(p.KeylessID, rand.Text())) // an unknown one equals no other
 	}
 	return digestOfBytes([]byte(strings.Join(list, "\n")))
 }
@@ -78,7 +78,7 @@ func digestOfBytes(content []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// Fingerprints returns those of the keys, sorted, each once.
+// Fingerprints returns the distinct fingerprints of the keys, sorted.
 func (p *Policy) Fingerprints() []string {
 	var list []string
 	for _, k := range p.Keys {
@@ -88,18 +88,18 @@ func (p *Policy) Fingerprints() []string {
 	return slices.Compact(list)
 }
 
-// signed is what a candidate says is signed. Claims reads it, which nothing does
-// before the signature was verified.
+// signed is the signed content of a candidate. Nothing reads Claims before the signature is
+// verified.
 type signed struct {
 	message, signature []byte
 	claims             func() (digests []string, err error)
 	keyless            bool
-	hint               string // fingerprint of the key, as the bundle says
+	hint               string // fingerprint of the key, claimed by the bundle
 }
 
-// Verify returns the signers of a manifest with a digest, sorted: fingerprints of
-// keys, and what Keyless says. The error wraps ErrUnsigned, says what was found
-// and why nothing of it counts, and wraps the reasons.
+// Verify returns the signers of a manifest with a digest, sorted: fingerprints of keys, and signers
+// of Keyless. The error wraps ErrUnsigned, lists the candidates with the reasons why they are not
+// valid, and wraps these.
 func (p *Policy) Verify(ctx context.Context, digest string, candidates []Candidate) (signers []string, err error) {
 	if _, err := hashOf(digest); err != nil {
 		return nil, err
@@ -123,7 +123,7 @@ func (p *Policy) Verify(ctx context.Context, digest string, candidates []Candida
 	return nil, unsigned(digest, reasons, len(candidates))
 }
 
-// verify returns who signed with one candidate.
+// verify returns the signer of one candidate.
 func (p *Policy) verify(ctx context.Context, digest string, c *Candidate) (signer string, err error) {
 	if n := len(c.Bundle) + len(c.Payload) + len(c.Signature); n > MaxSize {
 		return "", fmt.Errorf("%w: %d bytes are more than the limit of %d", ErrUnreadable, n, MaxSize)
@@ -166,7 +166,7 @@ func wrongKey(hint string) error {
 	return fmt.Errorf("%w: it names %s", ErrKey, hint)
 }
 
-// maxReasons is how many reasons an error lists.
+// maxReasons is the maximum number of reasons in an error.
 const maxReasons = 5
 
 func unsigned(digest string, reasons []error, found int) error {

@@ -77,7 +77,7 @@ func TestRegistry_FollowedAndRolledBack(t *testing.T) {
 	c.WantExit(e2e.ExitOK)
 	reg.Use(ocitest.Status(http.StatusServiceUnavailable, "UNAVAILABLE", "Retry-After", "100"))
 	c = e2e.RunEnv(t, env, args...)
-	c.WantLine(`"msg":"the registry does not answer; using what the tag meant last"`)
+	c.WantLine(`"msg":"the registry does not answer; using the last known digest of the tag"`)
 	c.WantLine(`"msg":"reconciled"`, `"object":"`+ns+`/o0"`)
 }
 

@@ -1,5 +1,5 @@
-// Command wasmctl-keyless verifies that an identity has signed a module in a
-// registry, and prints the module's reference with its digest, for wasmctl to run.
+// Command wasmctl-keyless verifies that an identity has signed a module in a registry, and prints
+// the module's reference with its digest, for wasmctl to run.
 package main
 
 import (
@@ -25,7 +25,7 @@ Prints the reference with the digest of the manifest, if the identity has signed
 Flags:
 `
 
-// errUsage is the error of wrong flags, which have been explained.
+// errUsage is the error of wrong flags, which were already explained.
 var errUsage = errors.New("usage")
 
 func main() {
@@ -40,7 +40,7 @@ func main() {
 	}
 }
 
-// options are those of the command line.
+// options are the options of the command line.
 type options struct {
 	root     string
 	keyless  keyless.Options
@@ -56,8 +56,8 @@ func parse(args []string, errOut io.Writer) (o options, err error) {
 		f.PrintDefaults()
 	}
 	f.StringVar(&o.root, "trusted-root", "", "`file` that names the services of sigstore to trust: trusted_root.json")
-	f.StringVar(&o.keyless.Identity, "verify-identity", "", "who must have signed, as the certificate says; * is any `text`")
-	f.StringVar(&o.keyless.Issuer, "verify-issuer", "", "`URL` of what has authenticated the identity; * is any text")
+	f.StringVar(&o.keyless.Identity, "verify-identity", "", "subject of the certificate that must have signed; * is any `text`")
+	f.StringVar(&o.keyless.Issuer, "verify-issuer", "", "`URL` of the service that authenticated the identity; * is any text")
 	f.Func("insecure-registry", "allow plain HTTP, and TLS without verification, for the registry at this `host`[:port]; repeatable", func(host string) error {
 		o.insecure = append(o.insecure, host)
 		return nil
@@ -106,7 +106,7 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) error {
 	return err
 }
 
-// signers notes who has signed.
+// signers records the signers.
 type signers struct {
 	*keyless.Verifier
 
