@@ -194,7 +194,7 @@ func TestSign_JunkBesideIt(t *testing.T) {
 	for i := range 9 {
 		attach(oci.Blob{MediaType: signature.BundleType, Content: module(uint64(i), 1<<20-i)})
 	}
-	if _, err := client(reg, signedBy(key)).Pull(t.Context(), at); err == nil || !strings.Contains(err.Error(), "has more than 8Mi: remove some") {
+	if _, err := client(reg, signedBy(key)).Pull(t.Context(), at); err == nil || !strings.Contains(err.Error(), "have more than 8Mi: remove some") {
 		t.Error(err)
 	}
 }
