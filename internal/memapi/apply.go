@@ -80,27 +80,30 @@ func (k *Kind) openAPI() *spec.Schema {
 	return &s
 }
 
-// metadata has the lists of ObjectMeta that are merged.
+// metadata is the schema of ObjectMeta as far as server-side apply needs it: types,
+// and how lists are merged.
 var metadata = func() spec.Schema {
-	m := spec.Schema{SchemaProps: spec.SchemaProps{Type: spec.StringOrArray{"object"}, Properties: map[string]spec.Schema{}}}
-	owners := *spec.ArrayProperty(preserved())
+	text, number, object := *spec.StringProperty(), *spec.Int64Property(), spec.StringOrArray{"object"}
+	m := spec.Schema{SchemaProps: spec.SchemaProps{Type: object, Properties: map[string]spec.Schema{
+		"generation": number, "deletionGracePeriodSeconds": number,
+		"labels": *spec.MapProperty(spec.StringProperty()), "annotations": *spec.MapProperty(spec.StringProperty()),
+	}}}
+	for _, name := range []string{"name", "generateName", "namespace", "selfLink", "uid", "resourceVersion"} {
+		m.Properties[name] = text
+	}
+	anything := spec.VendorExtensible{Extensions: spec.Extensions{"x-kubernetes-preserve-unknown-fields": true}}
+	m.Properties["creationTimestamp"], m.Properties["deletionTimestamp"] = spec.Schema{VendorExtensible: anything}, spec.Schema{VendorExtensible: anything}
+	owner := &spec.Schema{SchemaProps: spec.SchemaProps{Type: object, Properties: map[string]spec.Schema{
+		"apiVersion": text, "kind": text, "name": text, "uid": *spec.StringProperty().WithDefault(""), "controller": *spec.BooleanProperty(), "blockOwnerDeletion": *spec.BooleanProperty(),
+	}}}
+	owners := *spec.ArrayProperty(owner)
 	owners.Extensions = spec.Extensions{"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": []any{"uid"}}
-	owners.Items.Schema.Properties = map[string]spec.Schema{"uid": *spec.StringProperty()}
-	m.Properties["ownerReferences"] = owners
 	finalizers := *spec.ArrayProperty(spec.StringProperty())
 	finalizers.Extensions = spec.Extensions{"x-kubernetes-list-type": "set"}
-	m.Properties["finalizers"] = finalizers
-	m.Properties["labels"], m.Properties["annotations"] = *spec.MapProperty(spec.StringProperty()), *spec.MapProperty(spec.StringProperty())
-	m.Extensions = spec.Extensions{"x-kubernetes-preserve-unknown-fields": true}
+	managed := *spec.ArrayProperty(&spec.Schema{SchemaProps: spec.SchemaProps{Type: object}, VendorExtensible: anything})
+	m.Properties["ownerReferences"], m.Properties["finalizers"], m.Properties["managedFields"] = owners, finalizers, managed
 	return m
 }()
-
-func preserved() *spec.Schema {
-	return &spec.Schema{
-		SchemaProps:      spec.SchemaProps{Type: spec.StringOrArray{"object"}},
-		VendorExtensible: spec.VendorExtensible{Extensions: spec.Extensions{"x-kubernetes-preserve-unknown-fields": true}},
-	}
-}
 
 // apply serves a server-side apply; an object that is not there is made.
 func (s *Server) apply(r *Request, live map[string]any) (int, any, error) {
@@ -108,7 +111,7 @@ func (s *Server) apply(r *Request, live map[string]any) (int, any, error) {
 	if err != nil {
 		return 0, nil, apierrors.NewBadRequest("body: " + err.Error())
 	}
-	object, err := r.object(js)
+	object, err := parseObject(js)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -120,8 +123,6 @@ func (s *Server) apply(r *Request, live map[string]any) (int, any, error) {
 		return 0, nil, e
 	case wanted.GetManagedFields() != nil:
 		return 0, nil, apierrors.NewBadRequest("metadata.managedFields must be nil")
-	case live == nil && wanted.GetUID() != "":
-		return 0, nil, r.conflict("uid mismatch: the provided object specified uid %s, and no existing object was found", wanted.GetUID())
 	}
 	fm, err := s.manager(r)
 	if err != nil {
@@ -132,6 +133,12 @@ func (s *Server) apply(r *Request, live map[string]any) (int, any, error) {
 		return 0, nil, applyError(err)
 	}
 	next := merged.(*unstructured.Unstructured).DeepCopy().Object
+	if live == nil && wanted.GetUID() != "" {
+		return 0, nil, r.conflict("uid mismatch: the provided object specified uid %s, and no existing object was found", wanted.GetUID())
+	}
+	if err := r.identify(next); err != nil {
+		return 0, nil, err
+	}
 	code := http.StatusOK
 	if live == nil {
 		code = http.StatusCreated
@@ -178,9 +185,7 @@ func applyError(err error) error {
 	if _, ok := err.(apierrors.APIStatus); ok {
 		return err
 	}
-	return &apierrors.StatusError{ErrStatus: metav1.Status{ // it has no reason in the real one either
-		Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: fmt.Sprintf("failed to create typed patch object: %v", err),
-	}}
+	return unclassified(fmt.Sprintf("failed to create typed patch object: %v", err))
 }
 
 // tracked returns next with the managed fields that an update or a patch makes.

@@ -9,18 +9,20 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 )
 
 // remove serves a DELETE.
 func (s *Server) remove(r *Request) (int, any, error) {
-	if s.live(r) == nil {
-		return 0, nil, r.notFound()
-	}
 	var opts metav1.DeleteOptions
 	if len(r.body) > 0 {
 		if err := json.Unmarshal(r.body, &opts); err != nil {
 			return 0, nil, apierrors.NewBadRequest("body: " + err.Error())
 		}
+		r.dryRun = len(opts.DryRun) > 0 // then the query does not count
+	}
+	if errs := validation.ValidateDeleteOptions(&opts); len(errs) > 0 {
+		return 0, nil, apierrors.NewInvalid(metav1.SchemeGroupVersion.WithKind("DeleteOptions").GroupKind(), "", errs)
 	}
 	object, err := s.delete(r, &opts)
 	if err != nil {
@@ -51,7 +53,6 @@ func (s *Server) delete(r *Request, opts *metav1.DeleteOptions) (map[string]any,
 	if live == nil {
 		return nil, r.notFound()
 	}
-	r.dryRun = r.dryRun || len(opts.DryRun) > 0
 	o := (&unstructured.Unstructured{Object: live}).DeepCopy()
 	if p := opts.Preconditions; p != nil {
 		if p.UID != nil && *p.UID != o.GetUID() {
@@ -86,37 +87,4 @@ func (s *Server) markDeleted(k *Kind, o *unstructured.Unstructured) {
 	if k.generations(o.Object) {
 		o.SetGeneration(o.GetGeneration() + 1)
 	}
-}
-
-// checkFinalizers refuses new finalizers of an object that is being deleted.
-func (r *Request) checkFinalizers(was, o *unstructured.Unstructured) error {
-	if was.GetDeletionTimestamp() == nil {
-		return nil
-	}
-	for _, f := range o.GetFinalizers() {
-		if !slices.Contains(was.GetFinalizers(), f) {
-			e := r.invalid("metadata.finalizers", "Forbidden: no new finalizers can be added if the object is being deleted")
-			e.ErrStatus.Details.Causes[0].Type = "FieldValueForbidden"
-			return e
-		}
-	}
-	return nil
-}
-
-// checkOwners holds that an object has one controller at most, and that owners
-// are whole.
-func (r *Request) checkOwners(o *unstructured.Unstructured) error {
-	controllers := 0
-	for _, owner := range o.GetOwnerReferences() {
-		if owner.APIVersion == "" || owner.Kind == "" || owner.Name == "" || owner.UID == "" {
-			return r.invalid("metadata.ownerReferences", "apiVersion, kind, name and uid must not be empty")
-		}
-		if owner.Controller != nil && *owner.Controller {
-			controllers++
-		}
-	}
-	if controllers > 1 {
-		return r.invalid("metadata.ownerReferences", "Only one reference can have Controller set to true")
-	}
-	return nil
 }

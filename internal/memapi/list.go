@@ -63,13 +63,14 @@ func (s *Server) list(r *Request, fault *Fault) (any, error) {
 	case r.Query.Get("resourceVersion") == "0":
 		version = max(version-fault.Lag, min(s.compacted, version))
 	}
-	states := slices.DeleteFunc(s.table(&r.Kind).at(version, s.version), func(st *state) bool { return !sc.has(st) || st.key.Compare(after) <= 0 })
+	all := s.table(&r.Kind).at(version, s.version)
+	states := slices.DeleteFunc(slices.Clone(all), func(st *state) bool { return !sc.has(st) || st.key.Compare(after) <= 0 })
 	meta := map[string]any{"resourceVersion": strconv.FormatInt(version, 10)}
 	limit, _ := strconv.Atoi(r.Query.Get("limit")) // none is 0
 	if fault.PageSize > 0 && limit > 0 {
 		limit = min(limit, fault.PageSize)
 	}
-	if limit > 0 && len(states) > limit {
+	if limit > 0 && len(states) >= limit && sc.goesOn(all, states[limit-1].key) {
 		last := states[limit-1].key
 		meta["continue"] = fmt.Sprintf("%d %s/%s", version, last.Namespace, last.Name)
 		if sc.labels.Empty() && sc.fields.Empty() {
@@ -91,6 +92,17 @@ func (s *Server) list(r *Request, fault *Fault) (any, error) {
 	return map[string]any{
 		"apiVersion": r.Kind.GroupVersion().String(), "kind": r.Kind.Kind + "List", "metadata": meta, "items": items,
 	}, nil
+}
+
+// goesOn reports whether there is anything after a key that a list may have: like the
+// API server, it does not try whether that matches.
+func (sc *scope) goesOn(all []*state, last abi.Key) bool {
+	if _, one := sc.fields.RequiresExactMatch("metadata.name"); one {
+		return false
+	}
+	return slices.ContainsFunc(all, func(st *state) bool {
+		return (sc.namespace == "" || sc.namespace == st.key.Namespace) && st.key.Compare(last) > 0
+	})
 }
 
 // parseContinue reads the token of a page.

@@ -23,14 +23,14 @@ func (r *Request) patched(live map[string]any) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	next, err := r.object(js)
+	next, err := parseObject(js)
 	if err != nil {
 		return nil, err
 	}
 	if err := r.pruned(next); err != nil {
 		return nil, r.invalid("patch", err.Error())
 	}
-	return next, nil
+	return next, r.identify(next)
 }
 
 func (r *Request) patchJSON(old []byte) ([]byte, error) {

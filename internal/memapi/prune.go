@@ -29,6 +29,10 @@ func (r *Request) pruned(object map[string]any) error {
 	if !r.Kind.builtIn {
 		if r.Kind.Schema != nil {
 			prune(object, r.Kind.Schema, true, "")
+			if r.Verb != "apply" { // there null is validated
+				pruneNulls(object, r.Kind.Schema)
+			}
+			setDefaults(object, r.Kind.Schema)
 		}
 		return nil
 	}
@@ -69,6 +73,9 @@ func intersect(v, other any) {
 			if _, ok := kept[key]; !ok {
 				delete(v, key)
 				continue
+			}
+			if e == nil {
+				v[key] = kept[key]
 			}
 			intersect(e, kept[key])
 		}

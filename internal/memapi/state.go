@@ -18,7 +18,8 @@ type table struct {
 	log     []*state // every state there ever was, by version
 }
 
-// state is an object from one resourceVersion to the next. It never changes.
+// state is an object from one resourceVersion to the next. It does not change once
+// it is stored.
 type state struct {
 	version int64
 	at      time.Time
@@ -26,6 +27,9 @@ type state struct {
 	object  map[string]any
 	gone    bool   // object is the final state
 	before  *state // nil if the object did not exist
+	// defaulted reports that the storage lacks defaults that object has: the next write
+	// adds them, even if it changes nothing else.
+	defaulted bool
 }
 
 func (st *state) unstructured() *unstructured.Unstructured {

@@ -206,8 +206,10 @@ func (w *stream) change(st *state) {
 		w.event("MODIFIED", st)
 	case has:
 		w.event("ADDED", st)
-	case had:
-		w.event("DELETED", st)
+	case had: // as it was when it last matched
+		o := st.before.unstructured().DeepCopy()
+		o.SetResourceVersion(strconv.FormatInt(st.version, 10))
+		w.event("DELETED", &state{object: o.Object})
 	}
 }
 

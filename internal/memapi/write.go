@@ -1,6 +1,7 @@
 package memapi
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/http"
@@ -55,11 +56,11 @@ func (s *Server) serve(r *Request, fault *Fault) (code int, body any, err error)
 
 // write makes next the object, and notes who manages what of it.
 func (s *Server) write(r *Request, live, next map[string]any) (map[string]any, error) {
-	if err := s.settle(r, live, next); err != nil {
+	next, err := s.tracked(r, live, next) // of all that was sent, as in the API server
+	if err != nil {
 		return nil, err
 	}
-	next, err := s.tracked(r, live, next)
-	if err != nil {
+	if err := s.settle(r, live, next); err != nil {
 		return nil, err
 	}
 	return s.commit(r, live, next)
@@ -75,17 +76,38 @@ func (r *Request) decode() (map[string]any, error) {
 }
 
 // object reads the object of a request, which must be the one of the URL.
-func (r *Request) object(js []byte) (o map[string]any, err error) {
+func (r *Request) object(js []byte) (map[string]any, error) {
+	o, err := parseObject(js)
+	if err != nil {
+		return nil, err
+	}
+	return o, r.identify(o)
+}
+
+func parseObject(js []byte) (o map[string]any, err error) {
 	if err := utiljson.Unmarshal(js, &o); err != nil {
 		return nil, apierrors.NewBadRequest("body: " + err.Error())
 	}
-	return o, r.identify(o)
+	if o == nil {
+		return nil, apierrors.NewBadRequest("body: it is no object")
+	}
+	return o, nil
+}
+
+// unclassified is an error of the API server's storage or merge, which gives it no
+// reason.
+func unclassified(message string) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: message}}
 }
 
 // identify makes sure that an object is the one of the URL.
 func (r *Request) identify(object map[string]any) error {
 	o := unstructured.Unstructured{Object: object}
-	if gvk := o.GroupVersionKind(); gvk != r.Kind.GroupVersionKind {
+	if r.Kind.builtIn { // the URL has them too
+		o.SetAPIVersion(cmp.Or(o.GetAPIVersion(), r.Kind.GroupVersion().String()))
+		o.SetKind(cmp.Or(o.GetKind(), r.Kind.Kind))
+	}
+	if gvk := o.GroupVersionKind(); gvk != r.Kind.GroupVersionKind && (r.Kind.builtIn || gvk.Kind == "" || gvk.Version == "") { // else it is validated
 		return apierrors.NewBadRequest(fmt.Sprintf("the object is a %s, and the URL is of %s", GVKName(gvk), GVKName(r.Kind.GroupVersionKind)))
 	}
 	if o.GetNamespace() == "" {
@@ -94,7 +116,7 @@ func (r *Request) identify(object map[string]any) error {
 	if o.GetNamespace() != r.Namespace {
 		return apierrors.NewBadRequest("the namespace of the object is not that of the URL")
 	}
-	if r.Name != "" && o.GetName() != r.Name {
+	if (r.Name != "" || r.Verb == "update") && o.GetName() != r.Name {
 		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) is not that of the URL (%s)", o.GetName(), r.Name))
 	}
 	return nil
@@ -130,15 +152,7 @@ func (s *Server) create(r *Request) (int, any, error) {
 		s.names++
 		o.SetName(fmt.Sprintf("%s%05d", o.GetGenerateName(), s.names))
 	}
-	if r.Name = o.GetName(); r.Name == "" {
-		return 0, nil, r.invalid("metadata.name", "Required value: name or generateName is required")
-	}
-	if o.GetResourceVersion() != "" {
-		return 0, nil, apierrors.NewBadRequest("resourceVersion should not be set on objects to be created")
-	}
-	if s.live(r) != nil {
-		return 0, nil, apierrors.NewAlreadyExists(r.Kind.GVR().GroupResource(), r.Name)
-	}
+	r.Name = o.GetName()
 	body, err := s.write(r, nil, object)
 	return http.StatusCreated, body, err
 }
@@ -147,12 +161,15 @@ func (s *Server) create(r *Request) (int, any, error) {
 // run, and returns it as the answer.
 func (s *Server) commit(r *Request, live, next map[string]any) (map[string]any, error) {
 	o := unstructured.Unstructured{Object: next}
-	if err := r.checkOwners(&o); err != nil {
-		return nil, err
+	if live == nil && r.Verb == "create" {
+		if err := s.checkNew(r, &o); err != nil {
+			return nil, err
+		}
 	}
+	defaulted := r.Kind.Schema != nil && setDefaults(next, r.Kind.Schema) // as when it is read from the storage
 	gone := o.GetDeletionTimestamp() != nil && len(o.GetFinalizers()) == 0
 	switch {
-	case live != nil && same(live, next) && !gone:
+	case live != nil && same(live, next) && !gone && !s.table(&r.Kind).objects[r.key()].defaulted:
 		return r.versioned(live), nil
 	case r.dryRun:
 		return r.versioned(next), nil
@@ -162,14 +179,17 @@ func (s *Server) commit(r *Request, live, next map[string]any) (map[string]any, 
 		o.SetResourceVersion(strconv.FormatInt(s.version, 10))
 	}
 	s.note(r, live, next, gone)
+	if !gone {
+		s.table(&r.Kind).objects[r.key()].defaulted = defaulted
+	}
 	return r.versioned(next), nil
 }
 
 // note stores the next state of an object, whose version was counted.
 func (s *Server) note(r *Request, live, next map[string]any, gone bool) {
 	change := Change{Request: *r, Old: live, New: next}
-	if gone {
-		o := (&unstructured.Unstructured{Object: next}).DeepCopy()
+	if gone { // the event of a deletion has the state before
+		o := (&unstructured.Unstructured{Object: live}).DeepCopy()
 		o.SetResourceVersion(strconv.FormatInt(s.version, 10))
 		next, change.New = o.Object, nil
 	}
@@ -181,7 +201,12 @@ func (s *Server) note(r *Request, live, next map[string]any, gone bool) {
 // status or off all but the status, and off what the API server itself gives.
 func (s *Server) settle(r *Request, live, next map[string]any) error {
 	o := unstructured.Unstructured{Object: next}
+	version := o.GetResourceVersion()
+	_, badVersion := strconv.ParseUint(cmp.Or(version, "0"), 10, 64)
 	if live == nil {
+		if badVersion != nil && r.Verb != "create" {
+			return unclassified(badVersion.Error())
+		}
 		o.SetUID(s.newUID())
 		o.SetCreationTimestamp(s.now())
 		o.SetDeletionTimestamp(nil)
@@ -191,15 +216,17 @@ func (s *Server) settle(r *Request, live, next map[string]any) error {
 		if r.Kind.generations(next) {
 			o.SetGeneration(1)
 		}
-		return nil
+		return r.validate(nil, &o)
 	}
 	was := unstructured.Unstructured{Object: live}
-	if uid := o.GetUID(); uid != "" && uid != was.GetUID() {
+	if uid := o.GetUID(); uid != "" && uid != was.GetUID() && r.Verb == "update" {
 		return r.conflict("Precondition failed: UID in precondition: %s, UID in object meta: %s", uid, was.GetUID())
 	}
-	if v := o.GetResourceVersion(); v != "" && v != was.GetResourceVersion() {
+	if badVersion != nil {
+		return unclassified(badVersion.Error())
+	} else if version != "" && version != was.GetResourceVersion() {
 		return r.conflict("the object has been modified; please apply your changes to the latest version and try again")
-	} else if v == "" && r.Verb == "update" && !r.Kind.builtIn {
+	} else if version == "" && r.Verb == "update" && !r.Kind.builtIn {
 		return r.invalid("metadata.resourceVersion", "must be specified for an update")
 	}
 	if r.Subresource == "status" {
@@ -207,16 +234,31 @@ func (s *Server) settle(r *Request, live, next map[string]any) error {
 	} else if r.Kind.Status {
 		restore(next, live, "status")
 	}
-	o.SetUID(was.GetUID())
+	o.SetUID(cmp.Or(o.GetUID(), was.GetUID()))
 	o.SetResourceVersion(was.GetResourceVersion())
 	o.SetCreationTimestamp(was.GetCreationTimestamp())
-	o.SetDeletionTimestamp(was.GetDeletionTimestamp())
-	o.SetDeletionGracePeriodSeconds(was.GetDeletionGracePeriodSeconds())
+	if o.GetDeletionTimestamp() == nil {
+		o.SetDeletionTimestamp(was.GetDeletionTimestamp())
+	}
+	if o.GetDeletionGracePeriodSeconds() == nil {
+		o.SetDeletionGracePeriodSeconds(was.GetDeletionGracePeriodSeconds())
+	}
 	o.SetGeneration(was.GetGeneration())
 	if r.Kind.generations(next) && !SameSpec(live, next) {
 		o.SetGeneration(was.GetGeneration() + 1)
 	}
-	return r.checkFinalizers(&was, &o)
+	return r.validate(&was, &o)
+}
+
+// checkNew checks what the storage does of an object that is to be created.
+func (s *Server) checkNew(r *Request, o *unstructured.Unstructured) error {
+	if version, err := strconv.ParseUint(o.GetResourceVersion(), 10, 64); err == nil && version != 0 && !r.dryRun {
+		return unclassified("resourceVersion should not be set on objects to be created")
+	}
+	if s.live(r) != nil {
+		return apierrors.NewAlreadyExists(r.Kind.GVR().GroupResource(), r.Name)
+	}
+	return nil
 }
 
 // onlyStatus leaves of next nothing but its status, and who manages it.
@@ -225,6 +267,9 @@ func onlyStatus(live, next map[string]any) {
 	managed := n.GetManagedFields()
 	kept := runtime.DeepCopyJSON(live)
 	restore(kept, next, "status")
+	if kept["status"] == nil {
+		delete(kept, "status")
+	}
 	clear(next)
 	maps.Copy(next, kept)
 	n.SetManagedFields(managed)
