@@ -97,7 +97,7 @@ func realServer(t *testing.T) (*cluster, []Kind) {
 	t.Helper()
 	c := devclustertest.Shared(t)
 	var kinds []Kind
-	for _, file := range []string{"testdata/crd.yaml", "../../cmd/wasmctl/internal/serve/v1alpha1/crds.yaml"} {
+	for _, file := range []string{"testdata/crd.yaml", "../../api/v1alpha1/crds.yaml"} {
 		content, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

@@ -11,8 +11,12 @@
 // controller of an object; watches from any version, with bookmarks and streamed
 // lists. TestServer_AnswersAsTheRealOneDoes and TestServer_DiffersInNothing compare.
 //
-// It does not: default built-in kinds, validate values, convert between versions,
-// admit, authorize, collect garbage, and serve subresources other than status.
+// Metadata is validated by Kubernetes' own code, and custom resources have the
+// defaults and the validation of their schema.
+//
+// It does not: default and validate the values of built-in kinds, evaluate rules in
+// CEL, convert between versions, admit, authorize, collect garbage, and serve
+// subresources other than status.
 package memapi
 
 import (
