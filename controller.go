@@ -3,10 +3,12 @@ package wasmctl
 import (
 	"context"
 	"log/slog"
+	"reflect"
 	"sync"
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/internal/engine"
+	"github.com/wasmctl/wasmctl/internal/life"
 	"github.com/wasmctl/wasmctl/internal/logging"
 )
 
@@ -23,9 +25,10 @@ type Controller struct {
 	modules modules
 
 	mu      sync.Mutex
-	name    string            // what it is called; guarded by mu
-	taken   string            // the name that it has started with, and keeps; guarded by mu
-	options ControllerOptions // that it was loaded with last; guarded by mu
+	name    string             // what it is called; guarded by mu
+	taken   string             // the name that it has started with, and keeps; guarded by mu
+	options *ControllerOptions // of the last attempt to load or of Want; nil before; guarded by mu
+	wanted  Module             // by Want, in the place of the source's; guarded by mu
 }
 
 func newController(rt *Runtime, name string, source source) *Controller {
@@ -53,7 +56,7 @@ func (c *Controller) started(name string) bool {
 func (c *Controller) named(name string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.options.Name == name
+	return c.options != nil && c.options.Name == name
 }
 
 // Logger logs as the controller does: with its level, and into what wasmctl logs
@@ -102,6 +105,55 @@ func (c *Controller) swap(ctx context.Context, m Module, o SwapOptions) (revisio
 	}
 	c.remember(m, wasm)
 	return c.life.Swap(ctx, wasm, o)
+}
+
+// Want brings the controller to a module and options, which take the place of those of
+// its source: by a swap, new settings or a restart, or by nothing. A controller that
+// does not run is loaded with them. A module that was rolled back before is only
+// swapped in by force. The error wraps ErrSettings if the live module refuses the
+// settings.
+func (c *Controller) Want(ctx context.Context, m Module, o ControllerOptions, so SwapOptions) error {
+	settings, err := o.Config.Texts()
+	if err != nil {
+		return err
+	}
+	digest := ""
+	if d, ok := m.(digested); ok {
+		digest = d.Digest()
+	}
+	if _, ok := c.modules.get(digest); !ok {
+		wasm, err := m.Read()
+		if err != nil {
+			return err
+		}
+		digest = c.remember(m, wasm).digest
+	}
+	c.mu.Lock()
+	differs := life.Nothing
+	if c.options != nil {
+		differs = difference(*c.options, o)
+	}
+	c.wanted, c.options = m, &o
+	c.mu.Unlock()
+	return c.life.Want(ctx, engine.Wanted{Digest: digest, Module: m, Settings: settings, Differs: differs, Force: so.Force, Why: so.Why})
+}
+
+// digested is implemented by modules that know their digest without being read.
+type digested interface{ Digest() string }
+
+// difference is what differs between options; functions do not count.
+func difference(a, b ControllerOptions) life.Difference {
+	settings := !reflect.DeepEqual(a.Config, b.Config)
+	for _, o := range []*ControllerOptions{&a, &b} {
+		o.Config, o.Audit, o.OnWrite = nil, nil, nil
+	}
+	switch {
+	case !reflect.DeepEqual(a, b):
+		return life.Options
+	case settings:
+		return life.Settings
+	}
+	return life.Nothing
 }
 
 // Rollback makes the module of an earlier revision live again; 0 is the one

@@ -41,6 +41,8 @@ var (
 	ErrSameModule = host.ErrSameModule
 	// ErrRefused says that the module does not accept its settings.
 	ErrRefused = operation.ErrRefused
+	// ErrSettings says that the live module does not accept the settings that are wanted.
+	ErrSettings = engine.ErrSettings
 	// ErrNoCanary says that there is nothing to promote or to abort.
 	ErrNoCanary = rollout.ErrNoCanary
 	// ErrPreparing says that this module is being prepared already.

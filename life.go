@@ -15,7 +15,7 @@ type loader struct{ *Controller }
 // Load implements engine.Source. After an error nothing is left.
 func (l loader) Load(ctx context.Context, digest string, waits func(why string)) (a engine.Attempt) {
 	c := l.Controller
-	m, o, err := c.source()
+	m, o, err := c.read()
 	if err != nil {
 		return engine.Attempt{Err: err}
 	}
@@ -24,10 +24,7 @@ func (l loader) Load(ctx context.Context, digest string, waits func(why string))
 	}
 	o.Default()
 	c.mu.Lock()
-	c.options = o
-	if c.name == "" {
-		c.name = cmp.Or(o.Name, NameOf(m))
-	}
+	c.name = cmp.Or(c.name, o.Name, NameOf(m))
 	c.mu.Unlock()
 	options, err := c.engineOptions(&o, m)
 	if err != nil {
@@ -52,6 +49,26 @@ func (l loader) Load(ctx context.Context, digest string, waits func(why string))
 		c.modules.add(c.rt.hold(m, good, a.Kept, nil))
 	}
 	return a
+}
+
+// read returns the module and the options that are wanted.
+func (c *Controller) read() (Module, ControllerOptions, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.wanted != nil {
+		return c.wanted, *c.options, nil
+	}
+	c.mu.Unlock() // it may take long, and log
+	m, o, err := c.source()
+	c.mu.Lock()
+	switch {
+	case err != nil:
+	case c.wanted != nil: // meanwhile
+		return c.wanted, *c.options, nil
+	default:
+		c.options = &o
+	}
+	return m, o, err
 }
 
 // loadModule returns the digest of the module, if it could be read.

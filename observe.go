@@ -196,14 +196,16 @@ func (c *Controller) snapshot() adminserver.Controller {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	out := adminserver.Controller{
-		Name: c.name, Phase: v.Phase, Message: v.Message, Since: v.Since, Engine: v.Engine, Life: c.life, Source: c.name, For: c.options.For.String(),
+		Name: c.name, Phase: v.Phase, Message: v.Message, Since: v.Since, Engine: v.Engine, Life: c.life, Source: c.name,
 		Logger: c.log, Ended: c.Ended(),
 		Swap: func(ctx context.Context, wasm, proof []byte, o rollout.SwapOptions) (uint64, bool, error) {
 			return c.swap(ctx, provenBytes{bytesModule{wasm}, proof}, o)
 		},
 		Known: c.known, Signers: c.signers,
 	}
-	out.Canary = rollout.OptionsOf(c.options.Rollout).Canary
+	if o := c.options; o != nil {
+		out.For, out.Canary = o.For.String(), rollout.OptionsOf(o.Rollout).Canary
+	}
 	if v.Engine != nil && v.Engine.Module != nil {
 		if m, ok := c.modules.get(v.Engine.Module.Digest()); ok { // where the live one comes from
 			out.Source = m.String()

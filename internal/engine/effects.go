@@ -149,9 +149,9 @@ func (l *loop) close() {
 // prepare has a revision prepared: beside the loop, unless nothing may come first.
 func (l *loop) prepare(e *life.Effect) []life.Event {
 	ctx, cut := context.WithCancel(l.run)
-	p := preparation{run: l.run, rollout: l.current.rollout, change: e.Change}
-	if r := l.open[e.ID]; r != nil {
-		p.wasm = r.wasm
+	p := preparation{run: l.run, rollout: l.current.rollout, change: e.Change, read: bytesOf(nil)}
+	if r := l.open[e.ID]; r != nil && r.read != nil {
+		p.read = r.read
 	}
 	if e.Change.Urgent() {
 		defer cut()
@@ -169,16 +169,18 @@ type preparation struct {
 	run     context.Context
 	rollout *rollout.Rollout
 	change  life.Change
-	wasm    []byte
+	read    func() ([]byte, error) // reads the module; no bytes for an earlier revision
 }
 
 func (p *preparation) make(ctx context.Context) result {
 	var up *rollout.Prepared
-	var err error
-	if p.change.Kind == life.Shadow {
-		up, err = p.rollout.PrepareShadow(ctx, p.wasm)
-	} else {
-		up, err = p.rollout.Prepare(ctx, p.wasm, p.change.To)
+	wasm, err := p.read()
+	switch {
+	case err != nil:
+	case p.change.Kind == life.Shadow:
+		up, err = p.rollout.PrepareShadow(ctx, wasm)
+	default:
+		up, err = p.rollout.Prepare(ctx, wasm, p.change.To)
 	}
 	r := result{Event: life.Event{Kind: life.Prepared, Outcome: outcome(p.run, err), Err: err}}
 	if err == nil {

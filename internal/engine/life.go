@@ -25,6 +25,9 @@ var (
 	// ErrNative is the error of a request that needs a module.
 	ErrNative = errors.New("the controller is a native reconciler: it has no module")
 
+	// ErrSettings says that the live module does not accept the settings that are wanted.
+	ErrSettings = errors.New("settings")
+
 	errSuperseded = errors.New("superseded by another module while it was being prepared")
 )
 

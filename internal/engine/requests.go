@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host"
@@ -17,9 +18,9 @@ import (
 type request struct {
 	life.Event
 
-	wasm     []byte            // of Digest
-	canary   *rollout.Canary   // of Swap; nil is that of the options
-	settings map[string]string // of Want
+	read     func() ([]byte, error) // reads the module Digest
+	canary   *rollout.Canary        // of Swap; nil is that of the options
+	settings map[string]string      // of Want
 	// do is the task. Misfit is the error of a canary that refuses new settings.
 	do       func(ctx context.Context, c *Controller) (misfit, err error)
 	answered chan answer // has room for one
@@ -80,7 +81,7 @@ func (l *loop) configure(id uint64) []life.Event {
 	ev := r.Event
 	ev.Kind, ev.Outcome, ev.Err = life.Configured, life.OK, err
 	if err != nil {
-		ev.Outcome = life.Error
+		ev.Outcome, ev.Err = life.Error, fmt.Errorf("%w: %w", ErrSettings, err)
 	}
 	return append(misfits(misfit), ev)
 }
@@ -97,13 +98,18 @@ func misfits(misfit error) []life.Event {
 // returns its revision. The error wraps host.ErrSameModule if that is so already.
 func (l *Life) Swap(ctx context.Context, wasm []byte, o rollout.SwapOptions) (revision uint64, canary bool, err error) {
 	ev := life.Event{Kind: life.Swap, Digest: load.DigestOf(wasm), Force: o.Force, Why: o.Why}
-	a, err := l.ask(ctx, &request{Event: ev, wasm: wasm, canary: o.Canary})
+	a, err := l.ask(ctx, &request{Event: ev, read: bytesOf(wasm), canary: o.Canary})
 	return a.revision, a.onCanary, err
+}
+
+func bytesOf(wasm []byte) func() ([]byte, error) {
+	return func() ([]byte, error) { return wasm, nil }
 }
 
 // Wanted is what a controller is to run.
 type Wanted struct {
-	Wasm     []byte
+	Digest   string
+	Module   interface{ Read() ([]byte, error) } // is read if it is swapped in
 	Settings map[string]string
 	Differs  life.Difference // between its options and those that were wanted before
 	Force    bool            // also a module that was rolled back
@@ -113,8 +119,8 @@ type Wanted struct {
 // Want brings the controller to what is wanted: by a swap, new settings or a restart,
 // or by nothing. A controller that does not run is loaded with it.
 func (l *Life) Want(ctx context.Context, w Wanted) error {
-	ev := life.Event{Kind: life.Want, Digest: load.DigestOf(w.Wasm), Differs: w.Differs, Force: w.Force, Why: w.Why}
-	_, err := l.ask(ctx, &request{Event: ev, wasm: w.Wasm, settings: w.Settings})
+	ev := life.Event{Kind: life.Want, Digest: w.Digest, Differs: w.Differs, Force: w.Force, Why: w.Why}
+	_, err := l.ask(ctx, &request{Event: ev, read: w.Module.Read, settings: w.Settings})
 	return err
 }
 
@@ -183,7 +189,7 @@ type ShadowOptions struct {
 // Shadow runs a module on the input of the live one's runs, with its writes held
 // back, until the time or the count is over.
 func (l *Life) Shadow(ctx context.Context, wasm []byte, o ShadowOptions, report func(replay.Compared) error) (sum shadow.Summary, err error) {
-	a, err := l.ask(ctx, &request{Event: life.Event{Kind: life.Shadow}, wasm: wasm})
+	a, err := l.ask(ctx, &request{Event: life.Event{Kind: life.Shadow}, read: bytesOf(wasm)})
 	if err != nil {
 		return sum, err
 	}

@@ -27,6 +27,9 @@ func isNotKept(c *Core, ev *Event) bool {
 	return ev.Outcome == NotKept && c.top().Urgent() && c.top().To != 0
 }
 
+func isDifferent(_ *Core, ev *Event) bool { return ev.Differs != Nothing }
+func hasOptions(_ *Core, ev *Event) bool  { return ev.Differs == Options }
+
 func hasNoWayBack(c *Core, ev *Event) bool { return ev.Outcome != OK && c.top().Urgent() }
 func isUnpromoted(c *Core, ev *Event) bool { return ev.Outcome != OK && c.top().Kind == Promote }
 
@@ -36,11 +39,6 @@ func isForbidden(c *Core, ev *Event) bool { return c.bad[ev.Digest] != "" && !ev
 // isPrepared reports whether a swap to the module is under way.
 func isPrepared(c *Core, ev *Event) bool {
 	return slices.ContainsFunc(c.changes, func(ch Change) bool { return ch.Kind == Swap && ch.Digest == ev.Digest })
-}
-
-// isDifferent reports whether the wanted options have this difference.
-func isDifferent(d Difference) func(*Core, *Event) bool {
-	return func(_ *Core, ev *Event) bool { return ev.Differs == d }
 }
 
 // isKnown reports whether the same is wanted as before.

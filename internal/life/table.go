@@ -33,6 +33,7 @@ var (
 	idle      = []Phase{Idle}
 	loaded    = []Phase{Loaded}
 	loading   = []Phase{Loading, Waiting}
+	waiting   = []Phase{Waiting}
 	running   = []Phase{Running}
 	preparing = []Phase{Preparing}
 	cutting   = []Phase{Cutting}
@@ -67,7 +68,8 @@ var starts = []transition{
 	{loading, Tried, "it was rolled back before, and the previous module is kept", isBad, Loading, (*Core).loadKept},
 	{loading, Tried, "it failed", nil, Failed, (*Core).fail},
 	{loading, Restart, "", nil, Restarting, emits(Cut)},
-	{loading, Want, "something else", isNew, Restarting, (*Core).wantAnew},
+	{loading, Want, "other options", isDifferent, Restarting, (*Core).wantAnew},
+	{waiting, Want, "another module", isNew, Restarting, (*Core).wantAnew},
 	{loading, Stop, "", nil, Stopping, emits(Cut)},
 	{failed, Retry, "", nil, Loading, (*Core).load},
 	{failed, Restart, "", nil, Loading, (*Core).load},
@@ -80,8 +82,8 @@ var changes = []transition{
 	{running, Resume, "a request waits", hasFirst, Running, (*Core).takeFirst},
 	{running, Resume, "what was prepared has failed meanwhile", hasForbidden, Running, (*Core).dismiss},
 	{running, Resume, "a preparation was interrupted", hasChange, Preparing, (*Core).prepare},
-	{running, Want, "other options", isDifferent(Options), Restarting, (*Core).wantAnew},
-	{running, Want, "other settings", isDifferent(Settings), Running, emits(Configure)},
+	{running, Want, "other options", hasOptions, Restarting, (*Core).wantAnew},
+	{running, Want, "other settings", isDifferent, Running, emits(Configure)},
 	{running, Want, "another module", nil, Running, (*Core).wantModule},
 	{running, Configured, "", nil, Running, (*Core).configured},
 	{running, Swap, "it is the canary", isCanary, Running, (*Core).sameCanary},

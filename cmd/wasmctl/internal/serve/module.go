@@ -42,6 +42,9 @@ type fetched struct {
 // Read implements wasmctl.Module.
 func (f *fetched) Read() ([]byte, error) { return []byte(f.wasm.Value()), nil }
 
+// Digest is the digest of the module.
+func (f *fetched) Digest() string { return f.digest }
+
 // Proof implements wasmctl.Signed.
 func (f *fetched) Proof() []byte { return f.proof }
 

@@ -11,53 +11,53 @@ import (
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
 )
 
-// swap gives the controller the module that the spec asks for.
-func (u *unit) swap(ctx context.Context, o *reconciler) error {
-	force := o.meta.Annotations[v1alpha1.ForceAt]
-	again := force != "" && force == o.requested() && force != u.forced
+// want has the controller run what the spec asks for. A module that must shadow the
+// live one first takes over after that.
+func (u *unit) want(ctx context.Context, o *reconciler, options wasmctl.ControllerOptions) error {
+	request := o.meta.Annotations[v1alpha1.ForceAt]
+	force := request != "" && request == o.requested() && request != u.forced
 	if u.trial != nil && u.trial.digest != u.module.digest {
 		u.endTrial()
 	}
-	if u.module.digest == u.swapped && !again {
-		if u.server.cfg.ShareObjects && rolledBack(u.record(), u.swapped) {
-			if err := u.controller.FollowReplicas(ctx); !errors.Is(err, wasmctl.ErrNotRunning) {
-				return err
-			}
+	var undecided error
+	if next := u.module; force || next.digest != u.given.digest {
+		cannotStart := !u.controller.Running() && u.controller.Err() != nil && !u.refused()
+		ok := force || cannotStart || rolledBack(u.record(), next.digest)
+		if !ok {
+			ok, undecided = u.shadowed(ctx, o)
 		}
-		return nil
-	}
-	u.asked = u.module.digest
-	if !again && rolledBack(u.record(), u.module.digest) {
-		u.swapped = u.module.digest
-		return nil
-	}
-	if !again {
-		if ok, err := u.shadowed(ctx, o); !ok || err != nil {
+		if ok {
+			u.endTrial()
+			u.given = next
+		}
+	} else if u.server.cfg.ShareObjects && rolledBack(u.record(), next.digest) {
+		if err := u.controller.FollowReplicas(ctx); err != nil && !errors.Is(err, wasmctl.ErrNotRunning) {
 			return err
 		}
 	}
-	u.endTrial()
-	_, err := u.controller.Swap(ctx, u.module, wasmctl.SwapOptions{Why: "the Reconciler asks for it", Force: again})
+	err := u.controller.Want(ctx, u.given, options, wasmctl.SwapOptions{Why: "the Reconciler asks for it", Force: force})
 	switch {
-	case errors.Is(err, wasmctl.ErrNotRunning), errors.Is(err, wasmctl.ErrStopping):
-		return nil // later, or with its next start
-	case errors.Is(err, wasmctl.ErrPreparing):
-		return nil
-	case err == nil || errors.Is(err, wasmctl.ErrSameModule):
-		u.swapped, u.forced, u.refusal = u.module.digest, force, nil
-		return nil
-	case ctx.Err() != nil:
+	case errors.Is(err, wasmctl.ErrNotRunning), errors.Is(err, wasmctl.ErrStopping), errors.Is(err, wasmctl.ErrPreparing):
+		return undecided // its next start has it, or it is under way
+	case errors.Is(err, wasmctl.ErrSettings):
+		return &problem{reason: "ConfigRefused", message: err.Error(), stalled: true}
+	case err != nil && ctx.Err() != nil:
 		return err
 	}
-	u.swapped, u.forced = u.module.digest, force // it is refused: another one helps
-	return &problem{reason: "ModuleRefused", message: err.Error(), stalled: true}
+	if u.forced = request; force {
+		u.refusal = nil
+	}
+	if err != nil && !errors.Is(err, wasmctl.ErrSameModule) { // another one helps
+		return &problem{reason: "ModuleRefused", message: err.Error(), stalled: true}
+	}
+	return undecided
 }
 
 // first is the module that a start begins with: the one that was live last, so that
 // the wanted one is swapped in as if the process had never ended.
 func (u *unit) first(ctx context.Context, o *reconciler, user string) (*fetched, error) {
 	live := o.status.Live
-	if live == nil || live.Digest == u.module.digest || live.Image == "" || u.direct {
+	if live == nil || live.Digest == u.module.digest || live.Image == "" {
 		return u.module, nil
 	}
 	before := *o

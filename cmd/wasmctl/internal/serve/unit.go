@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"reflect"
 	"sync"
 	"time"
@@ -28,9 +27,7 @@ type unit struct {
 	source     source   // what module was fetched for
 	module     *fetched // nil before
 	followed   time.Time
-	asked      string            // the digest that it was started for
-	swapped    string            // the digest that was given to the controller last
-	direct     bool              // a start begins with the wanted module
+	given      *fetched          // what the controller was given last
 	forced     string            // the request that a swap was forced for
 	trial      *trial            // of the wanted module; nil where it does not shadow the live one
 	same       string            // the digest that shadowed the live one and did the same
@@ -41,12 +38,10 @@ type unit struct {
 
 	life sync.Mutex // held while it is removed
 
-	mu       sync.Mutex
-	obj      *reconciler               // as it was seen last; guarded by mu
-	noted    string                    // the record; guarded by mu
-	options  wasmctl.ControllerOptions // of the next start; guarded by mu
-	starting wasmctl.Module            // of the next start; guarded by mu
-	audit    v1alpha1.Audit            // guarded by mu
+	mu    sync.Mutex
+	obj   *reconciler    // as it was seen last; guarded by mu
+	noted string         // the record; guarded by mu
+	audit v1alpha1.Audit // guarded by mu
 }
 
 func (u *unit) setObject(o *reconciler) {
@@ -166,71 +161,25 @@ func (u *unit) step(ctx context.Context, o *reconciler) error {
 	if options.Config, err = u.server.settings(ctx, o, options.As); err != nil {
 		return err
 	}
-	u.mu.Lock()
-	before := u.options
-	u.options = options
-	u.mu.Unlock()
-	if u.controller != nil && !u.controller.Running() {
-		u.direct = u.swapped != u.module.digest && u.controller.Err() != nil && !u.refused() // the one before cannot start
-		if !reflect.DeepEqual(before, options) || u.asked != u.module.digest || u.direct {
-			if err := u.stop(ctx); err != nil { // it may wait for long to be tried again
-				return err
-			}
-		}
-	}
+	options = u.audited(options)
 	if u.controller == nil {
-		return u.start(ctx, o)
+		return u.start(ctx, o, options)
 	}
-	if !same(before, options) {
-		u.controller.Restart()
-	} else if !maps.Equal(before.Config, options.Config) {
-		if err := u.configure(ctx, options.Config); err != nil {
-			return err
-		}
-	}
-	return u.swap(ctx, o)
-}
-
-// same reports whether options differ in the settings only.
-func same(a, b wasmctl.ControllerOptions) bool {
-	a.Config, b.Config = nil, nil
-	return reflect.DeepEqual(a, b)
+	return u.want(ctx, o, options)
 }
 
 // start adds the controller.
-func (u *unit) start(ctx context.Context, o *reconciler) error {
-	m, err := u.first(ctx, o, u.options.As)
+func (u *unit) start(ctx context.Context, o *reconciler, options wasmctl.ControllerOptions) error {
+	m, err := u.first(ctx, o, options.As)
 	if err != nil {
 		return err
 	}
-	u.mu.Lock()
-	u.starting = m
-	u.mu.Unlock()
-	c, err := u.server.rt.Ensure(o.controller(), func() (wasmctl.Module, wasmctl.ControllerOptions, error) {
-		u.mu.Lock()
-		defer u.mu.Unlock()
-		return u.starting, u.audited(u.options), nil
-	})
+	c, err := u.server.rt.Ensure(o.controller(), func() (wasmctl.Module, wasmctl.ControllerOptions, error) { return m, options, nil })
 	if err != nil {
 		return &problem{reason: "StartFailed", message: err.Error()}
 	}
-	u.controller, u.asked, u.swapped = c, u.module.digest, m.digest
+	u.controller, u.given = c, m
 	return nil
-}
-
-// configure gives the module its settings.
-func (u *unit) configure(ctx context.Context, config v1alpha1.Config) error {
-	settings, err := config.Texts()
-	if err == nil {
-		err = u.controller.Configure(ctx, settings)
-	}
-	switch {
-	case errors.Is(err, wasmctl.ErrRefused):
-		return &problem{reason: "ConfigRefused", message: err.Error(), stalled: true}
-	case errors.Is(err, wasmctl.ErrNotRunning): // its next start reads them
-		return nil
-	}
-	return err
 }
 
 // stop stops the controller, if there is one.
