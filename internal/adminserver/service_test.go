@@ -11,13 +11,23 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
+// source is that of a controller that has ended.
+type source struct{}
+
+func (source) Name() string { return "one" }
+
+func (source) Load(context.Context, string, func(string)) engine.Attempt { return engine.Attempt{} }
+
 // TestService_WhatAControllerRefusesIsRefused: the errors of a controller that is
 // steered match admin.ErrRefused and keep their text; an unknown name is none of
 // these.
 func TestService_WhatAControllerRefusesIsRefused(t *testing.T) {
 	superseded := errors.New("another module was asked for")
-	one := Controller{ // it runs, and can do nothing that takes a module
-		Name: "one", Phase: admin.PhaseRunning, Engine: engine.New(&engine.Shared{}, engine.Options{}, slog.New(slog.DiscardHandler), func(string) {}),
+	life := engine.NewLife(source{}, slog.New(slog.DiscardHandler))
+	life.Discard() // it ends between the look at it and the request
+	_, ended := life.Promote(t.Context(), "")
+	one := Controller{
+		Name: "one", Phase: admin.PhaseRunning, Life: life, Engine: engine.New(&engine.Shared{}, engine.Options{}, slog.New(slog.DiscardHandler), func(string) {}),
 		Swap: func(context.Context, []byte, []byte, rollout.SwapOptions) (uint64, bool, error) {
 			return 0, false, superseded
 		},
@@ -35,11 +45,11 @@ func TestService_WhatAControllerRefusesIsRefused(t *testing.T) {
 			return err
 		},
 	} {
-		want := engine.ErrNative
+		want, text := engine.ErrNotRunning, ended.Error()
 		if what == "swap" {
-			want = superseded
+			want, text = superseded, superseded.Error()
 		}
-		if err := call("one"); !errors.Is(err, admin.ErrRefused) || !errors.Is(err, want) || err.Error() != want.Error() {
+		if err := call("one"); !errors.Is(err, admin.ErrRefused) || !errors.Is(err, want) || err.Error() != text {
 			t.Errorf("%s: %v", what, err)
 		}
 		if err := call("two"); !errors.Is(err, admin.ErrUnknown) || errors.Is(err, admin.ErrRefused) {

@@ -9,7 +9,7 @@ import (
 // Actions of the table: of loading and of the end.
 
 func (c *Core) load(*Event)        { c.emit(Effect{Kind: Load, Digest: c.next}) }
-func (c *Core) loadKept(ev *Event) { c.emit(Effect{Kind: Load, Digest: ev.Digest}) }
+func (c *Core) loadPrevious(ev *Event) { c.emit(Effect{Kind: Load, Digest: ev.Digest}) }
 func (c *Core) explain(ev *Event)  { c.Message = ev.Why }
 func (c *Core) answer(ev *Event)   { c.reply(ev.ID, OK, nil, c.live.Number) }
 func (c *Core) busy(ev *Event)     { c.reply(ev.ID, Busy, nil, 0) }

@@ -65,7 +65,7 @@ var starts = []transition{
 	{loaded, Stop, "", nil, Stopping, emits(Close)},
 	{loading, Waits, "", nil, Waiting, (*Core).explain},
 	{loading, Tried, "it is loaded", isOK, Running, (*Core).run},
-	{loading, Tried, "it was rolled back before, and the previous module is kept", isBad, Loading, (*Core).loadKept},
+	{loading, Tried, "it was rolled back before, and the previous module is kept", isBad, Loading, (*Core).loadPrevious},
 	{loading, Tried, "it failed", nil, Failed, (*Core).fail},
 	{loading, Restart, "", nil, Restarting, emits(Cut)},
 	{loading, Want, "other options", isDifferent, Restarting, (*Core).wantAnew},
