@@ -8,14 +8,14 @@ import (
 
 // Actions of the table: of loading and of the end.
 
-func (c *Core) load(*Event)        { c.emit(Effect{Kind: Load, Digest: c.next}) }
+func (c *Core) load(*Event)            { c.emit(Effect{Kind: Load, Digest: c.next}) }
 func (c *Core) loadPrevious(ev *Event) { c.emit(Effect{Kind: Load, Digest: ev.Digest}) }
-func (c *Core) explain(ev *Event)  { c.Message = ev.Why }
-func (c *Core) answer(ev *Event)   { c.reply(ev.ID, OK, nil, c.live.Number) }
-func (c *Core) busy(ev *Event)     { c.reply(ev.ID, Busy, nil, 0) }
-func (c *Core) noCanary(ev *Event) { c.reply(ev.ID, NoCanary, nil, 0) }
-func (c *Core) takeFirst(*Event)   { ev := c.first; c.first = nil; c.take(ev) }
-func (c *Core) prepare(*Event)     { c.emit(Effect{Kind: Prepare, ID: c.top().ID, Change: *c.top()}) }
+func (c *Core) explain(ev *Event)      { c.Message = ev.Why }
+func (c *Core) answer(ev *Event)       { c.reply(ev.ID, OK, nil, c.live.Number) }
+func (c *Core) busy(ev *Event)         { c.reply(ev.ID, Busy, nil, 0) }
+func (c *Core) noCanary(ev *Event)     { c.reply(ev.ID, NoCanary, nil, 0) }
+func (c *Core) takeFirst(*Event)       { ev := c.first; c.first = nil; c.take(ev) }
+func (c *Core) prepare(*Event)         { c.emit(Effect{Kind: Prepare, ID: c.top().ID, Change: *c.top()}) }
 func (c *Core) recall(ev *Event) {
 	c.emit(Effect{Kind: Recall, ID: ev.ID, Change: Change{Kind: ev.Kind}})
 }
