@@ -10,15 +10,15 @@ import (
 	"github.com/wasmctl/wasmctl/test/e2e/internal/e2e"
 )
 
-// built is what wasmctl build prints with -o json.
+// built is the output of wasmctl build -o json.
 type built struct {
 	File, Version string
 	Size          int64
 	Took          time.Duration
 }
 
-// build runs wasmctl build, which keeps the compiled code where startWasmctl looks for
-// it. After "--" come the arguments of an operator's main.
+// build runs wasmctl build, and leaves the compiled code where e2e.Run looks for it.
+// After "--" come the arguments of the main function of an operator.
 func build(t *testing.T, dir string, args ...string) (b built) {
 	t.Helper()
 	flags, main := args, []string(nil)

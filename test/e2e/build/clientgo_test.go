@@ -22,13 +22,15 @@ spec:
   versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]
 `
 
-// TestControllerRuntime_ClientsOfClientGoCallTheHost: typed and dynamic ones, whatever
-// their context is, and whether their configuration is the manager's or one that client-go
-// finds; with the rights of the module, and the errors of the API server. Handlers of
-// informers are left out, as the build says. Flags and environment of main are those of the build. Events of a broadcaster
-// are the host's. Before the manager starts, main sees a cluster with the objects of
-// wasmctl.yaml and no others, and its writes have no effect. A kind that main has asked for does not have to be there: what reads
-// it gets the error of a missing kind, and its watch begins when it comes. It reads the files of wasmctl.yaml, in main and in runs.
+// TestControllerRuntime_ClientsOfClientGoCallTheHost: typed and dynamic clients work
+// with any context, and with the configuration of the manager or one that client-go
+// finds. They have the rights of the module, and get the errors of the API server.
+// Handlers of informers are left out, and the build reports it. Flags and environment of
+// main are those of the build. Events of a broadcaster are recorded by the host. Before
+// the manager starts, main sees a cluster with only the objects of wasmctl.yaml, and its
+// writes have no effect. A kind may be missing: reads of it return the error of a
+// missing kind, and its watch begins when it is created. The files of wasmctl.yaml can
+// be read in main and in runs.
 func TestControllerRuntime_ClientsOfClientGoCallTheHost(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

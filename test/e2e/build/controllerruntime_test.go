@@ -187,7 +187,7 @@ func (o *operatorTest) delete(r schema.GroupVersionResource) {
 	}
 }
 
-// await waits until it is so.
+// await waits for a state that the operator brings about.
 func (o *operatorTest) await(what string, so func() bool) {
 	o.Helper()
 	ctx, cancel := context.WithTimeout(o.Context(), e2e.SettleLimit)

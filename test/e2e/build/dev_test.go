@@ -65,9 +65,9 @@ func devProject(t *testing.T) string {
 	return dir
 }
 
-// TestDev_BuildsOnSave: a project is built and runs; a save that does not compile
-// is shown and leaves what runs; the next one is swapped in, and what it changes
-// is printed. Ctrl-C ends everything.
+// TestDev_BuildsOnSave: a project is built and runs. After a save that does not compile,
+// the errors are shown, and the running module stays. The next save is swapped in, and
+// its changes are printed. Ctrl-C ends everything.
 func TestDev_BuildsOnSave(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: -short: builds a module twice, and compiles it")

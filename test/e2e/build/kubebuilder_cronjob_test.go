@@ -17,12 +17,10 @@ var schedules = schema.GroupVersionResource{Group: "batch.example.dev", Version:
 
 var jobs = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
 
-// checkCronJob: what a CronJob does at a time that it has missed, under each
-// concurrency policy; deadlines, histories and schedules that cannot be. There is no
-// controller of Jobs: the test ends them.
-//
-// Nothing depends on when a step is done: the schedules have one time each year, and
-// the last time of each was years ago. So each is due for the last one, once.
+// checkCronJob: the runs of a CronJob at a time that it has missed, under each
+// concurrency policy; deadlines, histories and invalid schedules. There is no controller
+// of Jobs: the test ends them. Nothing depends on the time of a step: the schedules have
+// one time each year, and the last one was years ago, so each is due once.
 func checkCronJob(k *kubebuilder) {
 	k.start(asItIs)
 	const yearly = "CRON_TZ=Europe/Berlin 0 6 1 1 *"

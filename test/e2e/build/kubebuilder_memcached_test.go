@@ -41,7 +41,7 @@ func checkMemcached(k *kubebuilder) {
 	})
 }
 
-// events returns what the events of the namespace say.
+// events returns the notes of the events of the namespace.
 func (s *side) events() (all []string) {
 	s.Helper()
 	list, err := s.of(schema.GroupVersionResource{Group: "events.k8s.io", Version: "v1", Resource: "events"}).List(s.Context(), metav1.ListOptions{})

@@ -22,8 +22,8 @@ var backupsV2 = schema.GroupVersionResource{Group: "storage.example.dev", Versio
 
 var cronJobs = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "cronjobs"}
 
-// checkMultiVersion: users write both versions of a kind, and the controller gets
-// one. The binary serves the conversion, for both control planes: a module serves
+// checkMultiVersion: users write both versions of a kind, and the controller reads one.
+// The binary serves the conversion for both control planes, because a module serves
 // none.
 func checkMultiVersion(k *kubebuilder) {
 	port := freePort(k)
@@ -79,8 +79,8 @@ func freePort(k *kubebuilder) string {
 	return port
 }
 
-// servingCert writes tls.crt and tls.key for 127.0.0.1 to a folder, and returns it
-// and what a CRD says of who signed them.
+// servingCert writes tls.crt and tls.key for 127.0.0.1 to a directory, and returns it
+// and the CA bundle for a CRD.
 func servingCert(k *kubebuilder) (dir, caBundle string) {
 	k.Helper()
 	s := httptest.NewTLSServer(nil)

@@ -65,14 +65,14 @@ type kubebuilder struct {
 	sides       [2]*side // the binary, the module
 }
 
-// side is one of both, on its control plane.
+// side is the binary or the module, on its control plane.
 type side struct {
 	operatorTest
 
 	cluster *devcluster.Cluster
 }
 
-// start applies the CRDs, changed as they are to be, and starts both.
+// start applies the changed CRDs, and starts both.
 func (k *kubebuilder) start(change func(crd string) string, args ...string) {
 	k.Helper()
 	files, err := filepath.Glob(k.dir + "/config/crd/bases/*.yaml")
@@ -93,19 +93,20 @@ func (k *kubebuilder) start(change func(crd string) string, args ...string) {
 	module.child = e2e.Run(k.T, k.binary+".wasm", "--kubeconfig", module.cluster.Kubeconfig(), "--socket", "none")
 }
 
-// imageVariable is what memcached reads from its environment, when it makes a
+// imageVariable is the environment variable from which memcached takes the image of a
 // Deployment.
 const imageVariable = "MEMCACHED_IMAGE"
 
 // asItIs changes nothing.
 func asItIs(crd string) string { return crd }
 
-// objects are those of a namespace, by resource and name.
+// objects returns all objects of the namespace, without the values that depend on the
+// control plane: a uid is replaced by the name of its object.
 type objects map[string]map[string]any
 
-// step does something on both sides, and waits until both operators have done their
-// part and all objects of these kinds are equal. No run of the module has failed
-// before; in the last step some may, as its objects are deleted during runs.
+// step repeats an action on both sides, and waits until both operators have done their
+// part and all objects of these kinds are equal. No run of the module may have failed
+// before. In the last step some may, because its objects are deleted during runs.
 func (k *kubebuilder) step(what string, kinds []schema.GroupVersionResource, do func(s *side), done func(all objects) bool) {
 	k.Helper()
 	if failed := k.sides[1].child.Failures(); len(failed) > 0 {
@@ -126,8 +127,8 @@ func (k *kubebuilder) step(what string, kinds []schema.GroupVersionResource, do 
 	})
 }
 
-// objects returns all objects of the namespace, as they would be on any other
-// control plane: a uid is the name of its object.
+// objects returns all objects of the namespace, without the values that depend on the
+// control plane: a uid is replaced by the name of its object.
 func (s *side) objects(kinds []schema.GroupVersionResource) objects {
 	s.Helper()
 	all, uids := objects{}, map[string]string{}
@@ -147,8 +148,8 @@ func (s *side) objects(kinds []schema.GroupVersionResource) objects {
 	return all
 }
 
-// anywhere replaces uids in a value, and removes what has another value on each
-// control plane.
+// anywhere replaces uids in a value, and removes values that differ on each control
+// plane.
 func anywhere(v any, uids map[string]string) {
 	switch v := v.(type) {
 	case map[string]any:

@@ -21,9 +21,9 @@ import (
 	"github.com/wasmctl/wasmctl/test/e2e/internal/e2e"
 )
 
-// TestProject_OfEachLanguageRuns makes a project of each language as a user
-// does, builds it, runs its unit tests and its cases, and lets it reconcile its
-// sample on a real API server. All three do the same: their cases are.
+// TestProject_OfEachLanguageRuns makes a project of each language like a user, builds
+// it, runs its unit tests and its cases, and lets it reconcile its sample on a real API
+// server. All three have the same cases.
 func TestProject_OfEachLanguageRuns(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -54,9 +54,9 @@ func TestProject_OfEachLanguageRuns(t *testing.T) {
 	}
 }
 
-// TestProject_OfKubernetesTypesRuns makes an operator on controller-runtime, as a user
-// does. What is generated in it is what its generator makes. It builds natively and as
-// a module, which does what the other projects do.
+// TestProject_OfKubernetesTypesRuns makes an operator on controller-runtime like a user.
+// Its generated files are the output of its generator. It builds natively and as a
+// module, which behaves like the other projects.
 func TestProject_OfKubernetesTypesRuns(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -114,8 +114,8 @@ func runUnitTests(t *testing.T, dir string, command []string) {
 	}
 }
 
-// reconcilesItsSample runs the module until the sample's ConfigMap is there, and then
-// until a run is skipped because it would read what the last one has read.
+// reconcilesItsSample runs the module until the ConfigMap of the sample exists, and then
+// until a run is skipped because its input would be the same.
 func reconcilesItsSample(t *testing.T, dir, crd, kind string) {
 	t.Helper()
 	c := devclustertest.Shared(t)

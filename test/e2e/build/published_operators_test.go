@@ -146,7 +146,7 @@ var rabbitMQ = published{
 	},
 }
 
-// at returns what is at a path of an object; nil if there is nothing.
+// at returns the value at a path of an object; nil if there is none.
 func at(v any, path ...string) any {
 	for _, key := range path {
 		m, _ := v.(map[string]any)

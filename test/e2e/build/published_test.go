@@ -25,7 +25,7 @@ import (
 	"github.com/wasmctl/wasmctl/test/e2e/internal/e2e"
 )
 
-// published is an operator as it was published: nothing of it is changed.
+// published is an operator of the module registry, unmodified.
 type published struct {
 	module, pkg string
 	crds        string // a pattern of files
@@ -56,9 +56,9 @@ func core(resource string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Version: "v1", Resource: resource}
 }
 
-// TestControllerRuntime_APublishedOperatorDoesWhatItsOwnBinaryDoes: operators of
-// the module registry, unmodified, run as modules. Their own binaries run on another
-// control plane. After each step all objects of both are the same.
+// TestControllerRuntime_APublishedOperatorDoesWhatItsOwnBinaryDoes: operators of the
+// module registry, unmodified, run as modules. Their own binaries run on another control
+// plane. After each step all objects of both are the same.
 func TestControllerRuntime_APublishedOperatorDoesWhatItsOwnBinaryDoes(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -131,7 +131,7 @@ func TestControllerRuntime_TheUnitTestsOfAPublishedOperatorPass(t *testing.T) {
 	runIn(t, source, "go", "test", "-trimpath", "-mod=mod", "./controllers/...", "./extensions/controllers/...")
 }
 
-// publishedTest is one of both, on its control plane.
+// publishedTest is the module or the binary, on its control plane.
 type publishedTest struct {
 	operatorTest
 
@@ -197,8 +197,8 @@ func (p *publishedTest) objects() map[string]any {
 	return all
 }
 
-// differs removes what differs in any object: all uids, as templates of claims have owners,
-// too; and annotations that are times lose their values, those of templates of pods as well.
+// differs removes values that differ in any object: uids, also in templates of claims,
+// and annotations that are times, also in templates of pods.
 func differs(v any) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -219,8 +219,8 @@ func differs(v any) {
 	}
 }
 
-// chance hides what is made of random bytes, or in the order of a map of Go: the values
-// of Secrets but for their lengths, and the order of ports.
+// chance removes values that are random or have the random order of a Go map: the values
+// of Secrets except their lengths, and the order of ports.
 func chance(o unstructured.Unstructured) {
 	ports, _ := at(o.Object, "spec", "ports").([]any)
 	slices.SortFunc(ports, func(a, b any) int { return strings.Compare(fmt.Sprint(at(a, "name")), fmt.Sprint(at(b, "name"))) })

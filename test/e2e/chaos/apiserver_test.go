@@ -24,9 +24,9 @@ import (
 	"github.com/wasmctl/wasmctl/test/e2e/internal/e2e"
 )
 
-// withoutPolicy is a module without its error_policy, so that the host's back-off
-// decides: that a failed run comes back is what the tests are about, and not that
-// the example waits for a minute.
+// withoutPolicy returns a module without its error_policy. The tests need failed runs to
+// be retried by the back-off of the host, and not after the minute of the example's
+// policy.
 func withoutPolicy(t *testing.T, file string) wasmctl.Module {
 	t.Helper()
 	module, err := os.ReadFile(file)
@@ -36,7 +36,7 @@ func withoutPolicy(t *testing.T, file string) wasmctl.Module {
 	return wasmctl.Bytes(bytes.ReplaceAll(module, []byte(abi.ExportErrorPolicy), []byte("other_policy")))
 }
 
-// inProcess is a Runtime in this process, and what it logs.
+// inProcess is a Runtime in this process, and its log.
 type inProcess struct {
 	*wasmctl.Runtime
 
@@ -105,8 +105,8 @@ func TestRun_NothingIsLostWhenTheAPIServerDies(t *testing.T) {
 
 func content(i int) string { return fmt.Sprintf("content of %d", i) }
 
-// createGenerators creates n objects, each until the API server has it, and
-// tells third after each third of them.
+// createGenerators creates n objects, each until the API server has accepted it, and
+// sends on third after each third of them.
 func createGenerators(ctx context.Context, t *testing.T, client dynamic.Interface, n int, third chan<- int) {
 	numbers := make(chan int)
 	var wg sync.WaitGroup

@@ -19,8 +19,8 @@ import (
 	"github.com/wasmctl/wasmctl/test/e2e/internal/e2e"
 )
 
-// away changes everything that a controller could miss while it is cut off: new
-// apps, changed and deleted ones, and children that somebody touches.
+// away makes all changes that a controller could miss while it is cut off: new, changed
+// and deleted apps, and changes of children by hand.
 func away(f *e2e.Fleet) {
 	f.T.Helper()
 	ctx := f.T.Context()
@@ -44,8 +44,8 @@ func settled(f *e2e.Fleet) {
 	f.Confirm()
 }
 
-// TestChaos_StalledConnectionLosesNothing: rule 14: a connection that is open
-// and passes nothing on is noticed and shown, and what happened meanwhile is
+// TestChaos_StalledConnectionLosesNothing: rule 14: a connection that is open but
+// transfers nothing is noticed and shown, and all changes in the meantime are
 // reconciled.
 func TestChaos_StalledConnectionLosesNothing(t *testing.T) {
 	t.Parallel()
@@ -70,9 +70,8 @@ func TestChaos_StalledConnectionLosesNothing(t *testing.T) {
 	e2e.WantNoneTwice(t, c.Reconciles())
 }
 
-// TestChaos_CompactionLosesNothing: rules 11 and 12: etcd has forgotten what
-// happened while the controller was cut off, so that no watch can go on from
-// where it was.
+// TestChaos_CompactionLosesNothing: rules 11 and 12: etcd was compacted while the
+// controller was cut off, so no watch can be resumed.
 func TestChaos_CompactionLosesNothing(t *testing.T) {
 	t.Parallel()
 	// Without a watch cache, watches are etcd's.
@@ -94,8 +93,8 @@ func TestChaos_CompactionLosesNothing(t *testing.T) {
 	e2e.WantNoneTwice(t, c.Reconciles())
 }
 
-// versionOf returns the resourceVersion of now: the last one that a controller can
-// have seen that is cut off now.
+// versionOf returns the present resourceVersion, the last one that a controller can have
+// seen that is cut off now.
 func versionOf(f *e2e.Fleet) string {
 	f.T.Helper()
 	list, err := f.Client.Resource(e2e.WebApps).Namespace(f.Ns).List(f.T.Context(), metav1.ListOptions{})
@@ -105,7 +104,7 @@ func versionOf(f *e2e.Fleet) string {
 	return list.GetResourceVersion()
 }
 
-// expired asks the API server whether a watch from a version on is 410.
+// expired reports whether the API server answers a watch from a version with 410.
 func expired(f *e2e.Fleet, version string) bool {
 	seconds := int64(1)
 	w, err := f.Client.Resource(e2e.WebApps).Namespace(f.Ns).Watch(f.T.Context(), metav1.ListOptions{ResourceVersion: version, TimeoutSeconds: &seconds})
@@ -121,8 +120,8 @@ func expired(f *e2e.Fleet, version string) bool {
 	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
 }
 
-// TestChaos_RightsRevokedAndGivenBack: rule 13: without rights the watches are
-// denied, the log and "wasmctl status" say so, and with them nothing is missing.
+// TestChaos_RightsRevokedAndGivenBack: rule 13: without rights the watches are denied,
+// and the log and "wasmctl status" report it. With the rights back, nothing was missed.
 func TestChaos_RightsRevokedAndGivenBack(t *testing.T) {
 	t.Parallel()
 	f, socket := e2e.NewFleet(t, devclustertest.Shared(t)), e2e.NewSocket(t)
@@ -152,7 +151,7 @@ func TestChaos_RightsRevokedAndGivenBack(t *testing.T) {
 	e2e.WantNoneTwice(t, c.Reconciles())
 }
 
-// user is a service account whose rights come and go.
+// user is a service account whose rights are granted and revoked.
 type user struct {
 	f       *e2e.Fleet
 	admin   kubernetes.Interface
@@ -191,7 +190,7 @@ func (u *user) grant() {
 	enginetest.Until(t, "the rights are in force", func() bool { return u.denied() == nil })
 }
 
-// revoke takes them away, and returns when they have gone.
+// revoke removes them, and returns when they are gone.
 func (u *user) revoke() {
 	t := u.f.T
 	t.Helper()
@@ -211,9 +210,9 @@ func (u *user) denied() error {
 	return err
 }
 
-// TestChaos_KindDeletedAndMadeAgain: a CustomResourceDefinition goes, with all
-// its objects, and comes again: the watch is absent in between, and the new
-// objects are reconciled, though some have the names of old ones.
+// TestChaos_KindDeletedAndMadeAgain: a CustomResourceDefinition is deleted, with all its
+// objects, and created again. In between the watch is absent, and the new objects are
+// reconciled, although some have the names of old ones.
 func TestChaos_KindDeletedAndMadeAgain(t *testing.T) {
 	t.Parallel()
 	f, socket := e2e.NewFleet(t, devclustertest.Own(t)), e2e.NewSocket(t)
@@ -243,8 +242,8 @@ func TestChaos_KindDeletedAndMadeAgain(t *testing.T) {
 
 var customResourceDefinitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// awaitPhase waits until the watch of a resource is in a phase, and says so in
-// "wasmctl status".
+// awaitPhase waits until the watch of a resource is in a phase, and "wasmctl status"
+// shows it.
 func awaitPhase(t *testing.T, socket, resource, phase string) admin.Watch {
 	t.Helper()
 	var found admin.Watch

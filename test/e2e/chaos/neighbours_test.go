@@ -37,9 +37,9 @@ type neighbours struct {
 	ended  chan error
 }
 
-// newNeighbours runs configmapgenerator, which makes a ConfigMap for each
-// generator, as "good" beside a module that misbehaves, "bad". They have four
-// workers together. Wrap sees their requests; nil: nobody does.
+// newNeighbours runs configmapgenerator, which makes a ConfigMap for each generator, as
+// "good", and a module that misbehaves as "bad". They share four workers. If wrap is not
+// nil, it wraps the transport of their requests.
 func newNeighbours(t *testing.T, bad wasmctl.Module, wrap func(http.RoundTripper) http.RoundTripper) *neighbours {
 	t.Helper()
 	cluster := devclustertest.Shared(t)
@@ -87,7 +87,7 @@ func (n *neighbours) create(from, to int, mode byte) {
 	}
 }
 
-// confirm waits until the good one has made each ConfigMap.
+// confirm waits until the good controller has made each ConfigMap.
 func (n *neighbours) confirm(count int) {
 	n.t.Helper()
 	enginetest.Until(n.t, fmt.Sprintf("%d ConfigMaps", count), func() bool {
@@ -96,7 +96,7 @@ func (n *neighbours) confirm(count int) {
 	})
 }
 
-// status is how a controller does.
+// status returns the status of a controller.
 func (n *neighbours) status(name string) admin.Controller {
 	for _, c := range n.Admin().Status().Controllers {
 		if c.Name == name {
@@ -107,7 +107,7 @@ func (n *neighbours) status(name string) admin.Controller {
 	return admin.Controller{}
 }
 
-// finish stops both, and checks rule 1 for the good one.
+// finish stops both controllers, and checks rule 1 for the good one.
 func (n *neighbours) finish() {
 	n.t.Helper()
 	n.stop()
@@ -117,8 +117,8 @@ func (n *neighbours) finish() {
 	e2e.WantNoneTwice(n.t, slices.DeleteFunc(e2e.ParseReconciles(n.log.String()), func(r e2e.Reconcile) bool { return !e2e.ContainsAll(r.Text, []string{`"controller":"good"`}) }))
 }
 
-// hanging lets no request through that one controller makes for its objects,
-// until it is let go. It counts the streams of watches that are open.
+// hanging blocks the requests of one controller for its objects until it is released. It
+// counts the open watches.
 type hanging struct {
 	http.RoundTripper
 
@@ -177,9 +177,8 @@ func (s *stream) Close() error {
 	return s.ReadCloser.Close()
 }
 
-// TestNeighbours_OneThatHangs: rule 16: while every reconcile of one controller
-// hangs, and it has taken what it can of the workers that both share, the other
-// does all its work.
+// TestNeighbours_OneThatHangs: rule 16: while every reconcile of one controller hangs,
+// and it has taken its share of the workers, the other one does all of its work.
 func TestNeighbours_OneThatHangs(t *testing.T) {
 	t.Parallel()
 	h := &hanging{manager: "wasmctl/bad", let: make(chan struct{}), open: map[string]int{}}
@@ -210,9 +209,9 @@ func TestNeighbours_OneThatHangs(t *testing.T) {
 	n.finish()
 }
 
-// TestNeighbours_OneThatTrapsOrFloods: rule 17: a controller whose every run
-// traps, or asks to be run again at once, keeps nobody else from a worker, and
-// no failure of it is one of its neighbour.
+// TestNeighbours_OneThatTrapsOrFloods: rule 17: a controller whose every run traps, or
+// requeues at once, keeps no other controller from a worker, and causes no failure in
+// it.
 func TestNeighbours_OneThatTrapsOrFloods(t *testing.T) {
 	t.Parallel()
 	for name, mode := range map[string]byte{"traps": 1, "floods": 11} {

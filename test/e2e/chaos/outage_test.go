@@ -18,17 +18,17 @@ import (
 	"github.com/wasmctl/wasmctl/test/e2e/internal/e2e"
 )
 
-// mirrors are SecretMirrors, one for each of so many Secrets, and the namespaces
-// that are to have copies. The module secretmirror maps Secrets and namespaces
-// to mirrors by itself, and declares the copies.
+// mirrors are SecretMirrors, one for each of several Secrets, and the namespaces for the
+// copies. The module secretmirror maps Secrets and namespaces to mirrors, and declares
+// the copies.
 type mirrors struct {
 	*e2e.Fleet
 	*e2e.Process
 	n int
 }
 
-// newMirrors starts wasmctl with the module secretmirror. Its kind has no
-// namespace, so the control plane must be the test's own.
+// newMirrors starts wasmctl with the module secretmirror. Its kind is cluster-scoped, so
+// the control plane must belong to the test.
 func newMirrors(t *testing.T, cluster *devcluster.Cluster, n int) *mirrors {
 	t.Helper()
 	devclustertest.ApplyFile(t, cluster, "../../../examples/secretmirror/crd.yaml")
@@ -44,8 +44,8 @@ func newMirrors(t *testing.T, cluster *devcluster.Cluster, n int) *mirrors {
 	return m
 }
 
-// change changes every Secret, and makes a namespace that is to have copies of
-// them, while the API server may be down. It returns the namespace.
+// change changes every Secret, and makes a namespace for copies of them, also while the
+// API server is down. It returns the namespace.
 func (m *mirrors) change(ctx context.Context, turn string) string {
 	target := m.Ns + "-" + turn
 	m.apply(ctx, schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, "", map[string]any{
@@ -59,7 +59,7 @@ func (m *mirrors) change(ctx context.Context, turn string) string {
 	return target
 }
 
-// apply tries until the API server has taken the object.
+// apply tries until the API server has accepted the object.
 func (m *mirrors) apply(ctx context.Context, gvr schema.GroupVersionResource, ns string, object map[string]any) {
 	u := &unstructured.Unstructured{Object: object}
 	for ctx.Err() == nil {
@@ -72,8 +72,8 @@ func (m *mirrors) apply(ctx context.Context, gvr schema.GroupVersionResource, ns
 	m.Fleet.T.Errorf("%s was not applied: %v", u.GetName(), ctx.Err())
 }
 
-// confirm waits until each of the namespaces has a copy of each Secret, as it
-// was after a turn.
+// confirm waits until each of the namespaces has a copy of each Secret with the content
+// of a turn.
 func (m *mirrors) confirm(turn string, namespaces ...string) {
 	t := m.Fleet.T
 	t.Helper()
@@ -97,9 +97,9 @@ func (m *mirrors) confirm(turn string, namespaces ...string) {
 	e2e.WantNoneTwice(t, m.Reconciles())
 }
 
-// TestChaos_ChildrenAndMappersOutliveTheAPIServer kills the API server with -9
-// under two controllers whose children are declared, one of which is told by
-// its own mapper whom a change concerns, while everything changes.
+// TestChaos_ChildrenAndMappersOutliveTheAPIServer kills the API server with -9 under two
+// controllers whose children are declared, one with a mapper of its own, while
+// everything changes.
 func TestChaos_ChildrenAndMappersOutliveTheAPIServer(t *testing.T) {
 	t.Parallel()
 	cluster := devclustertest.Own(t)

@@ -8,9 +8,9 @@ import (
 	"github.com/wasmctl/wasmctl/test/e2e/internal/e2e"
 )
 
-// TestChaos_NothingIsLostWhenTheProcessDies kills wasmctl with -9 twice while
-// objects change, and starts it again: in the end each object's last state was
-// reconciled, children included that are to go (rule 2).
+// TestChaos_NothingIsLostWhenTheProcessDies kills wasmctl with -9 twice while objects
+// change, and starts it again: in the end the last state of each object was reconciled,
+// and undeclared children were deleted (rule 2).
 func TestChaos_NothingIsLostWhenTheProcessDies(t *testing.T) {
 	t.Parallel()
 	f := e2e.NewFleet(t, devclustertest.Shared(t))

@@ -27,8 +27,8 @@ import (
 // generous rest for a busy machine.
 const forceLimit = 700*time.Millisecond + 2*time.Second
 
-// endsAtSignals sends a signal until the process has ended, and checks the time
-// from the second on.
+// endsAtSignals sends a signal until the process has ended, and checks the time since
+// the second one.
 func endsAtSignals(c *e2e.Process, sig syscall.Signal) {
 	c.T.Helper()
 	c.Signal(sig)
@@ -50,8 +50,8 @@ func endsAtSignals(c *e2e.Process, sig syscall.Signal) {
 	}
 }
 
-// TestSignals_EndAProcessUnderAttack: whatever a guest, a manifest or a file has
-// wasmctl do before it reconciles, two signals end it.
+// TestSignals_EndAProcessUnderAttack: two signals end wasmctl during any work that a
+// guest, a manifest or a file causes before the first reconcile.
 func TestSignals_EndAProcessUnderAttack(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("SKIPPED: /proc is Linux's")
@@ -102,7 +102,7 @@ func TestSignals_EndAProcessUnderAttack(t *testing.T) {
 	}
 }
 
-// atItsBounds is a module whose manifest asks for as much as one may.
+// atItsBounds returns a module whose manifest requests as much as the limits allow.
 func atItsBounds(t *testing.T) []byte {
 	t.Helper()
 	m := &abi.Manifest{Name: "crafted", For: &abi.Watch{Version: "v1", Kind: "ConfigMap"}}
@@ -127,7 +127,7 @@ func atItsBounds(t *testing.T) []byte {
 	return module
 }
 
-// cpuTime is what a process has used of the CPUs.
+// cpuTime returns the CPU time of a process.
 func cpuTime(t *testing.T, pid int) time.Duration {
 	t.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

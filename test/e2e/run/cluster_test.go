@@ -57,8 +57,8 @@ func TestRun_MissingRightsAreNamed(t *testing.T) {
 	}
 }
 
-// TestRun_WrongCredentialsAreSaid: waiting would not help, so it ends, and says
-// where to look.
+// TestRun_WrongCredentialsAreSaid: waiting would not help, so the process ends, and
+// names the next step.
 func TestRun_WrongCredentialsAreSaid(t *testing.T) {
 	rc := rest.CopyConfig(devclustertest.Shared(t).RESTConfig())
 	rc.CertData, rc.KeyData, rc.BearerToken = nil, nil, "nobody's"
@@ -110,9 +110,9 @@ func TestRun_WaitsForAnAPIServerThatIsDown(t *testing.T) {
 	c.WantExit(e2e.ExitOK)
 }
 
-// TestRun_FailuresStayWithTheirObject: rule 17, through the whole host: each
-// kind of failure is an error of its object, named in the log, and an object
-// beside them goes on being reconciled.
+// TestRun_FailuresStayWithTheirObject: rule 17, through the whole host: each kind of
+// failure is an error of its object, named in the log, and another object is still
+// reconciled.
 func TestRun_FailuresStayWithTheirObject(t *testing.T) {
 	t.Parallel()
 	cluster := devclustertest.Shared(t)
@@ -165,8 +165,8 @@ func TestRun_FailuresStayWithTheirObject(t *testing.T) {
 	c.WantLine(`"msg":"reconciled"`, `"object":"`+ns+`/good"`)
 }
 
-// TestRun_SecondSignalForces: rule 9: a run that does not end holds up the
-// first stop, and the second interrupts it.
+// TestRun_SecondSignalForces: rule 9: a run that does not end delays the first stop, and
+// the second signal interrupts it.
 func TestRun_SecondSignalForces(t *testing.T) {
 	cluster := devclustertest.Shared(t)
 	devclustertest.ApplyFile(t, cluster, "../../../examples/configmapgenerator/crd.yaml")
@@ -221,7 +221,7 @@ func TestRun_DevIsReused(t *testing.T) {
 	third.WantExit(e2e.ExitOK)
 }
 
-// TestRun_EndsWithTheControlPlaneThatItStarted: nobody would start it again.
+// TestRun_EndsWithTheControlPlaneThatItStarted: no other process would restart it.
 func TestRun_EndsWithTheControlPlaneThatItStarted(t *testing.T) {
 	t.Parallel()
 	start, data := devStarter(t)

@@ -15,9 +15,9 @@ import (
 	"github.com/wasmctl/wasmctl/test/e2e/internal/e2e"
 )
 
-// TestControllersFile_ChangesTouchOnlyWhatTheyAreAbout: controllers are added,
-// changed and removed while the others go on; one that cannot start does not
-// stop them; a file that is wrong changes nothing.
+// TestControllersFile_ChangesTouchOnlyWhatTheyAreAbout: controllers are added, changed
+// and removed while the others run. A controller that cannot start does not stop them,
+// and an invalid file changes nothing.
 func TestControllersFile_ChangesTouchOnlyWhatTheyAreAbout(t *testing.T) {
 	ns, kubeconfig := e2e.NewConfigMaps(t)
 	dir := t.TempDir()
@@ -75,9 +75,8 @@ func TestControllersFile_ChangesTouchOnlyWhatTheyAreAbout(t *testing.T) {
 	c.WantExit(e2e.ExitOK)
 }
 
-// TestControllersFile_FilesThatComeLater: a controller whose files of settings and
-// of its grant are not there at the start does not stop the others, and starts
-// once they are.
+// TestControllersFile_FilesThatComeLater: a controller whose settings or grant file is
+// missing does not stop the others, and starts as soon as the file exists.
 func TestControllersFile_FilesThatComeLater(t *testing.T) {
 	t.Parallel()
 	ns, kubeconfig := e2e.NewConfigMaps(t)
@@ -97,8 +96,8 @@ func TestControllersFile_FilesThatComeLater(t *testing.T) {
 	c.WantExit(e2e.ExitOK)
 }
 
-// TestRun_SeveralModules share a process; where none can start, it ends with the
-// code of what is wrong.
+// TestRun_SeveralModules: several modules share a process. If none can start, it ends
+// with the exit code of the cause.
 func TestRun_SeveralModules(t *testing.T) {
 	ns, kubeconfig := e2e.NewConfigMaps(t)
 	dir := t.TempDir()
@@ -128,8 +127,8 @@ func TestRun_SeveralModules(t *testing.T) {
 	}
 }
 
-// TestRun_AModuleOfSeveralControllers runs as all of them, with the rights of each, or
-// as one that is named.
+// TestRun_AModuleOfSeveralControllers: a module runs as all of its controllers, each
+// with its own rights, or as the one that is named.
 func TestRun_AModuleOfSeveralControllers(t *testing.T) {
 	ns, kubeconfig := e2e.NewConfigMaps(t)
 	dir := t.TempDir()
@@ -180,8 +179,8 @@ func TestRun_AModuleOfSeveralControllers(t *testing.T) {
 	c.WantExit(e2e.ExitUsage)
 }
 
-// TestConfigCheck_FindsSettingsThatAModuleDoesNotHave: what would stop a controller at
-// its start is said without a cluster.
+// TestConfigCheck_FindsSettingsThatAModuleDoesNotHave: an error that would stop a
+// controller at its start is found without a cluster.
 func TestConfigCheck_FindsSettingsThatAModuleDoesNotHave(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "controllers.yaml")

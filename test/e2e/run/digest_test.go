@@ -12,10 +12,9 @@ import (
 	"github.com/wasmctl/wasmctl/test/e2e/internal/e2e"
 )
 
-// TestGrant_OfADigestIsForThatModule: a module with another digest than those that
-// the grant's file names does not start, and is not swapped in, in any way. Once the
-// file names it, it is, and each revision has the rights of its own digest: also the
-// one that is rolled back to.
+// TestGrant_OfADigestIsForThatModule: a module whose digest the grant does not name does
+// not start, and is not swapped in by any command. Once the grant names it, it is
+// swapped in. Each revision has the rights of its own digest, also after a rollback.
 func TestGrant_OfADigestIsForThatModule(t *testing.T) {
 	w := newWalled(t)
 	dir := t.TempDir()

@@ -21,18 +21,18 @@ import (
 	"github.com/wasmctl/wasmctl/test/e2e/internal/e2e"
 )
 
-// lesson does what the README of an example says, and looks whether it is so.
-type lesson struct {
+// scenario follows the README of an example, and checks the results.
+type scenario struct {
 	t       *testing.T
 	cluster *devcluster.Cluster
 	client  dynamic.Interface
 }
 
-// ref names an object as GROUP/VERSION/RESOURCE and NAMESPACE/NAME, either
-// without what it does not have.
+// ref names an object as GROUP/VERSION/RESOURCE and NAMESPACE/NAME; the core group and
+// the namespace of a cluster-scoped object are left out.
 type ref struct{ resource, name string }
 
-func (l *lesson) objects(r ref) (dynamic.ResourceInterface, string) {
+func (l *scenario) objects(r ref) (dynamic.ResourceInterface, string) {
 	l.t.Helper()
 	parts := strings.Split(r.resource, "/")
 	gvr := schema.GroupVersionResource{Version: parts[0], Resource: parts[len(parts)-1]}
@@ -46,7 +46,7 @@ func (l *lesson) objects(r ref) (dynamic.ResourceInterface, string) {
 }
 
 // get returns an object, nil if it is not there.
-func (l *lesson) get(r ref) *unstructured.Unstructured {
+func (l *scenario) get(r ref) *unstructured.Unstructured {
 	l.t.Helper()
 	objects, name := l.objects(r)
 	obj, err := objects.Get(l.t.Context(), name, metav1.GetOptions{})
@@ -60,7 +60,7 @@ func (l *lesson) get(r ref) *unstructured.Unstructured {
 }
 
 // patch is kubectl patch, of the object or a subresource.
-func (l *lesson) patch(r ref, kind types.PatchType, patch string, subresource ...string) {
+func (l *scenario) patch(r ref, kind types.PatchType, patch string, subresource ...string) {
 	l.t.Helper()
 	objects, name := l.objects(r)
 	if _, err := objects.Patch(l.t.Context(), name, kind, []byte(patch), metav1.PatchOptions{}, subresource...); err != nil {
@@ -68,12 +68,12 @@ func (l *lesson) patch(r ref, kind types.PatchType, patch string, subresource ..
 	}
 }
 
-func (l *lesson) merge(r ref, patch string) {
+func (l *scenario) merge(r ref, patch string) {
 	l.t.Helper()
 	l.patch(r, types.MergePatchType, patch)
 }
 
-func (l *lesson) delete(r ref) {
+func (l *scenario) delete(r ref) {
 	l.t.Helper()
 	objects, name := l.objects(r)
 	if err := objects.Delete(l.t.Context(), name, metav1.DeleteOptions{}); err != nil {
@@ -81,9 +81,9 @@ func (l *lesson) delete(r ref) {
 	}
 }
 
-// wants waits until a field of an object is so; a path without fields is about
-// the object being there.
-func (l *lesson) wants(r ref, want string, path ...string) {
+// wants waits until a field of an object has a value; without a path, until the object
+// exists.
+func (l *scenario) wants(r ref, want string, path ...string) {
 	l.t.Helper()
 	enginetest.Until(l.t, fmt.Sprintf("%v %v is %q", r, path, want), func() bool {
 		obj := l.get(r)
@@ -95,15 +95,15 @@ func (l *lesson) wants(r ref, want string, path ...string) {
 	})
 }
 
-func (l *lesson) there(r ref) { l.t.Helper(); l.wants(r, "there") }
+func (l *scenario) there(r ref) { l.t.Helper(); l.wants(r, "there") }
 
-func (l *lesson) gone(r ref) {
+func (l *scenario) gone(r ref) {
 	l.t.Helper()
 	enginetest.Until(l.t, fmt.Sprintf("%v is gone", r), func() bool { return l.get(r) == nil })
 }
 
 // condition waits for a condition of an object's status.
-func (l *lesson) condition(r ref, kind, want string) {
+func (l *scenario) condition(r ref, kind, want string) {
 	l.t.Helper()
 	enginetest.Until(l.t, fmt.Sprintf("%v: condition %s is %s", r, kind, want), func() bool {
 		obj := l.get(r)
@@ -120,16 +120,16 @@ func (l *lesson) condition(r ref, kind, want string) {
 	})
 }
 
-// TestExamples_DoWhatTheirReadmesSay runs all of them in one process, on a
-// control plane of its own: they use the namespaces that the samples name.
+// TestExamples_DoWhatTheirReadmesSay runs all examples in one process, on a control
+// plane of its own, because their samples name namespaces.
 func TestExamples_DoWhatTheirReadmesSay(t *testing.T) {
 	t.Parallel()
 	const file = "../../../examples/controllers.yaml"
 	runExamples(t, file, false)
 }
 
-// runExamples runs the examples of a file, which has all of them, in processes of
-// their own or not.
+// runExamples runs all examples in one process, from a file that puts each in a process
+// of its own if isolated.
 func runExamples(t *testing.T, file string, isolated bool) {
 	t.Helper()
 	cluster := devclustertest.Own(t)
@@ -137,7 +137,7 @@ func runExamples(t *testing.T, file string, isolated bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &lesson{t, cluster, client}
+	l := &scenario{t, cluster, client}
 	for _, name := range []string{"configmapgenerator", "secretmirror", "memcached", "webapp", "dnsrecord", "periodicjob"} {
 		e2e.Example(t, name)
 		devclustertest.ApplyFile(t, cluster, "../../../examples/"+name+"/crd.yaml")
@@ -149,9 +149,9 @@ func runExamples(t *testing.T, file string, isolated bool) {
 	socket := e2e.NewSocket(t)
 	c := e2e.RunEnv(t, []string{"MODULES=" + modules}, "-f", file, "--socket", socket, "--kubeconfig", cluster.Kubeconfig())
 	t.Run("together", func(t *testing.T) {
-		for name, steps := range map[string]func(*lesson){
-			"configmapgenerator": lessonConfigMapGenerator, "secretmirror": lessonSecretMirror, "memcached": lessonMemcached,
-			"webapp": lessonWebApp, "dnsrecord": lessonDNSRecord, "periodicjob": lessonPeriodicJob,
+		for name, steps := range map[string]func(*scenario){
+			"configmapgenerator": followConfigMapGenerator, "secretmirror": followSecretMirror, "memcached": followMemcached,
+			"webapp": followWebApp, "dnsrecord": followDNSRecord, "periodicjob": followPeriodicJob,
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
@@ -159,7 +159,7 @@ func runExamples(t *testing.T, file string, isolated bool) {
 					t.Fatal(err)
 				}
 				devclustertest.ApplyFile(t, cluster, "../../../examples/"+name+"/sample.yaml")
-				steps(&lesson{t, cluster, l.client})
+				steps(&scenario{t, cluster, l.client})
 			})
 		}
 	})
@@ -175,7 +175,7 @@ func runExamples(t *testing.T, file string, isolated bool) {
 	}
 }
 
-func lessonConfigMapGenerator(l *lesson) {
+func followConfigMapGenerator(l *scenario) {
 	cmg, cm := ref{"examples.wasmctl.dev/v1/configmapgenerators", "default/hello"}, ref{"v1/configmaps", "default/hello"}
 	l.there(cm)
 	l.condition(cmg, "Ready", "True")
@@ -185,7 +185,7 @@ func lessonConfigMapGenerator(l *lesson) {
 	l.gone(cm)
 }
 
-func lessonSecretMirror(l *lesson) {
+func followSecretMirror(l *scenario) {
 	a, b := ref{"v1/secrets", "team-a/pull-secret"}, ref{"v1/secrets", "team-b/pull-secret"}
 	l.there(a)
 	if l.get(b) != nil {
@@ -201,7 +201,7 @@ func lessonSecretMirror(l *lesson) {
 	l.gone(b)
 }
 
-func lessonMemcached(l *lesson) {
+func followMemcached(l *scenario) {
 	mc, deploy := ref{"cache.example.com/v1/memcacheds", "default/sessions"}, ref{"apps/v1/deployments", "caches/default-sessions"}
 	l.wants(deploy, "2", "spec", "replicas")
 	l.merge(deploy, `{"spec":{"replicas":5}}`)
@@ -214,7 +214,7 @@ func lessonMemcached(l *lesson) {
 	l.gone(moved)
 }
 
-func lessonWebApp(l *lesson) {
+func followWebApp(l *scenario) {
 	wa, deploy, svc := ref{"examples.wasmctl.dev/v1/webapps", "default/hello"}, ref{"apps/v1/deployments", "default/hello"}, ref{"v1/services", "default/hello"}
 	l.wants(deploy, "2", "spec", "replicas")
 	l.there(svc)
@@ -232,7 +232,7 @@ func lessonWebApp(l *lesson) {
 	l.gone(deploy)
 }
 
-func lessonDNSRecord(l *lesson) {
+func followDNSRecord(l *scenario) {
 	dns, zone := ref{"examples.wasmctl.dev/v1/dnsrecords", "default/web"}, ref{"v1/configmaps", "dns-system/example.com"}
 	entry := func(name string) bool {
 		data, _, _ := unstructured.NestedMap(l.get(zone).Object, "data")
@@ -252,7 +252,7 @@ func lessonDNSRecord(l *lesson) {
 	}
 }
 
-func lessonPeriodicJob(l *lesson) {
+func followPeriodicJob(l *scenario) {
 	pj := ref{"examples.wasmctl.dev/v1/periodicjobs", "default/hello"}
 	jobs := func() []unstructured.Unstructured {
 		objects, _ := l.objects(ref{"batch/v1/jobs", "default/any"})

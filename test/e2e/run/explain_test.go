@@ -19,7 +19,7 @@ import (
 	"github.com/wasmctl/wasmctl/test/e2e/internal/e2e"
 )
 
-// explained asks about one object of a fleet.
+// explained returns the explanation of an object of a fleet.
 func explained(f *e2e.Fleet, socket, name string) admin.Explanation {
 	f.T.Helper()
 	list, err := admin.NewClient(socket).Explain(f.T.Context(), admin.Question{Kind: "webapp", Object: abi.Key{Namespace: f.Ns, Name: name}})
@@ -36,8 +36,8 @@ func runsOf(e admin.Explanation, reason abi.ReasonType) []history.Run {
 	})
 }
 
-// TestExplain_SaysWhatLedToARunAndWhatItWrote: what led to the run, which fields
-// had changed, and what the run wrote, as a diff.
+// TestExplain_SaysWhatLedToARunAndWhatItWrote: explain names the trigger of a run, the
+// changed fields, and the writes of the run as a diff.
 func TestExplain_SaysWhatLedToARunAndWhatItWrote(t *testing.T) {
 	t.Parallel()
 	f, socket := e2e.NewFleet(t, devclustertest.Shared(t)), e2e.NewSocket(t)
@@ -149,8 +149,8 @@ func TestExplain_SaysWhyAnObjectDoesNotRun(t *testing.T) {
 	c.WantExit(e2e.ExitOK)
 }
 
-// TestExplain_SaysWhatChangedInARelatedObject: a run that an owned object led to
-// says which of its fields had changed, as far as the watch has them.
+// TestExplain_SaysWhatChangedInARelatedObject: for a run that an owned object triggered,
+// explain names the changed fields of that object, if the watch has them.
 func TestExplain_SaysWhatChangedInARelatedObject(t *testing.T) {
 	t.Parallel()
 	w, socket := newWalled(t), e2e.NewSocket(t)

@@ -27,7 +27,7 @@ import (
 // timed switches the parts on that measure, which need a quiet machine.
 var timed = os.Getenv("WASMCTL_TIMED") != ""
 
-// wellControllers is how many of the 20 have nothing.
+// wellControllers is the number of the 20 controllers that work.
 const wellControllers = 16
 
 // crowd is a process with many controllers of the ConfigMaps of one namespace.
@@ -39,8 +39,8 @@ type crowd struct {
 	child  *e2e.Process
 }
 
-// newCrowd starts a process as a user who may see ConfigMaps and nothing else:
-// with 16 controllers that are well, and with the others if sick.
+// newCrowd starts a process as a user who may only read ConfigMaps, with 16 working
+// controllers and, if sick, with the others.
 func newCrowd(t *testing.T, sick bool) *crowd {
 	t.Helper()
 	cluster := devclustertest.Shared(t)
@@ -86,7 +86,7 @@ func (c *crowd) create(name string) {
 	}
 }
 
-// wantText waits until a controller is in a state that the status names.
+// wantText waits until the state of a controller in the status contains all parts.
 func (c *crowd) wantText(name string, parts ...string) {
 	c.t.Helper()
 	enginetest.Until(c.t, fmt.Sprintf("%s is said to be %q", name, parts), func() bool {
@@ -103,7 +103,8 @@ func (c *crowd) wantText(name string, parts ...string) {
 	})
 }
 
-// explains waits until an object of a controller is explained so.
+// explains waits until explain reports a state and reasons for an object of a
+// controller.
 func (c *crowd) explains(controller, object, state string, parts ...string) {
 	c.t.Helper()
 	enginetest.Until(c.t, fmt.Sprintf("%s of %s is %s: %q", object, controller, state, parts), func() bool {
@@ -112,9 +113,9 @@ func (c *crowd) explains(controller, object, state string, parts ...string) {
 	})
 }
 
-// TestFleet_EachCauseIsNamed: of 20 controllers one hangs, one traps, one has no
-// CRD and one no rights. Status and explain name each cause, and the 16 others
-// do their work.
+// TestFleet_EachCauseIsNamed: of 20 controllers, one hangs, one traps, one has no CRD
+// and one no rights. Status and explain name each cause, and the 16 others do their
+// work.
 func TestFleet_EachCauseIsNamed(t *testing.T) {
 	t.Parallel()
 	c := newCrowd(t, true)
@@ -192,8 +193,8 @@ func TestFleet_TheOthersAreAsFast(t *testing.T) {
 	}
 }
 
-// latencies changes an object again and again, and returns from the history how
-// long the runs of the well ones took, their wait included, in order.
+// latencies changes an object repeatedly, and returns the durations of the runs of the
+// working controllers, with their time in the queue, in order.
 func (c *crowd) latencies(rounds int) []time.Duration {
 	c.t.Helper()
 	for n := range wellControllers {
@@ -222,7 +223,7 @@ func (c *crowd) latencies(rounds int) []time.Duration {
 	return took
 }
 
-// endpoints asks each of them, and says how long that took.
+// endpoints queries each endpoint, and logs the time that it takes.
 func (c *crowd) endpoints() {
 	c.t.Helper()
 	client := admin.NewClient(c.socket)

@@ -11,8 +11,8 @@ import (
 	"github.com/wasmctl/wasmctl/test/e2e/internal/e2e"
 )
 
-// TestGrant_IsAllThatTheModuleNeeds: an example runs with the grant that the command
-// prints, and nothing of it is refused.
+// TestGrant_IsAllThatTheModuleNeeds: an example runs with the grant that wasmctl grant
+// prints, and none of its requests is denied.
 func TestGrant_IsAllThatTheModuleNeeds(t *testing.T) {
 	t.Parallel()
 	f := e2e.NewFleet(t, devclustertest.Shared(t))
@@ -32,9 +32,9 @@ func TestGrant_IsAllThatTheModuleNeeds(t *testing.T) {
 	c.WantExit(e2e.ExitOK)
 }
 
-// TestGrant_TheFirstStartSaysAllThatLacks: who runs a module without any grant is
-// told all rights at once, in words, and what to do, even before its kind is there;
-// among other controllers, the log and status say so.
+// TestGrant_TheFirstStartSaysAllThatLacks: without a grant, the error lists all rights
+// in words, and the next step, even before the kind of the module exists. Among other
+// controllers, the log and status do.
 func TestGrant_TheFirstStartSaysAllThatLacks(t *testing.T) {
 	t.Parallel()
 	cluster := devclustertest.Shared(t)

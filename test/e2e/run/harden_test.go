@@ -24,8 +24,8 @@ import (
 	"github.com/wasmctl/wasmctl/test/e2e/internal/e2e"
 )
 
-// TestRun_GivesUpWhatItDoesNotNeed: on each of its threads, and wasmctl status says
-// so.
+// TestRun_GivesUpWhatItDoesNotNeed: each thread has the filter, and wasmctl status
+// reports it.
 func TestRun_GivesUpWhatItDoesNotNeed(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("SKIPPED: only Linux has seccomp")
@@ -70,10 +70,10 @@ func needsStatic(t *testing.T) {
 	}
 }
 
-// TestRun_WritesItsOwnFilesOnly: with all of the hardening a process does all of its
-// work: it fills the cache, keeps its state, writes its audit, serves its socket,
-// follows its files and starts processes that compile and run modules. It cannot
-// write elsewhere.
+// TestRun_WritesItsOwnFilesOnly: with all of the hardening, a process does all of its
+// work: it fills the cache, saves its state, writes its audit, serves its socket,
+// follows its files and starts processes that compile and run modules. It cannot write
+// elsewhere.
 func TestRun_WritesItsOwnFilesOnly(t *testing.T) {
 	needsStatic(t)
 	t.Parallel()
@@ -133,8 +133,8 @@ func TestRun_WritesItsOwnFilesOnly(t *testing.T) {
 	}
 }
 
-// TestRun_PluginOfTheKubeconfigKeepsItsFiles: it writes where it likes, and starts
-// what it likes.
+// TestRun_PluginOfTheKubeconfigKeepsItsFiles: the plugin may write any file and start
+// any program.
 func TestRun_PluginOfTheKubeconfigKeepsItsFiles(t *testing.T) {
 	needsStatic(t)
 	t.Parallel()

@@ -15,9 +15,8 @@ import (
 	"github.com/wasmctl/wasmctl/test/e2e/internal/e2e"
 )
 
-// TestHealth_IsAnsweredThoughEveryGuestHangs: every worker is busy with a guest
-// that spins, with and without fuel to stop it, and probes and metrics are
-// answered all the same.
+// TestHealth_IsAnsweredThoughEveryGuestHangs: probes and metrics are answered while
+// every worker runs a guest that spins.
 func TestHealth_IsAnsweredThoughEveryGuestHangs(t *testing.T) {
 	ns, kubeconfig := e2e.NewConfigMaps(t)
 	module := filepath.Join(t.TempDir(), "spins.wasm")
@@ -50,8 +49,8 @@ func TestHealth_IsAnsweredThoughEveryGuestHangs(t *testing.T) {
 	c.WantExit(e2e.ExitForced)
 }
 
-// TestHealth_ReadyOnceSynced: the probes are answered from the start; readyz
-// names what is waited for, and livez does not mind.
+// TestHealth_ReadyOnceSynced: the probes are answered from the start. While a kind is
+// missing, readyz names it, and livez succeeds.
 func TestHealth_ReadyOnceSynced(t *testing.T) {
 	cluster := devclustertest.Shared(t)
 	group := devclustertest.Namespace(t, cluster) + ".wasmctl.dev"
@@ -85,7 +84,8 @@ spec:
 	c.WantExit(e2e.ExitOK)
 }
 
-// TestHTTP_AddressInUseIsAnError of its own, before anything else is done.
+// TestHTTP_AddressInUseIsAnError: it has its own exit code, and is found before the
+// module is read.
 func TestHTTP_AddressInUseIsAnError(t *testing.T) {
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/wasmctl/wasmctl/test/e2e/internal/e2e"
 )
 
-// TestLogs_OfARunningController: its lines, of one object, as they come; and its
-// level, changed while it runs.
+// TestLogs_OfARunningController: wasmctl logs prints its lines, those of one object, and
+// new ones; wasmctl log-level changes its level while it runs.
 func TestLogs_OfARunningController(t *testing.T) {
 	t.Parallel()
 	f, socket := e2e.NewFleet(t, devclustertest.Shared(t)), e2e.NewSocket(t)

@@ -20,9 +20,9 @@ import (
 	"github.com/wasmctl/wasmctl/test/e2e/internal/e2e"
 )
 
-// TestManifests_RunUnderTheRightsThatTheyGive: what is printed is taken by the
-// API server word for word, its pod passes the strictest Pod Security Standard,
-// and a process under its service account alone does the work.
+// TestManifests_RunUnderTheRightsThatTheyGive: the API server accepts the output
+// unchanged, its pod passes the strictest Pod Security Standard, and a process with only
+// the rights of its service account does the work.
 func TestManifests_RunUnderTheRightsThatTheyGive(t *testing.T) {
 	t.Parallel()
 	cluster := devclustertest.Own(t)

@@ -13,7 +13,8 @@ import (
 	"github.com/wasmctl/wasmctl/test/e2e/internal/e2e"
 )
 
-// TestMemo_SkipsRunsAlsoAfterARestart, says so, and runs what is forced.
+// TestMemo_SkipsRunsAlsoAfterARestart: unchanged objects are skipped, explain gives the
+// reason, and trigger --force runs them.
 func TestMemo_SkipsRunsAlsoAfterARestart(t *testing.T) {
 	t.Parallel()
 	f, socket := e2e.NewFleet(t, devclustertest.Shared(t)), e2e.NewSocket(t)

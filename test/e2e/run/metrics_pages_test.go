@@ -55,8 +55,8 @@ func expressions(t *testing.T) (list []string) {
 	return list
 }
 
-// checkPages checks that every metric and label that dashboard and alerts name
-// is in a real scrape.
+// checkPages checks that a real scrape contains each metric and label in the dashboard
+// and the alert rules.
 func checkPages(t *testing.T, got e2e.Exposition) {
 	t.Helper()
 	list := expressions(t)
@@ -88,7 +88,8 @@ func checkPages(t *testing.T, got e2e.Exposition) {
 	}
 }
 
-// TestAlerts_PromtoolAccepts the rules, and the expressions of the dashboard.
+// TestAlerts_PromtoolAccepts: promtool accepts the alert rules and the expressions of
+// the dashboard.
 func TestAlerts_PromtoolAccepts(t *testing.T) {
 	if _, err := exec.LookPath("promtool"); err != nil {
 		t.Skip("SKIPPED: promtool is not installed (Debian's package prometheus): alert rules and dashboard are not checked")
@@ -107,8 +108,8 @@ func TestAlerts_PromtoolAccepts(t *testing.T) {
 	}
 }
 
-// wantPrometheus has real Prometheus scrape the process, with the alert rules,
-// which it evaluates on what it has scraped.
+// wantPrometheus lets a real Prometheus scrape the process, and evaluate the alert rules
+// on the result.
 func (e *eventful) wantPrometheus(t *testing.T) {
 	t.Helper()
 	if _, err := exec.LookPath("prometheus"); err != nil {
@@ -192,8 +193,8 @@ func (e *eventful) wantExemplar(t *testing.T) {
 	})
 }
 
-// removeController takes a controller out of the file: its series go, those of
-// the others stay, and it comes back with its own.
+// removeController removes a controller from the file: its series disappear, those of
+// the others stay, and it returns with its own.
 func (e *eventful) removeController(t *testing.T) {
 	t.Helper()
 	content, err := os.ReadFile(e.file)

@@ -25,9 +25,9 @@ import (
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
 
-// eventful is a process to whose controllers all happens that is counted: they
-// succeed, requeue, trap, spin, use up limits, are swapped, refused and rolled
-// back, and call the API.
+// eventful is a process whose controllers cause all counted events: they succeed,
+// requeue, trap, spin, exceed limits, are swapped, refused and rolled back, and call the
+// API.
 type eventful struct {
 	*e2e.Process
 
@@ -52,8 +52,8 @@ controllers:
 - {name: generator, module: generator.wasm, namespaces: NS, memo: memory}
 `
 
-// startEventful starts such a process, with an object of package wasm's Modes
-// for each mode.
+// startEventful starts an eventful process, with an object for each mode of the guest
+// modes.wasm.
 func startEventful(t *testing.T) *eventful {
 	t.Helper()
 	ns, kubeconfig := e2e.NewConfigMaps(t)
@@ -110,8 +110,8 @@ spec:
 	return e
 }
 
-// compileAsAnother leaves code of a module in the cache that another user's key
-// authenticates.
+// compileAsAnother leaves compiled code in the cache that is authenticated with the key
+// of another user.
 func compileAsAnother(t *testing.T, module, ns, kubeconfig string) {
 	t.Helper()
 	c := e2e.RunEnv(t, []string{"XDG_CONFIG_HOME=" + t.TempDir()}, module, "--for", "cm", "-n", ns, "--socket", "none", "--kubeconfig", kubeconfig)
@@ -120,8 +120,8 @@ func compileAsAnother(t *testing.T, module, ns, kubeconfig string) {
 	c.WantExit(e2e.ExitOK)
 }
 
-// fight changes what the controller "generator" has made, so that it writes
-// again, and again.
+// fight changes the object of the controller "generator", so that it writes it again and
+// again.
 func (e *eventful) fight(t *testing.T) {
 	t.Helper()
 	patch := []byte(`{"data":{"content":"of somebody else"}}`)
@@ -130,8 +130,8 @@ func (e *eventful) fight(t *testing.T) {
 	}
 }
 
-// quietMetrics are counters that nothing in an eventful process counts up, with
-// the test that does.
+// quietMetrics are counters that no event of an eventful process increments, with the
+// tests that do.
 var quietMetrics = map[string]string{
 	"wasmctl_guest_process_resident_memory_bytes": "TestMetrics_MemoryOfAProcessFollowsItsModules: nothing is isolated here",
 	"wasmctl_shard_slots":                         "TestShards_EachReplicaSaysWhoRunsWhat: this one elects a leader",
@@ -142,9 +142,9 @@ var quietMetrics = map[string]string{
 	"wasmctl_stale_reconciles_total":              "the tests of runtime/applier: it needs a watch that is late by seconds while requests are not",
 }
 
-// TestMetrics_EachIsCounted scrapes a real run: each metric of docs/metrics.md
-// is there, each counter has counted, and what controller-runtime has too has
-// the same type, labels and buckets.
+// TestMetrics_EachIsCounted scrapes a real run: it has each metric of docs/metrics.md,
+// each counter has counted, and each metric of controller-runtime has the same type,
+// labels and buckets.
 func TestMetrics_EachIsCounted(t *testing.T) {
 	t.Parallel()
 	e := startEventful(t)
@@ -234,11 +234,11 @@ func TestMetrics_TheTableIsWhatIsDescribed(t *testing.T) {
 	}
 }
 
-// notOurs are metrics of controller-runtime for what there is none of here.
+// notOurs are metrics of controller-runtime that have no equivalent here.
 var notOurs = []string{"certwatcher_", "controller_runtime_webhook_", "controller_runtime_conversion_webhook_"}
 
-// compareWithControllerRuntime compares with the list that bench's
-// TestMetrics_TheListIsWhatControllerRuntimeHas made from a real run of
+// compareWithControllerRuntime compares with the list that
+// TestMetrics_TheListIsWhatControllerRuntimeHas of bench made from a real run of
 // controller-runtime.
 func compareWithControllerRuntime(t *testing.T, got e2e.Exposition) {
 	t.Helper()

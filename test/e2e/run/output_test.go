@@ -19,12 +19,12 @@ import (
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
 
-// forged is a name with all that a terminal could take for a command, and with
-// lines of its own.
+// forged is a name with everything that a terminal could interpret as a command, and
+// with line breaks.
 const forged = "x\x1b]0;t\a\x1b[2J\u009b31m\u202e\u200b\x7f\r\nForged:  line\n\tForged:  line"
 
-// wantPlain checks that an output commands no terminal, and that no line of it is a
-// forged one.
+// wantPlain checks that an output contains no command for a terminal, and no forged
+// line.
 func wantPlain(t *testing.T, of, out string) {
 	t.Helper()
 	odd := strings.IndexFunc(out, func(r rune) bool { return r != '\n' && r != '\t' && !unicode.IsPrint(r) })
@@ -65,8 +65,8 @@ func sized(n int) []byte {
 	return []byte{byte(n&0x7f) | 0x80, byte(n >> 7)}
 }
 
-// TestOutput_OfAModuleCommandsNoTerminal: whatever names a module has and asks for,
-// in all commands that look at its file.
+// TestOutput_OfAModuleCommandsNoTerminal: names and requests of a module cannot control
+// the terminal, in any command that reads its file.
 func TestOutput_OfAModuleCommandsNoTerminal(t *testing.T) {
 	dir := t.TempDir()
 	m := &abi.Manifest{
@@ -115,8 +115,8 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// TestOutput_OfAProcessCommandsNoTerminal: nor what a module asks of the API server
-// and what that answers, in the log and in the commands that ask the process.
+// TestOutput_OfAProcessCommandsNoTerminal: neither can requests of a module and answers
+// of the API server, in the log and in the commands that query the process.
 func TestOutput_OfAProcessCommandsNoTerminal(t *testing.T) {
 	t.Parallel()
 	get := enginetest.Operation{Op: abi.OpAPIGet, Request: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "name": forged}}

@@ -49,10 +49,9 @@ func (w *walled) mayDo(rc *rest.Config, ns, what string) bool {
 	return e2e.MayDo(w.t, rc, ns, what)
 }
 
-// TestRBAC_IsTheLeastWithinAGrant: what is printed for a module and a grant's
-// file lets the account do what both say, subresources, names, status, Lease and
-// events included, and nothing beyond; with the account's own token the module
-// does its work.
+// TestRBAC_IsTheLeastWithinAGrant: the roles for a module and a grant let the account do
+// what both allow, with subresources, names, status, Lease and events, and nothing else.
+// With the token of the account, the module does its work.
 func TestRBAC_IsTheLeastWithinAGrant(t *testing.T) {
 	w := newWalled(t)
 	dir := t.TempDir()
@@ -109,8 +108,8 @@ func TestRBAC_IsTheLeastWithinAGrant(t *testing.T) {
 	}
 }
 
-// TestRBAC_AddsTheRightsOfShards, and no others: every Lease of the namespace is that
-// of a replica.
+// TestRBAC_AddsTheRightsOfShards: and no others. Every Lease of the namespace can belong
+// to a replica.
 func TestRBAC_AddsTheRightsOfShards(t *testing.T) {
 	w := newWalled(t)
 	devclustertest.Apply(t, w.cluster, w.rbac(e2e.Example(t, "configmapgenerator"), "--shards", "-n", w.ns))
@@ -127,8 +126,8 @@ func TestRBAC_AddsTheRightsOfShards(t *testing.T) {
 	}
 }
 
-// TestRun_SaysWhoMayNotImpersonate: a user without the right to send requests as
-// that of --as is told the rule that gives it; with it, the module runs.
+// TestRun_SaysWhoMayNotImpersonate: for a user without the right to impersonate the user
+// of --as, the error has the missing rule. With that right, the module runs.
 func TestRun_SaysWhoMayNotImpersonate(t *testing.T) {
 	w := newWalled(t)
 	devclustertest.Apply(t, w.cluster, w.rbac(e2e.Example(t, "configmapgenerator"), "-n", w.ns))
@@ -152,8 +151,8 @@ func TestRun_SaysWhoMayNotImpersonate(t *testing.T) {
 	c.WantExit(e2e.ExitOK)
 }
 
-// TestRBAC_RefusesWhatTheGrantLeavesOut: a watch that the module needs and the
-// grant's file does not give is an error, as it is of wasmctl run.
+// TestRBAC_RefusesWhatTheGrantLeavesOut: a watch that the module needs and the grant
+// does not give is an error, as for wasmctl run.
 func TestRBAC_RefusesWhatTheGrantLeavesOut(t *testing.T) {
 	w := newWalled(t)
 	file := w.grantFile(exampleGrant)

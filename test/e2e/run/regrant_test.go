@@ -14,7 +14,7 @@ import (
 	"github.com/wasmctl/wasmctl/test/e2e/internal/e2e"
 )
 
-// asking is the example with other capabilities in its manifest.
+// asking returns the example with other capabilities in its manifest.
 func asking(t *testing.T, capabilities ...abi.Capability) []byte {
 	t.Helper()
 	wasm, err := os.ReadFile(e2e.Example(t, "configmapgenerator"))
@@ -33,7 +33,7 @@ func onConfigMaps(verbs ...string) abi.Capability {
 	return abi.Capability{Resource: "configmaps", Verbs: verbs}
 }
 
-// writeGrant writes a grant's file again; NS in it is the namespace.
+// writeGrant replaces a grant file; NS in it stands for the namespace.
 func (w *walled) writeGrant(path, capabilities string) {
 	w.t.Helper()
 	e2e.Replace(w.t, path, []byte("apiVersion: wasmctl.dev/v1\nkind: Grant\ncapabilities:\n"+strings.ReplaceAll(capabilities, "NS", w.ns)))
@@ -41,10 +41,9 @@ func (w *walled) writeGrant(path, capabilities string) {
 
 const labelsOnly = exampleGrant + "- {resource: configmaps, verbs: [get, list, watch, create, patch], namespaces: [NS], fields: [metadata.labels]}\n"
 
-// TestGrant_BoundsASwapThatAsksForMore: a module that asks for more than the
-// grant's file gives is not swapped in, and it is said what it lacks; with
-// --allow-more-rights it is, and has what both say: a write beyond is denied with
-// the rule that is missing.
+// TestGrant_BoundsASwapThatAsksForMore: a module that requests more than the grant gives
+// is not swapped in, and the error names the missing rights. With --allow-more-rights it
+// is, within both: a write beyond them is denied, with the missing rule.
 func TestGrant_BoundsASwapThatAsksForMore(t *testing.T) {
 	w := newWalled(t)
 	dir := t.TempDir()
@@ -81,10 +80,9 @@ func TestGrant_BoundsASwapThatAsksForMore(t *testing.T) {
 	}
 }
 
-// TestGrant_HoldsFromItsChangeOn: a grant's file that changes holds without a
-// restart of the process: what it gives now is done, a wrong one changes nothing,
-// and a controller that it takes its watch from runs no more until it is given
-// back.
+// TestGrant_HoldsFromItsChangeOn: a changed grant file takes effect without a restart.
+// Its new rights are used, an invalid file changes nothing, and a controller that loses
+// its watch stops until the right is back.
 func TestGrant_HoldsFromItsChangeOn(t *testing.T) {
 	t.Parallel()
 	w := newWalled(t)
@@ -116,11 +114,10 @@ func TestGrant_HoldsFromItsChangeOn(t *testing.T) {
 	}
 }
 
-// TestGrant_ChangeKeepsTheLiveModule: a controller that restarts since its grant
-// has changed goes on with the module that is live: with the one that the
-// controllers' file names by then, also if the module's file has become one that
-// was refused, and with one that came by wasmctl swap. Status says where it comes
-// from.
+// TestGrant_ChangeKeepsTheLiveModule: a controller that restarts after a change of its
+// grant continues with the live module: the one in the controllers file, also if its
+// file was replaced by a refused one, or the one of wasmctl swap. Status names its
+// source.
 func TestGrant_ChangeKeepsTheLiveModule(t *testing.T) {
 	t.Parallel()
 	w := newWalled(t)

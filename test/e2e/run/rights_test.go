@@ -22,7 +22,7 @@ import (
 	"github.com/wasmctl/wasmctl/test/e2e/internal/e2e"
 )
 
-// walled is a namespace in which the example runs under rights.
+// walled is a namespace in which the example runs with limited rights.
 type walled struct {
 	t       *testing.T
 	cluster *devcluster.Cluster
@@ -58,8 +58,8 @@ func (w *walled) run(args ...string) *e2e.Process {
 	return e2e.Run(w.t, append([]string{e2e.Example(w.t, "configmapgenerator"), "-n", w.ns, "--socket", "none", "--kubeconfig", w.cluster.Kubeconfig()}, args...)...)
 }
 
-// configMaps names the ConfigMaps there are, but for the one that each
-// namespace has.
+// configMaps returns the names of the ConfigMaps, without the one that each namespace
+// has.
 func (w *walled) configMaps() string {
 	w.t.Helper()
 	maps, err := w.client.Resource(e2e.ConfigMaps).Namespace(w.ns).List(w.t.Context(), metav1.ListOptions{})
@@ -75,7 +75,7 @@ func (w *walled) configMaps() string {
 	return strings.Join(names, ",")
 }
 
-// runDry runs the example with --dry-run; out is what it has printed.
+// runDry runs the example with --dry-run; out returns its output.
 func (w *walled) runDry() (c *e2e.Process, out func() string) {
 	w.t.Helper()
 	cmd := exec.Command("wasmctl", "run", e2e.Example(w.t, "configmapgenerator"), "-n", w.ns, "--socket", "none", "--kubeconfig", w.cluster.Kubeconfig(),
@@ -85,7 +85,7 @@ func (w *walled) runDry() (c *e2e.Process, out func() string) {
 	return e2e.Start(w.t, cmd), b.String
 }
 
-// grantFile writes a grant; NS in it is the namespace.
+// grantFile writes a grant; NS in it stands for the namespace.
 func (w *walled) grantFile(capabilities string) string {
 	w.t.Helper()
 	path := filepath.Join(w.t.TempDir(), "grant.yaml")
@@ -96,8 +96,8 @@ func (w *walled) grantFile(capabilities string) string {
 	return path
 }
 
-// TestRun_GrantsNothingThatNobodyGranted: a module that asks for rights does
-// not start without, and it is said which those are and how to give them.
+// TestRun_GrantsNothingThatNobodyGranted: a module that requests rights does not start
+// without a grant. The error lists the rights, and the ways to grant them.
 func TestRun_GrantsNothingThatNobodyGranted(t *testing.T) {
 	w := newWalled(t)
 	c := w.run("--grant-manifest=false")
@@ -118,8 +118,8 @@ const exampleGrant = `
 - {group: examples.wasmctl.dev, resource: configmapgenerators, subresources: [status], verbs: ["*"], namespaces: [NS]}
 `
 
-// TestRun_GrantBoundsTheManifest: watches only where they are granted, each
-// write within its fields, and what is not granted is denied and said once.
+// TestRun_GrantBoundsTheManifest: watches are limited to the grant, each write to its
+// fields, and a request beyond it is denied and reported once.
 func TestRun_GrantBoundsTheManifest(t *testing.T) {
 	w := newWalled(t)
 	file := w.grantFile(exampleGrant + `- {resource: configmaps, verbs: [get, list, watch, create, patch], namespaces: [NS, other], fields: [metadata.labels]}` + "\n")
@@ -170,9 +170,8 @@ func TestRun_GrantBoundsTheManifest(t *testing.T) {
 	}
 }
 
-// TestRBAC_IsEnoughToRunTheExample: as the account whose roles wasmctl rbac
-// prints, and that has no others, the example does its work; without the roles
-// it does not start.
+// TestRBAC_IsEnoughToRunTheExample: with only the roles that wasmctl rbac prints, the
+// example does its work. Without them, it does not start.
 func TestRBAC_IsEnoughToRunTheExample(t *testing.T) {
 	w := newWalled(t)
 	as := "system:serviceaccount:" + w.ns + ":example"
@@ -215,8 +214,8 @@ func (w *walled) may(user string) bool {
 	return err == nil
 }
 
-// TestRun_AuditWritesTheLeastGrant: what an audit of the example wrote is enough
-// to run it, and has fields and no values.
+// TestRun_AuditWritesTheLeastGrant: the grant that an audit of the example writes is
+// enough to run it, and contains fields but no values.
 func TestRun_AuditWritesTheLeastGrant(t *testing.T) {
 	w := newWalled(t)
 	file := filepath.Join(t.TempDir(), "learned.yaml")
@@ -243,9 +242,8 @@ func TestRun_AuditWritesTheLeastGrant(t *testing.T) {
 	}
 }
 
-// TestConfigSet_NamesTheSettingThatWasMeant: a setting that the manifest does not
-// have is an error of usage, with the nearest one that it has; one that it has is
-// set.
+// TestConfigSet_NamesTheSettingThatWasMeant: a setting that the manifest lacks is a
+// usage error that names the most similar one. A setting that it has is set.
 func TestConfigSet_NamesTheSettingThatWasMeant(t *testing.T) {
 	w := newWalled(t)
 	wasm, err := os.ReadFile(e2e.Example(t, "configmapgenerator"))

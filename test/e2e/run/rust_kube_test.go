@@ -20,7 +20,7 @@ import (
 const documents = "examples.wasmctl.dev/v1/documents"
 
 // startKube runs a module that is written with the API of kube-rs, in a namespace of its own.
-func startKube(t *testing.T, name, crd string) (l *lesson, ns string) {
+func startKube(t *testing.T, name, crd string) (l *scenario, ns string) {
 	t.Helper()
 	file := filepath.Join("..", "..", "..", "bin", "examples", name+".rust.wasm")
 	if _, err := os.Stat(file); err != nil {
@@ -38,10 +38,10 @@ func startKube(t *testing.T, name, crd string) (l *lesson, ns string) {
 		c.Signal(syscall.SIGTERM)
 		c.WantExit(e2e.ExitOK)
 	})
-	return &lesson{t, cluster, client}, ns
+	return &scenario{t, cluster, client}, ns
 }
 
-func (l *lesson) create(r ref, kind string, spec map[string]any) {
+func (l *scenario) create(r ref, kind string, spec map[string]any) {
 	l.t.Helper()
 	objects, name := l.objects(r)
 	_, err := objects.Create(l.t.Context(), &unstructured.Unstructured{Object: map[string]any{
@@ -70,8 +70,8 @@ func TestKubeRs_AGeneratorHasItsConfigMap(t *testing.T) {
 	l.gone(cm)
 }
 
-// TestKubeRs_AFinalizerAndEventsWork follows an object from its finalizer to the
-// end of its cleanup, beside a finalizer of somebody else.
+// TestKubeRs_AFinalizerAndEventsWork follows an object from its finalizer to the end of
+// its cleanup, with another finalizer on it.
 func TestKubeRs_AFinalizerAndEventsWork(t *testing.T) {
 	t.Parallel()
 	l, ns := startKube(t, "kube-document", "../../../examples/rust/kube-document/crd.json")
@@ -105,8 +105,8 @@ func isManager(obj *unstructured.Unstructured, name string) bool {
 	return slices.ContainsFunc(obj.GetManagedFields(), func(m metav1.ManagedFieldsEntry) bool { return m.Manager == name })
 }
 
-// event waits for an event of that reason about an object.
-func (l *lesson) event(r ref, reason string) {
+// event waits for an event with a reason about an object.
+func (l *scenario) event(r ref, reason string) {
 	l.t.Helper()
 	ns, name, _ := strings.Cut(r.name, "/")
 	events, _ := l.objects(ref{"events.k8s.io/v1/events", ns + "/"})

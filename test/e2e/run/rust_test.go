@@ -30,9 +30,9 @@ func rustWasm(t *testing.T) string {
 	return file
 }
 
-// TestExamples_RustDoesWhatGoDoes runs the ConfigMapGenerator in Go in one
-// namespace and that in Rust in another, does the same in both, and compares
-// each object with its twin: its fields, and which manager owns them.
+// TestExamples_RustDoesWhatGoDoes runs the ConfigMapGenerator in Go in one namespace and
+// the one in Rust in another, repeats each step in both, and compares each object with
+// its twin: its fields and their managers.
 func TestExamples_RustDoesWhatGoDoes(t *testing.T) {
 	t.Parallel()
 	rust, golang := rustWasm(t), e2e.Example(t, "configmapgenerator")
@@ -91,7 +91,7 @@ func (w *twin) must(_ any, err error) {
 	}
 }
 
-// create makes generators of all sorts, and a ConfigMap of somebody else.
+// create makes generators of all sorts, and a ConfigMap with another owner.
 func (w *twin) create() {
 	w.t.Helper()
 	boss := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "boss"}}}
@@ -134,8 +134,8 @@ func (w *twin) removeGenerator() {
 	w.must(nil, w.objects(e2e.Generators).Delete(w.t.Context(), "gone", metav1.DeleteOptions{}))
 }
 
-// settled waits until the module has done its work, and returns all objects
-// without what tells one namespace from another.
+// settled waits until the module has done its work, and returns all objects without the
+// values that depend on the namespace.
 func (w *twin) settled() map[string]any {
 	w.t.Helper()
 	all := map[string]any{}
@@ -179,8 +179,8 @@ func isDone(gen *unstructured.Unstructured, all map[string]any) bool {
 	return got == want && ready["reason"] == "Applied"
 }
 
-// plain takes out of a value what no two runs have in common: times, uids,
-// versions and the namespace.
+// plain removes from a value what differs between any two runs: times, uids, versions
+// and the namespace.
 func plain(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -210,8 +210,8 @@ func plain(v any) any {
 	return v
 }
 
-// byManager sorts entries of managedFields: the API server has them by their
-// time, in seconds, so that their order is a matter of luck.
+// byManager sorts entries of managedFields. The API server sorts them by time, in
+// seconds, so their order is not determined.
 func byManager(entries []any) []any {
 	key := func(entry any) string {
 		e, _ := entry.(map[string]any)

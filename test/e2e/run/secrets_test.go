@@ -20,11 +20,11 @@ import (
 	"github.com/wasmctl/wasmctl/test/e2e/internal/e2e"
 )
 
-// planted is the value of a Secret that must not be seen anywhere. It could be a
-// name, so that it can be leaked as one.
+// planted is the value of a Secret that must not appear anywhere. It is a valid name, so
+// that it can be leaked as one.
 const planted = "planted-7f3a-value"
 
-// leaks is a module that reads a Secret and puts its value wherever it can.
+// leaks is a module that reads a Secret and copies its value to every possible place.
 type leaks struct {
 	t       *testing.T
 	cluster *devcluster.Cluster
@@ -32,8 +32,8 @@ type leaks struct {
 	file    string // of the module
 }
 
-// newLeaks makes the Secret, an object to be reconciled, and a module that reads
-// the one and then does last.
+// newLeaks makes the Secret, an object to reconcile, and a module that reads the Secret
+// and ends with an operation.
 func newLeaks(t *testing.T, last enginetest.Operation) *leaks {
 	t.Helper()
 	cluster := devclustertest.Shared(t)
@@ -63,7 +63,7 @@ func newLeaks(t *testing.T, last enginetest.Operation) *leaks {
 	return l
 }
 
-// copyNamed is a ConfigMap with the value in data, as a key of it too.
+// copyNamed is a ConfigMap with the value in its data, also as a key.
 func (l *leaks) copyNamed(name string, labels map[string]any) map[string]any {
 	return map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name, "namespace": l.ns, "labels": labels},
@@ -71,7 +71,7 @@ func (l *leaks) copyNamed(name string, labels map[string]any) map[string]any {
 	}
 }
 
-// run starts the module. All that the process prints is in printed.
+// run starts the module; printed returns the output of the process.
 func (l *leaks) run(args ...string) (c *e2e.Process, printed func() string) {
 	l.t.Helper()
 	args = append([]string{
@@ -84,7 +84,7 @@ func (l *leaks) run(args ...string) (c *e2e.Process, printed func() string) {
 	return c, func() string { return out.String() + c.Text() }
 }
 
-// wantNone checks that the value is not in a text, in whatever form.
+// wantNone checks that a text does not contain the value in any form.
 func (l *leaks) wantNone(where, text string) {
 	l.t.Helper()
 	for _, form := range []string{planted, base64.StdEncoding.EncodeToString([]byte(planted))} {
@@ -94,7 +94,7 @@ func (l *leaks) wantNone(where, text string) {
 	}
 }
 
-// lasts are what fails in the end, each with the value in its request.
+// lasts are operations that fail, each with the value in its request.
 func lasts() map[string]enginetest.Operation {
 	return map[string]enginetest.Operation{
 		"denied":    {Op: abi.OpAPIGet, Request: map[string]any{"apiVersion": "v1", "kind": "Pod", "name": planted}},
@@ -105,8 +105,8 @@ func lasts() map[string]enginetest.Operation {
 	}
 }
 
-// TestSecrets_AreNotShown: a value of a Secret that the module copies into other
-// objects, names, events and requests that fail is in no log, error, status or
+// TestSecrets_AreNotShown: the value of a Secret that a module copies into other
+// objects, names, events and failing requests appears in no log, error, status or
 // explanation.
 func TestSecrets_AreNotShown(t *testing.T) {
 	t.Parallel()
@@ -132,8 +132,7 @@ func TestSecrets_AreNotShown(t *testing.T) {
 	}
 }
 
-// TestSecrets_AreNotInDiffsAndAudits: nor in what --dry-run prints and --audit
-// writes.
+// TestSecrets_AreNotInDiffsAndAudits: nor in the output of --dry-run and --audit.
 func TestSecrets_AreNotInDiffsAndAudits(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"client", "server"} {

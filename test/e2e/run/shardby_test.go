@@ -14,9 +14,9 @@ import (
 	"github.com/wasmctl/wasmctl/test/e2e/internal/e2e"
 )
 
-// TestShardBy_SplitsOneNamespace: by uid, two replicas share the objects of one
-// namespace, and each repairs the children of its own. The second one follows the
-// first, and says that it would have done otherwise.
+// TestShardBy_SplitsOneNamespace: with --shard-by uid, two replicas share the objects of
+// one namespace, and each repairs the children of its own. The second one uses the
+// setting of the first, and logs the difference.
 func TestShardBy_SplitsOneNamespace(t *testing.T) {
 	t.Parallel()
 	w := newWalled(t)
@@ -51,7 +51,8 @@ func TestShardBy_SplitsOneNamespace(t *testing.T) {
 	}
 }
 
-// TestShardBy_IsRefusedWhereDeletesWouldBeLost, and where one replica would run all.
+// TestShardBy_IsRefusedWhereDeletesWouldBeLost: and if one replica would run all
+// objects.
 func TestShardBy_IsRefusedWhereDeletesWouldBeLost(t *testing.T) {
 	t.Parallel()
 	w := newWalled(t)

@@ -17,8 +17,8 @@ import (
 	"github.com/wasmctl/wasmctl/test/e2e/internal/e2e"
 )
 
-// TestSteer_TriggerPauseResume: a paused controller starts no reconcile and
-// keeps what is asked for; trigger asks for named objects or for all.
+// TestSteer_TriggerPauseResume: a paused controller starts no reconcile, and queues the
+// requests; trigger requests reconciles of named objects or of all.
 func TestSteer_TriggerPauseResume(t *testing.T) {
 	t.Parallel()
 	f, socket := e2e.NewFleet(t, devclustertest.Shared(t)), e2e.NewSocket(t)
@@ -54,8 +54,8 @@ func TestSteer_TriggerPauseResume(t *testing.T) {
 	e2e.WantNoneTwice(t, c.Reconciles())
 }
 
-// TestSteer_PausedObject: an object with the annotation is left alone, and the
-// others are not; without it, its last state is reconciled.
+// TestSteer_PausedObject: only the object with the annotation is not reconciled. Without
+// the annotation, its last state is.
 func TestSteer_PausedObject(t *testing.T) {
 	t.Parallel()
 	f := e2e.NewFleet(t, devclustertest.Shared(t))
@@ -77,9 +77,8 @@ func TestSteer_PausedObject(t *testing.T) {
 	e2e.WantNoneTwice(t, c.Reconciles())
 }
 
-// TestChildren_PrunedAreOurs: a Service that is no longer declared goes, one of
-// the same kind that is somebody else's stays, and what is changed or deleted
-// by hand comes back.
+// TestChildren_PrunedAreOurs: a Service that is no longer declared is deleted, one with
+// another owner is not, and changes and deletions by hand are undone.
 func TestChildren_PrunedAreOurs(t *testing.T) {
 	t.Parallel()
 	f := e2e.NewFleet(t, devclustertest.Shared(t))
@@ -109,9 +108,9 @@ func TestChildren_PrunedAreOurs(t *testing.T) {
 	e2e.WantNoneTwice(t, c.Reconciles())
 }
 
-// TestFinalizer_CleansUpBeforeTheObjectGoes: rule 21, through the binary: the
-// finalizer is there before the first apply, a deletion waits for finalize, and
-// one that is asked for while nobody runs is carried out later.
+// TestFinalizer_CleansUpBeforeTheObjectGoes: rule 21, through the binary: the finalizer
+// exists before the first apply, a deletion waits for finalize, and a deletion while no
+// process runs is carried out later.
 func TestFinalizer_CleansUpBeforeTheObjectGoes(t *testing.T) {
 	t.Parallel()
 	cluster := devclustertest.Shared(t)

@@ -20,7 +20,7 @@ import (
 	"github.com/wasmctl/wasmctl/test/e2e/internal/e2e"
 )
 
-// receiver is an OTLP receiver: it decodes what it is sent.
+// receiver is an OTLP receiver that decodes its requests.
 type receiver struct {
 	*httptest.Server
 
@@ -85,9 +85,9 @@ func attributeOf(s *otlp.Span, key string) string {
 	return ""
 }
 
-// TestTracing_OneTraceForEachRun: a real OTLP receiver gets a span for each run,
-// with its trigger, and below it the wait, the guest and each request; the id is
-// in the log.
+// TestTracing_OneTraceForEachRun: a real OTLP receiver gets a span for each run, with
+// its trigger, and below it the wait, the guest and each request. The log has the trace
+// ID.
 func TestTracing_OneTraceForEachRun(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)

@@ -14,9 +14,9 @@ import (
 	"github.com/wasmctl/wasmctl/test/e2e/internal/e2e"
 )
 
-// TestTriggers_LinesSettingsAndASignal: lines of stdin, new settings and a
-// signal each lead to reconciles of what they name, and to no others; what is
-// wrong with a line or with settings is said, and costs nothing else.
+// TestTriggers_LinesSettingsAndASignal: lines of stdin, new settings and a signal each
+// trigger the objects that they name, and no others. An invalid line or setting is
+// reported, and has no other effect.
 func TestTriggers_LinesSettingsAndASignal(t *testing.T) {
 	t.Parallel()
 	f, socket := e2e.NewFleet(t, devclustertest.Shared(t)), e2e.NewSocket(t)

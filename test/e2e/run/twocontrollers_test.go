@@ -15,9 +15,9 @@ import (
 	"github.com/wasmctl/wasmctl/test/e2e/internal/e2e"
 )
 
-// TestExample_TwoControllersShareAnObject does what the README of
-// examples/twocontrollers says: each controller writes its own fields of one
-// ConfigMap, and neither undoes the other's.
+// TestExample_TwoControllersShareAnObject follows the README of examples/twocontrollers:
+// each controller writes its own fields of one ConfigMap, and neither undoes the changes
+// of the other.
 func TestExample_TwoControllersShareAnObject(t *testing.T) {
 	t.Parallel()
 	modules := filepath.Dir(e2e.Example(t, "configmapgenerator"))

@@ -7,8 +7,8 @@ import (
 	"github.com/wasmctl/wasmctl/internal/enginetest"
 )
 
-// TestRun_DryRunChangesNothing: the example runs, says what it would write, and
-// the cluster stays as it is.
+// TestRun_DryRunChangesNothing: the example runs and prints its writes, and the cluster
+// does not change.
 func TestRun_DryRunChangesNothing(t *testing.T) {
 	w := newWalled(t)
 	c, out := w.runDry()

@@ -22,7 +22,7 @@ import (
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
 
-// broken is a way in which a Reconciler does not work, and what corrects it.
+// broken is a Reconciler that does not work, and its correction.
 type broken struct {
 	name, reason, message string
 	condition             string // that says so too, beside Ready
@@ -32,7 +32,7 @@ type broken struct {
 	heal                  func()
 }
 
-// brokenness has a row for each.
+// brokenness returns a Reconciler for each cause.
 func (t *tenant) brokenness(group string, reg *ocitest.Registry, closed string) []broken {
 	good := t.module("good", enginetest.Worse(enginetest.Good, 0))
 	in := func(key string, value any) map[string]any { return map[string]any{key: value} }
@@ -82,7 +82,7 @@ func (t *tenant) brokenness(group string, reg *ocitest.Registry, closed string) 
 	}
 }
 
-// closedPort is an address that refuses connections, until serveAt.
+// closedPort returns an address that refuses connections until serveAt.
 func closedPort(t *testing.T) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -123,9 +123,9 @@ group: %[1]s, scope: Namespaced, names: {kind: Widget, plural: widgets}, version
 schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}}`, group)
 }
 
-// TestServe_OneThatIsBrokenAffectsNoOther: each kind of brokenness beside good ones in
-// one process. The status says what is wrong and what to do, a corrected spec or cause
-// makes it Ready, and the good ones stay Ready and reconcile meanwhile.
+// TestServe_OneThatIsBrokenAffectsNoOther: each kind of broken Reconciler runs among
+// working ones in one process. Its status has the cause and the next step, a correction
+// makes it Ready, and the working ones stay Ready and reconcile in the meantime.
 func TestServe_OneThatIsBrokenAffectsNoOther(t *testing.T) {
 	t.Parallel()
 	tenant := newTenant(t)
@@ -174,7 +174,7 @@ func TestServe_OneThatIsBrokenAffectsNoOther(t *testing.T) {
 	}
 }
 
-// saysWhy waits until the status of a broken Reconciler says what it is to say.
+// saysWhy waits until the status of a broken Reconciler has its cause.
 func (t *tenant) saysWhy(b *broken) {
 	t.Helper()
 	r := t.ready(b.name, "False", b.reason)

@@ -31,7 +31,7 @@ import (
 	"github.com/wasmctl/wasmctl/test/e2e/internal/e2e"
 )
 
-// installation is a cluster with what wasmctl manifests --serve prints, and a tenant
+// installation is a cluster with the objects of wasmctl manifests --serve, and a tenant
 // with the module configmapgenerator in the ConfigMap "module".
 type installation struct {
 	*tenant
@@ -74,7 +74,7 @@ func packed(t *testing.T, module []byte) []byte {
 	return b.Bytes()
 }
 
-// print returns what a command prints.
+// print returns the output of a command.
 func (i *installation) print(args ...string) []byte {
 	i.Helper()
 	out, err := exec.Command("wasmctl", args...).Output()
@@ -92,8 +92,8 @@ func (i *installation) host() *rest.Config {
 	return rc
 }
 
-// serves runs wasmctl serve under the rights of the installed service account, until
-// a new Reconciler is ready and has done its work.
+// serves runs wasmctl serve with the rights of the installed service account, until a
+// new Reconciler is ready and has done its work.
 func (i *installation) serves(name string) {
 	i.Helper()
 	i.kubeconfig = e2e.WriteKubeconfig(i.T, i.host())
@@ -126,10 +126,10 @@ func (i *installation) serves(name string) {
 	}
 }
 
-// TestManifestsServe_RunUnderTheRightsThatTheyGive: the API server takes the
-// installation word for word, its pod passes the strictest Pod Security Standard,
-// and a process under its service account alone serves a Reconciler. So it does
-// where it may impersonate no account, but by constrained impersonation.
+// TestManifestsServe_RunUnderTheRightsThatTheyGive: the API server accepts the
+// installation unchanged, its pod passes the strictest Pod Security Standard, and a
+// process with only the rights of its service account serves a Reconciler. It also does
+// if it may impersonate accounts only by constrained impersonation.
 func TestManifestsServe_RunUnderTheRightsThatTheyGive(t *testing.T) {
 	t.Parallel()
 	i := install(t)
@@ -168,8 +168,8 @@ func TestManifestsServe_RunUnderTheRightsThatTheyGive(t *testing.T) {
 }
 
 // TestManifestsServe_ChartGivesTheSameObjects: a release of the chart has the objects
-// that are printed for its name and its values. Go's text/template renders it: Helm's
-// engine is that with more functions, which the chart does not use.
+// that are printed for its name and values. It is rendered with Go's text/template:
+// Helm's engine adds functions that the chart does not use.
 func TestManifestsServe_ChartGivesTheSameObjects(t *testing.T) {
 	t.Run("leader", func(t *testing.T) { chartGivesTheSame(t) })
 	t.Run("shards", func(t *testing.T) { chartGivesTheSame(t, "--shards") })

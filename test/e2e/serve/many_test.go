@@ -13,9 +13,9 @@ import (
 	"github.com/wasmctl/wasmctl/test/e2e/internal/e2e"
 )
 
-// TestServe_ManyAreSwappedAcrossAKill: 50 Reconcilers of 10 tenants get another
-// module, one in five a bad one, and the process is killed in the middle. All good
-// ones are Ready with the new module, and the bad ones go on with the old.
+// TestServe_ManyAreSwappedAcrossAKill: 50 Reconcilers of 10 tenants get another module,
+// one in five a bad one, and the process is killed in the middle. All good ones are
+// Ready with the new module, and the bad ones continue with the old one.
 func TestServe_ManyAreSwappedAcrossAKill(t *testing.T) {
 	t.Parallel()
 	const each = 5

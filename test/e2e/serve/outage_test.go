@@ -17,8 +17,8 @@ import (
 	"github.com/wasmctl/wasmctl/test/e2e/internal/e2e"
 )
 
-// pushed pushes a module to a registry without a password, and returns what names
-// it in a spec.
+// pushed pushes a module to a registry without a password, and returns its reference for
+// a spec.
 func (t *tenant) pushed(reg *ocitest.Registry, image string, module []byte) map[string]any {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "m.wasm")
@@ -30,9 +30,9 @@ func (t *tenant) pushed(reg *ocitest.Registry, image string, module []byte) map[
 }
 
 // TestServe_OutlivesTheAPIServer kills the API server with -9 under Reconcilers whose
-// objects change, until each look at them has failed. Their modules are changed as
-// soon as it is back: no change is lost, each Reconciler is what it is to be with its
-// new module, and the process is the same.
+// objects change, until each reconcile of them has failed. Their modules are changed as
+// soon as it is back. No change is lost, each Reconciler runs its new module, and the
+// process is the same.
 func TestServe_OutlivesTheAPIServer(t *testing.T) {
 	t.Parallel()
 	cluster, reg := devclustertest.Own(t), ocitest.NewPlain(t)

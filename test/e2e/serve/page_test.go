@@ -13,8 +13,8 @@ import (
 	"github.com/wasmctl/wasmctl/test/e2e/internal/e2e"
 )
 
-// TestServePage_CommandsWork: the commands of the first section of docs/serve.md do
-// what it says, one after the other, from nothing; there are ten of them.
+// TestServePage_CommandsWork runs the ten commands of the first section of
+// docs/serve.md, one after the other, from nothing, and checks their results.
 func TestServePage_CommandsWork(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("kubectl"); err != nil {

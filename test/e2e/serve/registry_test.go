@@ -18,7 +18,7 @@ import (
 	"github.com/wasmctl/wasmctl/test/e2e/internal/e2e"
 )
 
-// mayGet lets the default service account get one Secret.
+// mayGet allows the default service account to get one Secret.
 func (t *tenant) mayGet(secret string) {
 	t.Helper()
 	role, err := t.client.RbacV1().Roles(t.ns).Get(t.Context(), "module", metav1.GetOptions{})
@@ -30,9 +30,9 @@ func (t *tenant) mayGet(secret string) {
 	t.must(err)
 }
 
-// TestServe_RunsModulesOfARegistry: with the pull secret of the namespace, by the
-// digest that the tag has meant, and only what the key has signed. A tag that is
-// followed brings its next module.
+// TestServe_RunsModulesOfARegistry: with the pull secret of the namespace, by the digest
+// of the tag, and only if the key has signed it. A followed tag delivers its next
+// module.
 func TestServe_RunsModulesOfARegistry(t *testing.T) {
 	t.Parallel()
 	tenant := newTenant(t)
@@ -108,8 +108,8 @@ func TestServe_RunsModulesOfARegistry(t *testing.T) {
 	c.WantExit(e2e.ExitOK)
 }
 
-// TestServe_WritesNoStatusWhileQuiet: looks at a tag that stays, and runs of objects,
-// are no reason to write the status of a Reconciler that is done.
+// TestServe_WritesNoStatusWhileQuiet: neither checks of an unchanged tag nor runs of
+// objects write the status of a Reconciler that is done.
 func TestServe_WritesNoStatusWhileQuiet(t *testing.T) {
 	t.Parallel()
 	tenant, reg := newTenant(t), ocitest.NewPlain(t)
@@ -141,7 +141,7 @@ func TestServe_WritesNoStatusWhileQuiet(t *testing.T) {
 	c.WantExit(e2e.ExitOK)
 }
 
-// envValue is the last value of a variable.
+// envValue returns the last value of a variable.
 func envValue(env []string, name string) (value string) {
 	for _, e := range env {
 		if v, ok := strings.CutPrefix(e, name+"="); ok {

@@ -18,7 +18,7 @@ import (
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
 
-// made is the color of the ConfigMap that Colored declares; "" where there is none.
+// made returns the color of the ConfigMap that Colored declares; "" if there is none.
 func (t *tenant) made() string {
 	t.Helper()
 	cm, err := t.client.CoreV1().ConfigMaps(t.ns).Get(t.Context(), "made", metav1.GetOptions{})
@@ -29,7 +29,7 @@ func (t *tenant) made() string {
 	return cm.Data["color"]
 }
 
-// force asks for the wanted module to be tried again.
+// force requests another attempt with the wanted module.
 func (t *tenant) force(name, at string) {
 	t.Helper()
 	t.annotate(name, `{"`+v1alpha1.RequestedAt+`": "`+at+`", "`+v1alpha1.ForceAt+`": "`+at+`"}`)
@@ -43,9 +43,9 @@ func (t *tenant) annotate(name, annotations string) {
 	t.must(err)
 }
 
-// TestServe_AShadowThatDiffersDoesNotTakeOver: its evidence is in the status, also
-// while it runs, and it stays refused across a restart, until somebody forces it. One
-// that does the same takes over.
+// TestServe_AShadowThatDiffersDoesNotTakeOver: the status has its evidence, also while
+// it runs, and it stays refused across a restart until it is forced. A module that does
+// the same takes over.
 func TestServe_AShadowThatDiffersDoesNotTakeOver(t *testing.T) {
 	t.Parallel()
 	tenant := newTenant(t)
@@ -106,8 +106,8 @@ func TestServe_AShadowThatDiffersDoesNotTakeOver(t *testing.T) {
 	c.WantExit(e2e.ExitOK)
 }
 
-// TestServe_AuditSaysWhatItWouldWrite: without a grant, and writes nothing. The rules
-// in the status are a grant with which the module then does that.
+// TestServe_AuditSaysWhatItWouldWrite: without a grant, nothing is written. The rules in
+// the status are a grant with which the module then writes.
 func TestServe_AuditSaysWhatItWouldWrite(t *testing.T) {
 	tenant := newTenant(t)
 	tenant.create("web", map[string]any{

@@ -34,8 +34,8 @@ type tenant struct {
 	dynamic        dynamic.Interface
 }
 
-// newTenant makes a namespace with ConfigMaps o0 to o3, whose default service
-// account may do all with ConfigMaps of it, on a cluster with the CRDs.
+// newTenant makes a namespace with ConfigMaps o0 to o3, whose default service account
+// has all rights for its ConfigMaps, on a cluster with the CRDs.
 func newTenant(t *testing.T) *tenant {
 	t.Helper()
 	return newTenantOn(t, devclustertest.Shared(t))
@@ -65,7 +65,7 @@ func (t *tenant) must(err error) {
 	}
 }
 
-// module stores a module in a ConfigMap, and returns what names it.
+// module stores a module in a ConfigMap, and returns its reference for a spec.
 func (t *tenant) module(name string, wasm []byte) map[string]any {
 	t.Helper()
 	_, err := t.client.CoreV1().ConfigMaps(t.ns).Create(t.Context(), &corev1.ConfigMap{
@@ -132,9 +132,9 @@ func startServe(t *tenant, args ...string) *e2e.Process {
 	}, args...)...))
 }
 
-// TestServe_SwapsAndRollsBack: a change of a Reconciler's module is a swap. Ready
-// means that it has passed its probation; one that fails is rolled back, also across
-// restarts of the process.
+// TestServe_SwapsAndRollsBack: a change of the module of a Reconciler is a swap. Ready
+// means that the module has passed its probation. One that fails is rolled back, also
+// across restarts of the process.
 func TestServe_SwapsAndRollsBack(t *testing.T) {
 	t.Parallel()
 	tenant := newTenant(t)
@@ -178,8 +178,7 @@ func TestServe_SwapsAndRollsBack(t *testing.T) {
 	c.WantExit(e2e.ExitOK)
 }
 
-// TestServe_ReadyWithoutObjects: a swap is done in time where there is nothing to
-// prove it on.
+// TestServe_ReadyWithoutObjects: without objects, a swap ends after its probation.
 func TestServe_ReadyWithoutObjects(t *testing.T) {
 	tenant := newTenant(t)
 	c := startServe(tenant)
@@ -197,8 +196,8 @@ func TestServe_ReadyWithoutObjects(t *testing.T) {
 	c.WantExit(e2e.ExitOK)
 }
 
-// TestServe_StopsWhatIsGone: also where somebody has removed the finalizer, and where
-// another object has taken the name.
+// TestServe_StopsWhatIsGone: also if the finalizer was removed by hand, or another
+// object has the name.
 func TestServe_StopsWhatIsGone(t *testing.T) {
 	tenant := newTenant(t)
 	c := startServe(tenant)

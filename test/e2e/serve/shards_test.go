@@ -23,7 +23,8 @@ import (
 	"github.com/wasmctl/wasmctl/test/e2e/internal/e2e"
 )
 
-// spansOf returns the times in which a replica has run the modules of Reconcilers, by name.
+// spansOf returns the periods in which a replica ran the modules of Reconcilers, by
+// name.
 func spansOf(c *e2e.Process) map[string][][2]time.Time {
 	c.T.Helper()
 	out := map[string][][2]time.Time{}
@@ -50,10 +51,11 @@ func spansOf(c *e2e.Process) map[string][][2]time.Time {
 	return out
 }
 
-// TestServe_ReplicasShareReconcilers: two replicas share Reconcilers, each of which one
-// of them runs at a time, with all of its objects. One that stops gives its own to the
-// other; after that is killed, a third takes all over. A Reconciler that is deleted
-// goes. So it is whether the API server selects by shards or the replicas do.
+// TestServe_ReplicasShareReconcilers: two replicas share Reconcilers; each one runs on
+// exactly one of them, with all of its objects. A replica that stops hands its own over
+// to the other one. After that one is killed, a third takes over all of them. A deleted
+// Reconciler stops. This holds if the API server selects by shards, and if the replicas
+// do.
 func TestServe_ReplicasShareReconcilers(t *testing.T) {
 	t.Parallel()
 	for name, flags := range map[string][]string{"server": {"--feature-gates=ShardedListAndWatch=true"}, "client": nil} {
@@ -134,7 +136,7 @@ type server struct {
 	socket string
 }
 
-// runs returns the objects that the replica has run for a controller, by how often.
+// runs returns the number of runs of each object of a controller on the replica.
 func (s *server) runs(controller string) map[string]int {
 	s.T.Helper()
 	out := map[string]int{}
@@ -150,7 +152,7 @@ func (s *server) runs(controller string) map[string]int {
 	return out
 }
 
-// live waits until a module is the one that a controller runs, without probation.
+// live waits until a controller runs a module, after its probation.
 func (s *server) live(controller string, module []byte) {
 	s.T.Helper()
 	enginetest.Until(s.T, "the module is live", func() bool {
@@ -163,8 +165,9 @@ func (s *server) live(controller string, module []byte) {
 }
 
 // TestServe_ReplicasShareObjects: with --share objects, each replica runs the Reconciler
-// for a part of its objects. All swap to another module, and roll one back that fails at
-// one of them, and the status says so. After a replica is killed, the other one runs all.
+// for some of its objects. All replicas swap to another module, and roll back one that
+// fails for an object, and the status reports it. After a replica is killed, the other
+// one runs all objects.
 func TestServe_ReplicasShareObjects(t *testing.T) {
 	t.Parallel()
 	tn := newTenantOn(t, devclustertest.Own(t))
@@ -243,8 +246,8 @@ func TestServe_ReplicasShareObjects(t *testing.T) {
 	second.WantExit(e2e.ExitOK)
 }
 
-// TestServe_AConditionSaysThatASlotIsRunTwice: something else says in a Lease that it runs
-// all slots, until the Lease goes.
+// TestServe_AConditionSaysThatASlotIsRunTwice: a Lease of something else claims all
+// slots, until it is deleted.
 func TestServe_AConditionSaysThatASlotIsRunTwice(t *testing.T) {
 	t.Parallel()
 	tn := newTenant(t)

@@ -22,9 +22,9 @@ import (
 	"github.com/wasmctl/wasmctl/test/e2e/internal/e2e"
 )
 
-// intruder is a tenant that tries to reach what another one has. Its service account
-// "strong" may do all that the attacks need in every namespace: what stops them is
-// not its rights. The account "default" has those of newTenant.
+// intruder is a tenant that attacks another one. Its service account "strong" has all
+// rights for the attacks in every namespace, so that its rights do not stop them. The
+// account "default" has those of newTenant.
 type intruder struct {
 	*tenant
 
@@ -64,7 +64,7 @@ func newIntruder(t *testing.T) *intruder {
 	return in
 }
 
-// attempt is one way to try it.
+// attempt is one attack.
 type attempt struct {
 	name string
 	spec map[string]any // beside the module and the service account
@@ -110,7 +110,7 @@ func op(o abi.Op, ns, name string, more ...any) []enginetest.Operation {
 	return []enginetest.Operation{{Op: o, Request: r}}
 }
 
-// configMap is an object that somebody leaves a trace with.
+// configMap returns an object that an attack leaves as a trace.
 func configMap(ns, name string) map[string]any {
 	metadata := map[string]any{"name": name}
 	if ns != "" {
@@ -119,13 +119,13 @@ func configMap(ns, name string) map[string]any {
 	return map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": map[string]any{"intruder": "was here"}}
 }
 
-// kindOf makes another kind of an operation's.
+// kindOf returns operations with another kind.
 func kindOf(ops []enginetest.Operation, apiVersion, kind string) []enginetest.Operation {
 	ops[0].Request["apiVersion"], ops[0].Request["kind"] = apiVersion, kind
 	return ops
 }
 
-// operations are tried by a module whose service account may do them everywhere.
+// operations are attacks by a module whose service account has the rights everywhere.
 func (in *intruder) operations() []attempt {
 	patch := map[string]any{"data": map[string]any{"intruder": "was here"}}
 	lease := func(ns string) []enginetest.Operation {
@@ -211,7 +211,8 @@ func (in *intruder) operations() []attempt {
 	}
 }
 
-// declared is a module that declares an object, in a namespace or where its owner is. The kind has nine letters, as ConfigMap.
+// declared returns a module that declares an object, in a namespace or in that of its
+// owner. The kind has nine letters, like ConfigMap.
 func declared(t *testing.T, kind, ns string) []byte {
 	t.Helper()
 	module := enginetest.WithManifest(t, enginetest.Declares, asksForAll())
@@ -229,7 +230,7 @@ func declared(t *testing.T, kind, ns string) []byte {
 	return bytes.Replace(module, old, made, 1)
 }
 
-// specs are Reconcilers that ask for more than they may have themselves.
+// specs are Reconcilers that request more than their own rights.
 func (in *intruder) specs() []attempt {
 	all := asksForAll().Capabilities
 	of := func(k abi.Watch) *abi.Manifest { return &abi.Manifest{For: &k, Capabilities: all} }
@@ -273,7 +274,7 @@ func withAll(specs ...map[string]any) map[string]any {
 	return out
 }
 
-// start creates the Reconciler of an attempt. Operations are in a namespace.
+// start creates the Reconciler of an attack. Operations are in a namespace.
 func (in *intruder) start(name string, a attempt, ns string) error {
 	in.n++
 	wasm := a.module
@@ -307,8 +308,8 @@ func (t *tenant) try(name string, spec map[string]any) error {
 	return err
 }
 
-// everything is what a namespace has, but for the Reconciler's status and Leases that
-// move by themselves.
+// everything returns the objects of a namespace, without the status of the Reconciler
+// and Leases, which change by themselves.
 func (t *tenant) everything() string {
 	t.Helper()
 	var out strings.Builder
@@ -331,9 +332,9 @@ func (t *tenant) everything() string {
 	return out.String()
 }
 
-// TestServe_ATenantReachesNothingElsewhere: whatever a Reconciler's spec and its module
-// try, another namespace stays as it is, nothing of it is seen, and no right is had
-// beyond those of the service account. In the tenant's own namespace the same works.
+// TestServe_ATenantReachesNothingElsewhere: the spec and the module of a Reconciler can
+// neither change nor read another namespace, and have no rights beyond those of the
+// service account. In the own namespace of the tenant, the same requests work.
 func TestServe_ATenantReachesNothingElsewhere(t *testing.T) {
 	t.Parallel()
 	in := newIntruder(t)
@@ -382,7 +383,7 @@ func TestServe_ATenantReachesNothingElsewhere(t *testing.T) {
 	in.victim.ready("web", "True", "Succeeded")
 }
 
-// fails waits until an attempt has failed.
+// fails waits until an attack has failed.
 func (in *intruder) fails(c *e2e.Process, a attempt) {
 	in.Helper()
 	if a.refused == "" {
@@ -395,8 +396,8 @@ func (in *intruder) fails(c *e2e.Process, a attempt) {
 	}
 }
 
-// sawNothing checks the log, and what the tenant can read: no object of the victim was
-// reconciled by another, and no attempt has succeeded.
+// sawNothing checks the log and the objects that the tenant can read: no object of the
+// victim was reconciled by another tenant, and no attack has succeeded.
 func (in *intruder) sawNothing(c *e2e.Process) {
 	in.Helper()
 	for line := range strings.SplitSeq(c.Text(), "\n") {

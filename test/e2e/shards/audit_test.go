@@ -17,7 +17,7 @@ import (
 	"github.com/wasmctl/wasmctl/test/e2e/internal/e2e"
 )
 
-// auditPolicy makes the API server write down each write, once it is answered.
+// auditPolicy makes the API server log each write after its answer.
 const auditPolicy = `
 apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -28,8 +28,7 @@ rules:
 - level: None
 `
 
-// audit is what an API server writes down of writes: who, what and when, by one
-// clock for all.
+// audit is the log of an API server of all writes: user, request and time, by one clock.
 type audit struct {
 	t       *testing.T
 	cluster *devcluster.Cluster
@@ -57,8 +56,8 @@ func newAudit(t *testing.T, apiServerFlags ...string) *audit {
 	return &audit{t: t, file: file, cluster: devclustertest.Own(t, append(apiServerFlags, "--audit-policy-file="+policy, "--audit-log-path="+file, "--audit-log-maxsize=4096", "--audit-log-mode=blocking")...)}
 }
 
-// newUser returns the client configuration of a new user who may do everything,
-// and the name by which the audit log knows it.
+// newUser returns the client configuration of a new user with all rights, and the name
+// of the user in the audit log.
 func (a *audit) newUser() (rc *rest.Config, user string) {
 	a.t.Helper()
 	rc = devclustertest.LimitedClusterWide(a.t, a.cluster, rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}})
@@ -69,7 +68,7 @@ func (a *audit) newUser() (rc *rest.Config, user string) {
 	return rc, e2e.WhoAmI(a.t, client)
 }
 
-// writes returns what a user has written to a namespace: leases, and the rest.
+// writes returns the writes of a user to a namespace: those of Leases, and the others.
 func (a *audit) writes(user, ns string) (leases, others []written) {
 	a.t.Helper()
 	text, err := os.ReadFile(a.file)

@@ -20,7 +20,7 @@ type replica struct {
 	socket string
 }
 
-// leaseFlags let a leader go soon, and leave time to renew on a busy machine.
+// leaseFlags are short leases that a replica on a busy machine can still renew.
 var leaseFlags = []string{
 	"--leader-elect", "--leader-elect-lease-duration", "8s", "--leader-elect-renew-deadline", "6s", "--leader-elect-retry-period", "500ms",
 }
@@ -56,11 +56,11 @@ func (r *replica) wantStatus(part string) {
 	}
 }
 
-// stopInTheMiddle stops the process, which is paused and has more than enough to
-// do, while each of its workers waits for the answer to its first write. The
-// answer is there when the process goes on. (It is stopped nowhere
-// else: a write that has passed the gate and is not sent yet would be sent when
-// the process goes on, which no process can prevent.)
+// stopInTheMiddle stops the process, which is paused and has more than enough to do,
+// while each of its workers waits for the answer to its first write. The answer arrives
+// when the process continues. (It is not stopped at another point: a write that has
+// passed the gate but was not yet sent would be sent then, and no process can prevent
+// that.)
 func (r *replica) stopInTheMiddle() {
 	r.T.Helper()
 	r.link.Stall()
@@ -78,9 +78,8 @@ func (r *replica) stopInTheMiddle() {
 	r.link.Resume()
 }
 
-// wantHandover checks in the audit log that everything that old wrote was
-// written before next took the lease, and everything that next wrote after
-// that. It returns when that was.
+// wantHandover checks in the audit log that all writes of old came before next took the
+// lease, and all writes of next after it. It returns the time of the change.
 func (a *audit) wantHandover(ns string, old, next *replica) time.Time {
 	a.t.Helper()
 	leases, after := a.writes(next.user, ns)
@@ -102,11 +101,10 @@ func (a *audit) wantHandover(ns string, old, next *replica) time.Time {
 	return taken.Done
 }
 
-// TestLeader_KilledAndStalled: the leader is killed with -9 while objects
-// change, and the standby replica takes over. That one is then stopped for
-// longer than its lease, in the middle of its reconciles; a third takes over,
-// and the second goes on: it writes nothing more, and ends. Nothing is lost,
-// and no two replicas write at the same time.
+// TestLeader_KilledAndStalled: the leader is killed with -9 while objects change, and
+// the standby takes over. It is then stopped for longer than its lease, in the middle of
+// its reconciles, and a third replica takes over. When the second continues, it writes
+// nothing more, and ends. Nothing is lost, and no two replicas write at the same time.
 func TestLeader_KilledAndStalled(t *testing.T) {
 	t.Parallel()
 	a := newAudit(t)
@@ -155,8 +153,8 @@ func TestLeader_KilledAndStalled(t *testing.T) {
 	e2e.WantNoneTwice(t, first.Reconciles(), before, third.Reconciles())
 }
 
-// TestLeader_HandsOverWhenItStops: an orderly stop gives the lease up after the
-// last write, and the standby does not wait for it to run out.
+// TestLeader_HandsOverWhenItStops: an orderly stop releases the lease after the last
+// write, so the standby does not wait for its end.
 func TestLeader_HandsOverWhenItStops(t *testing.T) {
 	t.Parallel()
 	a := newAudit(t)

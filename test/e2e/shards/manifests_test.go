@@ -17,7 +17,7 @@ import (
 	"github.com/wasmctl/wasmctl/test/e2e/internal/e2e"
 )
 
-// seenSchemas notes by which flow schema requests for Leases are let in.
+// seenSchemas records the flow schemas that admit requests for Leases.
 type seenSchemas struct {
 	http.RoundTripper
 
@@ -33,10 +33,10 @@ func (s *seenSchemas) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// TestManifestsShards_RunUnderTheRightsThatTheyGive: the API server takes what is
-// printed word for word; under the service account alone, and with the printed
-// arguments, two replicas share the objects, and hand all over to one. Requests for
-// their Leases, and no others, come first.
+// TestManifestsShards_RunUnderTheRightsThatTheyGive: the API server accepts the output
+// unchanged. With only the rights of the service account and the printed arguments, two
+// replicas share the objects, and hand all of them over to one. Only requests for their
+// Leases have priority.
 func TestManifestsShards_RunUnderTheRightsThatTheyGive(t *testing.T) {
 	t.Parallel()
 	cluster := devclustertest.Own(t)

@@ -28,8 +28,8 @@ import (
 	"github.com/wasmctl/wasmctl/test/e2e/internal/e2e"
 )
 
-// sharded is ConfigMapGenerators in many namespaces, which replicas share by shards,
-// and what each is to make.
+// sharded is ConfigMapGenerators in many namespaces, which replicas share by shards, and
+// their wanted content.
 type sharded struct {
 	t          *testing.T
 	audit      *audit
@@ -65,7 +65,7 @@ func newSharded(t *testing.T, namespaces, each int, apiServerFlags ...string) *s
 	return c
 }
 
-// watchRecord keeps each state of the record.
+// watchRecord stores each state of the record.
 func (c *sharded) watchRecord() {
 	c.t.Helper()
 	w, err := c.core.CoordinationV1().Leases(c.leases).Watch(c.t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=crowd-shards", TimeoutSeconds: new(int64(3600))})
@@ -106,7 +106,7 @@ func (c *sharded) member() *replica {
 	return r
 }
 
-// fenced waits until others have ended the lease of a replica.
+// fenced waits until another replica has ended the lease of a replica.
 func (c *sharded) fenced(r *replica) {
 	c.t.Helper()
 	enginetest.Until(c.t, "the lease of "+r.id+" is ended", func() bool {
@@ -115,7 +115,8 @@ func (c *sharded) fenced(r *replica) {
 	})
 }
 
-// put makes an object what it is to be.
+// put sets the content of an object, and tries again until the API server has accepted
+// it.
 func (c *sharded) put(ctx context.Context, ns, name, content string) {
 	c.mu.Lock()
 	c.want[ns+"/"+name] = content
@@ -162,7 +163,7 @@ func (c *sharded) churn() (stop func()) {
 	return func() { cancel(); wg.Wait() }
 }
 
-// confirm waits until each object has made what it is to make.
+// confirm waits until each object has its ConfigMap with the wanted content.
 func (c *sharded) confirm() {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.t.Context(), e2e.SettleLimit)
@@ -198,7 +199,8 @@ func (c *sharded) differs(ctx context.Context) error {
 	return nil
 }
 
-// covered waits until each slot is run by one of so many replicas.
+// covered waits until each slot is run by one replica, and all slots by a number of
+// replicas.
 func (c *sharded) covered(replicas int) {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.t.Context(), e2e.SettleLimit)
@@ -215,7 +217,8 @@ func (c *sharded) covered(replicas int) {
 	}
 }
 
-// open returns how many slots are run, by how many replicas, as their leases say.
+// open returns the number of slots that are run, and of replicas that run them, by their
+// Leases.
 func (c *sharded) open(ctx context.Context) (open, holders int) {
 	list, err := c.core.CoordinationV1().Leases(c.leases).List(ctx, metav1.ListOptions{LabelSelector: "wasmctl.dev/shards=crowd"})
 	if err != nil {
@@ -233,8 +236,8 @@ func (c *sharded) open(ctx context.Context) (open, holders int) {
 	return open, holders
 }
 
-// wantOwnersOnly checks in the audit log that each write was one of a replica that
-// had the slot of the namespace then, and that no ConfigMap was created twice.
+// wantOwnersOnly checks in the audit log that each write came from the replica that had
+// the slot of the namespace at that time, and that no ConfigMap was created twice.
 func (c *sharded) wantOwnersOnly(replicas ...*replica) {
 	c.t.Helper()
 	c.mu.Lock()
@@ -277,7 +280,7 @@ func (c *sharded) wantOwnersOnly(replicas ...*replica) {
 	c.t.Logf("%d writes of replicas, each of the owner; %d states of the record", checked, len(records))
 }
 
-// owned reports whether a replica had a slot all of the time between two.
+// owned reports whether a replica had a slot during all of a period.
 func owned(records []shard.Record, slot int, id string, from, to time.Time) bool {
 	for i, r := range records {
 		s := r.Slots[slot]
@@ -298,7 +301,7 @@ func owned(records []shard.Record, slot int, id string, from, to time.Time) bool
 	return false
 }
 
-// objectsOfShards is how many objects there are in each of 16 namespaces:
+// objectsOfShards returns the number of objects in each of 16 namespaces:
 // WASMCTL_TEST_SHARDS.
 func objectsOfShards(t *testing.T) int {
 	t.Helper()
@@ -313,9 +316,9 @@ func objectsOfShards(t *testing.T) int {
 	return each
 }
 
-// TestShards_EachObjectHasOneReplica: replicas come, are killed, stopped for longer
-// than their lease, and stop in good order, while all objects change. Nothing is lost,
-// and each write is one of the replica that had the object.
+// TestShards_EachObjectHasOneReplica: replicas start, are killed, are stopped for longer
+// than their lease, and stop in order, while all objects change. Nothing is lost, and
+// only the replica that has an object writes it.
 func TestShards_EachObjectHasOneReplica(t *testing.T) {
 	t.Parallel()
 	each := objectsOfShards(t)

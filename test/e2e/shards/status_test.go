@@ -31,7 +31,7 @@ func startSharer(t *testing.T, ns, kubeconfig, shards string) *sharer {
 		"--leader-elect-resource-name", "shared", "--metrics-address", "127.0.0.1:0", "--health-address", "127.0.0.1:0", "--socket", socket, "--kubeconfig", kubeconfig), socket: socket}
 }
 
-// shards waits until the process says that it shares its objects, and returns how.
+// shards waits until the process reports its shards, and returns them.
 func (s *sharer) shards() *admin.Shards {
 	s.T.Helper()
 	var st admin.Status
@@ -44,7 +44,7 @@ func (s *sharer) shards() *admin.Shards {
 	return st.Shards
 }
 
-// wantShared waits until both run a half.
+// wantShared waits until each of both runs half of the slots.
 func wantShared(t *testing.T, all int, both ...*sharer) {
 	t.Helper()
 	for _, s := range both {
@@ -55,9 +55,9 @@ func wantShared(t *testing.T, all int, both ...*sharer) {
 	}
 }
 
-// TestShards_EachReplicaSaysWhoRunsWhat: asked of any replica, status says that each
-// slot is run, explain names the replica that runs an object, and the metrics sum to
-// all slots.
+// TestShards_EachReplicaSaysWhoRunsWhat: on any replica, status reports that each slot
+// is run, explain names the replica that runs an object, and the metrics add up to all
+// slots.
 func TestShards_EachReplicaSaysWhoRunsWhat(t *testing.T) {
 	t.Parallel()
 	ns, kubeconfig := e2e.NewConfigMaps(t)
@@ -127,8 +127,8 @@ func wantExplained(t *testing.T, byID map[string]*sharer, name, ns string, slot 
 	}
 }
 
-// TestShards_AReplicaWithoutSlotsIsReady: there is only one slot, so one replica has
-// none, and is not restarted for that. Explain and status work there too.
+// TestShards_AReplicaWithoutSlotsIsReady: of two replicas with only one slot, one has
+// none, and is still ready. Explain and status work there too.
 func TestShards_AReplicaWithoutSlotsIsReady(t *testing.T) {
 	t.Parallel()
 	ns, kubeconfig := e2e.NewConfigMaps(t)
@@ -160,9 +160,9 @@ func TestShards_AReplicaWithoutSlotsIsReady(t *testing.T) {
 	}
 }
 
-// TestShards_AnEventSaysThatASlotIsRunTwice: another one says in a Lease that it runs what
-// a replica runs. One of the replicas says so in an event about the record, and another
-// one that it is over.
+// TestShards_AnEventSaysThatASlotIsRunTwice: if a Lease claims a slot that another
+// replica runs, a replica reports it in an event about the record, and its end in
+// another one.
 func TestShards_AnEventSaysThatASlotIsRunTwice(t *testing.T) {
 	t.Parallel()
 	ns, kubeconfig := e2e.NewConfigMaps(t)

@@ -17,9 +17,8 @@ import (
 	"github.com/wasmctl/wasmctl/test/e2e/internal/e2e"
 )
 
-// TestSwap_KilledWhileCompiling: kill -9 of the host while another process
-// compiles for it. That process ends too, and the next start runs what the file
-// has.
+// TestSwap_KilledWhileCompiling: kill -9 of the host while another process compiles for
+// it. That process ends too, and the next start runs the module in the file.
 func TestSwap_KilledWhileCompiling(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
@@ -56,8 +55,8 @@ func TestSwap_KilledWhileCompiling(t *testing.T) {
 	c.WantExit(e2e.ExitOK)
 }
 
-// revisionsOf returns the revisions of a process's only controller, or
-// nothing while it does not answer.
+// revisionsOf returns the revisions of the only controller of a process; nil while it
+// does not answer.
 func revisionsOf(t *testing.T, socket string) []admin.Revision {
 	t.Helper()
 	st, err := admin.NewClient(socket).Status(t.Context())
@@ -67,7 +66,7 @@ func revisionsOf(t *testing.T, socket string) []admin.Revision {
 	return st.Controllers[0].Revisions
 }
 
-// alive reports whether a process is there and has not ended.
+// alive reports whether a process exists and has not ended.
 func alive(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, after, _ := strings.Cut(string(stat), ") ")

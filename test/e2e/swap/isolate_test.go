@@ -13,21 +13,21 @@ import (
 	"github.com/wasmctl/wasmctl/test/e2e/internal/e2e"
 )
 
-// TestIsolate_SwapsInEveryWay: a module in a process of its own is swapped, rolled
-// back and configured as one without.
+// TestIsolate_SwapsInEveryWay: a module in a process of its own is swapped, rolled back
+// and configured like any other.
 func TestIsolate_SwapsInEveryWay(t *testing.T) {
 	t.Parallel()
 	e2e.NeedsGuestProcesses(t)
 	swapInEveryWay(t, "--isolate")
 }
 
-// TestIsolate_CanaryAndShadow: so are canary and shadow.
+// TestIsolate_CanaryAndShadow: canary and shadow work for it too.
 func TestIsolate_CanaryAndShadow(t *testing.T) {
 	e2e.NeedsGuestProcesses(t)
 	canaryAndShadow(t, "--isolate")
 }
 
-// guestPID is the process of the only controller's module; 0 where there is none.
+// guestPID returns the ID of the process of the only module; 0 if there is none.
 func guestPID(t *testing.T, socket string) int {
 	t.Helper()
 	if p := e2e.StatusOf(t, socket).Process; p != nil {
@@ -36,9 +36,9 @@ func guestPID(t *testing.T, socket string) int {
 	return 0
 }
 
-// TestIsolate_KilledProcessLosesNothing: where a guest process is killed in the
-// middle of a run, the object is tried again in another. Without the process that
-// has started it, none lives.
+// TestIsolate_KilledProcessLosesNothing: if a guest process is killed in the middle of a
+// run, the object is retried in another one. A guest process ends with the process that
+// started it.
 func TestIsolate_KilledProcessLosesNothing(t *testing.T) {
 	e2e.NeedsGuestProcesses(t)
 	ns, kubeconfig := e2e.NewConfigMaps(t)
@@ -72,9 +72,9 @@ func TestIsolate_KilledProcessLosesNothing(t *testing.T) {
 	})
 }
 
-// TestMetrics_MemoryOfAProcessFollowsItsModules: the gauge of a controller rises
-// where a module of the standard toolchain, whose instance takes megabytes, comes
-// into its process.
+// TestMetrics_MemoryOfAProcessFollowsItsModules: the gauge of a controller rises when a
+// module of the standard toolchain, whose instance takes megabytes, is loaded in its
+// process.
 func TestMetrics_MemoryOfAProcessFollowsItsModules(t *testing.T) {
 	e2e.NeedsGuestProcesses(t)
 	t.Parallel()
@@ -101,8 +101,8 @@ func TestMetrics_MemoryOfAProcessFollowsItsModules(t *testing.T) {
 	enginetest.Until(t, "both say what the process has", func() bool { return e2e.Scraped(t, url).Sums[metric] > 2*(small+rise) })
 }
 
-// statusRunning is how many objects the only controller runs, 0 before it is
-// there.
+// statusRunning returns the number of running reconciles of the only controller; 0 until
+// it exists.
 func statusRunning(t *testing.T, socket string) int {
 	t.Helper()
 	if _, err := os.Stat(socket); err != nil {
@@ -111,8 +111,8 @@ func statusRunning(t *testing.T, socket string) int {
 	return e2e.StatusOf(t, socket).Running
 }
 
-// TestIsolate_ClassesOfAFile: controllers of one class share a process, and each
-// other has its own.
+// TestIsolate_ClassesOfAFile: controllers of one class share a process, and each other
+// controller has its own.
 func TestIsolate_ClassesOfAFile(t *testing.T) {
 	e2e.NeedsGuestProcesses(t)
 	ns, kubeconfig := e2e.NewConfigMaps(t)

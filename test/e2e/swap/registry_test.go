@@ -15,9 +15,9 @@ import (
 	"github.com/wasmctl/wasmctl/test/e2e/internal/e2e"
 )
 
-// TestRegistry_FollowedAndRolledBack: a module is pushed and run; a new version of
-// its tag is swapped in; one that does worse is rolled back, and not tried again; a
-// later one is. Nothing ends while the registry is away, nor for a start then.
+// TestRegistry_FollowedAndRolledBack: a module is pushed and run. A new version of its
+// tag is swapped in. One that does worse is rolled back and not tried again, and a later
+// one is swapped in. A registry outage ends no process and prevents no start.
 func TestRegistry_FollowedAndRolledBack(t *testing.T) {
 	t.Parallel()
 	ns, kubeconfig := e2e.NewConfigMaps(t)
@@ -81,8 +81,8 @@ func TestRegistry_FollowedAndRolledBack(t *testing.T) {
 	c.WantLine(`"msg":"reconciled"`, `"object":"`+ns+`/o0"`)
 }
 
-// TestRegistry_CommandsTakeReferences: wherever a module's path is taken, and what
-// each kind of failure is for a script.
+// TestRegistry_CommandsTakeReferences: references work in every place of a module file,
+// and each kind of failure has its exit code.
 func TestRegistry_CommandsTakeReferences(t *testing.T) {
 	t.Parallel()
 	reg, env := e2e.RegistryOf(t)

@@ -14,8 +14,8 @@ import (
 	"github.com/wasmctl/wasmctl/test/e2e/internal/e2e"
 )
 
-// TestSwap_FromFileSignalAndCommand: every way to start a swap, through the
-// binary, and what status says of it.
+// TestSwap_FromFileSignalAndCommand: every way to start a swap, through the binary, and
+// the status afterwards.
 func TestSwap_FromFileSignalAndCommand(t *testing.T) {
 	t.Parallel()
 	swapInEveryWay(t)
@@ -84,8 +84,7 @@ func swapInEveryWay(t *testing.T, args ...string) {
 	c.WantExit(e2e.ExitOK)
 }
 
-// TestSwap_CanaryAndShadowThroughTheBinary: their commands, what they print and
-// their exit codes.
+// TestSwap_CanaryAndShadowThroughTheBinary: their commands, output and exit codes.
 func TestSwap_CanaryAndShadowThroughTheBinary(t *testing.T) { canaryAndShadow(t) }
 
 func canaryAndShadow(t *testing.T, args ...string) {
@@ -142,9 +141,8 @@ func canaryAndShadow(t *testing.T, args ...string) {
 	c.WantExit(e2e.ExitOK)
 }
 
-// TestSwap_KilledRunsOneWholeModuleAfterwards: kill -9 at each step of a swap.
-// Nothing of a swap is stored, so the next start runs what the file has, and
-// nothing else.
+// TestSwap_KilledRunsOneWholeModuleAfterwards: kill -9 at each step of a swap. A swap
+// stores nothing, so the next start runs the module in the file, and no other.
 func TestSwap_KilledRunsOneWholeModuleAfterwards(t *testing.T) {
 	t.Parallel()
 	ns, kubeconfig := e2e.NewConfigMaps(t)

@@ -12,10 +12,9 @@ import (
 	"github.com/wasmctl/wasmctl/test/e2e/internal/e2e"
 )
 
-// TestVerifyKey_OnlyWhatIsSignedRuns: through the binary, a module of a registry that
-// the key has not signed does not start, is not swapped in, and is not shown; one
-// that it has signed is, and status names the signer. A grant that is bound to the
-// signer follows it.
+// TestVerifyKey_OnlyWhatIsSignedRuns: through the binary, a module of a registry without
+// a signature of the key is not started, swapped in or shown. A signed one is, and
+// status names the signer. A grant for a signer applies to all of its modules.
 func TestVerifyKey_OnlyWhatIsSignedRuns(t *testing.T) {
 	ns, kubeconfig := e2e.NewConfigMaps(t)
 	reg, env := e2e.RegistryOf(t)
