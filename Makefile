@@ -168,7 +168,7 @@ E2E := ./test/e2e/run ./test/e2e/serve ./test/e2e/shards ./test/e2e/chaos ./test
 
 .PHONY: test
 test: build guests $(DEVCLUSTER) ## Run the tests on one real control plane; with KUBERNETES=1.33, on the oldest version
-	$(DEVCLUSTER) --unsafe-no-fsync -- go test -p 3 $(TEST_FLAGS) $(E2E) $$(go list ./... | grep -v -e /test/e2e -e /internal/project -e '/host/conformance$$' -e '/validate$$')
+	$(DEVCLUSTER) --unsafe-no-fsync -- go test $(TEST_FLAGS) $(E2E) $$(go list ./... | grep -v -e /test/e2e -e /internal/project -e '/host/conformance$$' -e '/validate$$')
 	go test -short $(TEST_FLAGS) $(BUILDS)
 	cd guest-sdk/go && go test $(TEST_FLAGS) ./...
 	cd guest-sdk/controller-runtime && go test $(TEST_FLAGS) ./...

@@ -95,7 +95,7 @@ func (c *sharded) member() *replica {
 	args := []string{
 		e2e.Example(c.t, "configmapgenerator"), "--socket", "none", "--kubeconfig", e2e.WriteKubeconfig(c.t, link.Through(rc)),
 		"--shards", fmt.Sprint(shardsOfTest), "--leader-elect-resource-namespace", c.leases, "--leader-elect-resource-name", "crowd",
-		"--leader-elect-lease-duration", "6s", "--leader-elect-renew-deadline", "4s", "--leader-elect-retry-period", "500ms",
+		"--leader-elect-lease-duration", "10s", "--leader-elect-renew-deadline", "8s", "--leader-elect-retry-period", "500ms",
 	}
 	r := &replica{Process: e2e.Run(c.t, args...), user: user, link: link}
 	var line struct{ Replica string }
