@@ -15,8 +15,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/queue"
 )
 
-// script is a module whose one guest answers from functions; it counts what is
-// acquired and released.
+// script is a module with a single guest whose results come from functions; it counts acquired and released guests.
 type script struct {
 	reconcile func(ctx context.Context, req *abi.Request) (abi.Result, error)
 	policy    func(f *abi.Failure) (abi.Result, error)
@@ -115,7 +114,7 @@ func TestApply_SuccessFollowsTheGuestsAction(t *testing.T) {
 	}
 }
 
-// Rule 20: an object that is gone is not reconciled, and that is no failure.
+// Rule 20: an object that is gone is not reconciled, which is not a failure.
 func TestApply_GoneObjectIsNotReconciled(t *testing.T) {
 	s := &script{reconcile: await}
 	gone := func(c *Config) { c.Lookup = func(abi.Key) Object { return nil } }
@@ -125,7 +124,7 @@ func TestApply_GoneObjectIsNotReconciled(t *testing.T) {
 	}
 }
 
-// Rule 20: a module that asks for deletes is called with the key and no object.
+// Rule 20: a module that requests deletes is called with the key and no object.
 func TestApply_DeletesAreReconciledOnRequest(t *testing.T) {
 	s := &script{reconcile: await}
 	gone := func(c *Config) {
@@ -138,8 +137,8 @@ func TestApply_DeletesAreReconciledOnRequest(t *testing.T) {
 	}
 }
 
-// Rule 18: attempts count runs; success resets them, and so does the end of
-// the object; a requeue after success is not a retry.
+// Rule 18: attempts count runs; success resets them, and so does the end of the object; a requeue after success is not
+// a retry.
 func TestApply_AttemptsCountFailedRunsInARow(t *testing.T) {
 	fails, found := true, true
 	s := &script{}
@@ -168,7 +167,7 @@ func TestApply_AttemptsCountFailedRunsInARow(t *testing.T) {
 	}
 }
 
-// Rule 19: error_policy is called once per failed run, with what the run saw.
+// Rule 19: error_policy is called once per failed run, with the object as seen by the run.
 func TestApply_ErrorPolicySeesTheFailedRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		want := abi.Action{Requeue: true, After: time.Minute}
@@ -191,7 +190,7 @@ func TestApply_ErrorPolicySeesTheFailedRun(t *testing.T) {
 	})
 }
 
-// Rules 17, 18 and 19: who decides after a failure.
+// Rules 17, 18 and 19: what decides the action after a failure.
 func TestApply_WhoDecidesAfterAFailure(t *testing.T) {
 	trap := &abi.CallError{Kind: abi.FailureTrap, Func: "reconcile", Err: errors.New("unreachable"), Output: "panic: nil map"}
 	policyFails := func(*abi.Failure) (abi.Result, error) {
@@ -229,8 +228,8 @@ func TestApply_WhoDecidesAfterAFailure(t *testing.T) {
 	}
 }
 
-// Rule 17: failed runs are counted by kind; a run that succeeds, an object that
-// is gone and an interrupted run are not.
+// Rule 17: failed runs are counted by kind; a successful run, an object that is gone and an interrupted run are not
+// counted.
 func TestApply_FailuresAreCountedByKind(t *testing.T) {
 	next := abi.FailureError
 	s := &script{reconcile: func(context.Context, *abi.Request) (abi.Result, error) {
@@ -261,7 +260,7 @@ func TestApply_NoGuestIsAFailureWithBackoff(t *testing.T) {
 	}
 }
 
-// Rule 9: a run that is interrupted at a stop is no failure of its object.
+// Rule 9: a run that is interrupted by a stop is not a failure of its object.
 func TestApply_InterruptedRunIsNotAFailure(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	s := &script{policy: policyReturns(abi.Action{Requeue: true})}
@@ -295,13 +294,12 @@ func TestBackoff_DoublesUpToItsMaximum(t *testing.T) {
 	}
 }
 
-// ofRevision is the error of a guest that a revision could not give.
+// ofRevision is the error of a revision that failed to provide a guest.
 type ofRevision struct{ error }
 
 func (ofRevision) Revision() uint64 { return 3 }
 
-// A run for which its revision had no guest is that revision's: its probation
-// counts it.
+// A run for which its revision had no guest belongs to that revision, so that its probation counts the run.
 func TestApply_RunWithoutAGuestIsOfItsRevision(t *testing.T) {
 	s := &script{acquire: fmt.Errorf("module: %w", ofRevision{&abi.CallError{Kind: abi.FailureTrap, Err: errors.New("start")}})}
 	out := newApplier(t, s).Apply(t.Context(), testKey, testReason, time.Time{})

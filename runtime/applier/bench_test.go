@@ -16,9 +16,8 @@ func (i *idle) Reconcile(context.Context, *abi.Request) (abi.Result, error) {
 	return abi.Result{}, nil
 }
 
-// BenchmarkApply is what a run costs beside its guest: one that does nothing,
-// and one whose guest writes (so that the next run asks the cache), for a plain
-// object of a few hundred bytes.
+// BenchmarkApply is the cost of a run without its guest: one guest does nothing, another writes (so that the next run
+// uses the cache), for a plain object of a few hundred bytes.
 func BenchmarkApply(b *testing.B) {
 	object := (&cluster{t: b, finalizers: []any{finalizerName}}).object()
 	for name, module := range map[string]Module{"idle": &idle{}, "writing": &busy{}} {
@@ -38,7 +37,7 @@ func BenchmarkApply(b *testing.B) {
 	}
 }
 
-// BenchmarkReadHead is what reading an object's metadata costs.
+// BenchmarkReadHead is the cost of reading an object's metadata.
 func BenchmarkReadHead(b *testing.B) {
 	object := (&cluster{t: b, finalizers: []any{finalizerName}}).object()
 	b.ReportAllocs()

@@ -12,7 +12,7 @@ import (
 
 const finalizerName = "test.wasmctl.dev/cleanup"
 
-// pack returns an object as the store has it.
+// pack returns an object as stored.
 func pack(t testing.TB, metadata map[string]any) []byte {
 	t.Helper()
 	b, err := abi.AppendValue(nil, map[string]any{
@@ -25,8 +25,7 @@ func pack(t testing.TB, metadata map[string]any) []byte {
 	return b
 }
 
-// cluster is an API server with one object, which is also the store: it logs
-// what is asked of it, and tells runs what they wrote.
+// cluster is an API server with one object, which is also the store: it logs the requests, and reports writes to runs.
 type cluster struct {
 	t   testing.TB
 	log []string
@@ -61,7 +60,7 @@ func (c *cluster) object() []byte {
 	return pack(c.t, meta)
 }
 
-// did logs a request and answers it.
+// did logs a request and responds to it.
 func (c *cluster) did(ctx context.Context, word string, args ...any) error {
 	c.log = append(c.log, fmt.Sprintln(append([]any{word}, args...)...))
 	c.log[len(c.log)-1] = c.log[len(c.log)-1][:len(c.log[len(c.log)-1])-1]
@@ -107,7 +106,7 @@ func (c *cluster) Inspect(_ context.Context, w abi.Write) ([]byte, error) {
 	return []byte(`{"metadata":{"resourceVersion":"` + strconv.Itoa(c.version) + `"},"status":{"at":` + strconv.Itoa(c.version) + `}}`), nil
 }
 
-// on lets an applier work on the cluster, and logs what the guest is asked.
+// on makes an applier use the cluster, and logs the calls of the guest.
 func (c *cluster) on(s *script) func(*Config) {
 	inner := s.reconcile
 	s.reconcile = func(ctx context.Context, req *abi.Request) (abi.Result, error) {

@@ -19,8 +19,8 @@ func declares(d abi.Declared, e *abi.ResultError) func(context.Context, *abi.Req
 	}
 }
 
-// What a result declares is made so after the run; that it cannot be is a failed
-// run, of the class that the cluster says.
+// What a result declares is applied after the run; if that fails, the run has failed, with the class of the cluster's
+// error.
 func TestDeclare_OutcomeOfARun(t *testing.T) {
 	whole := abi.Declared{Apply: [][]byte{{0x80}, {0x80}}, Prune: true, Status: []byte("s")}
 	classed := func(class abi.ErrorClass) error {
@@ -70,8 +70,7 @@ func TestDeclare_OutcomeOfARun(t *testing.T) {
 	}
 }
 
-// What finalize declares is applied before the finalizer goes; if that fails, it
-// stays.
+// What finalize declares is applied before the finalizer is removed; if that fails, the finalizer remains.
 func TestDeclare_AfterFinalize(t *testing.T) {
 	for name, c := range map[string]struct {
 		refuse error
@@ -93,7 +92,7 @@ func TestDeclare_AfterFinalize(t *testing.T) {
 	}
 }
 
-// A result that nobody can carry out says so, once: permanently.
+// A result that cannot be applied without a cluster is a permanent error.
 func TestDeclare_WithoutClusterOrObjectIsPermanent(t *testing.T) {
 	for name, change := range map[string]func(*Config){
 		"no cluster": func(*Config) {},
@@ -116,7 +115,7 @@ func TestDeclare_WithoutClusterOrObjectIsPermanent(t *testing.T) {
 	}
 }
 
-// An API server that does not answer ends the step, not the worker.
+// An API server that does not respond ends the step, but does not block the worker.
 func TestDeclare_IsBoundedInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cl := &cluster{t: t}
@@ -136,9 +135,8 @@ func (hanging) Declare(ctx context.Context, _ Owner, _ *abi.Declared) error {
 	return ctx.Err()
 }
 
-// A conflict is retried at once, whatever error_policy says, but for three times
-// in a row only; then it is an error like another. Another error in between, or
-// a success, begins a new row.
+// A conflict is retried at once regardless of error_policy, but only three times in a row; then it is treated like any
+// other error. Another error in between, or a success, begins a new sequence.
 func TestApply_ConflictsAreRetriedAtOnceABoundedTime(t *testing.T) {
 	next := abi.ErrorConflict
 	after := time.Duration(0)
@@ -167,7 +165,7 @@ func TestApply_ConflictsAreRetriedAtOnceABoundedTime(t *testing.T) {
 	if len(s.failures) != 8 {
 		t.Errorf("error_policy was called %d times, want once per failed run", len(s.failures))
 	}
-	// Who names a time for a conflict gets what any error gets.
+	// A conflict with an explicit retry time is treated like any other error.
 	after = time.Second
 	if out := a.Apply(t.Context(), testKey, testReason, time.Time{}); out.Action != minute {
 		t.Errorf("%+v", out.Action)

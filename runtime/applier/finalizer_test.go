@@ -17,7 +17,7 @@ func requeueAfter(d time.Duration) func(context.Context, *abi.Request) (abi.Resu
 	}
 }
 
-// Rule 21: every edge of the table of kube-rs' finalizer().
+// Rule 21: every transition of the table of kube-rs' finalizer().
 func TestFinalizer_EachEdge(t *testing.T) {
 	present := []any{"other.io/x", finalizerName}
 	boom := failWith(abi.ResultError{Message: "boom"})
@@ -139,8 +139,7 @@ func TestFinalizer_EachEdge(t *testing.T) {
 	}
 }
 
-// Rule 21: the run that added the finalizer goes on with the object as the
-// answer has it.
+// Rule 21: the run that added the finalizer continues with the object in the response.
 func TestFinalizer_RunGoesOnWithTheNewObject(t *testing.T) {
 	c := &cluster{t: t}
 	s := &script{reconcile: func(ctx context.Context, req *abi.Request) (abi.Result, error) {
@@ -157,8 +156,7 @@ func TestFinalizer_RunGoesOnWithTheNewObject(t *testing.T) {
 	}
 }
 
-// Rule 21: an object that was deleted or paused while its finalizer was being
-// added is not reconciled.
+// Rule 21: an object that was deleted or paused while its finalizer was being added is not reconciled.
 func TestFinalizer_ChangedWhileItIsAdded(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer map[string]any
@@ -187,7 +185,7 @@ func TestFinalizer_ChangedWhileItIsAdded(t *testing.T) {
 	}
 }
 
-// answering is a cluster that answers AddFinalizer with an object of its own.
+// answering is a cluster that responds to AddFinalizer with a given object.
 type answering struct {
 	*cluster
 	object []byte
@@ -198,9 +196,8 @@ func (a answering) AddFinalizer(ctx context.Context, object []byte, name string)
 	return a.object, err
 }
 
-// Rule 21, "if apply was started, then clean-up precedes the removal": whatever
-// fails, in whatever order, a deleted object goes only after a finalize that
-// succeeded, if reconcile ever ran; and it goes in the end.
+// Rule 21, "if apply was started, then clean-up precedes the removal": whatever fails, in whatever order, if reconcile
+// ever ran, a deleted object is removed only after a successful finalize; and it is removed in the end.
 func TestFinalizer_CleanupPrecedesRemoval(t *testing.T) {
 	forEachSeed(t, 400, func(t *testing.T, rnd func(int) int) {
 		cl := &cluster{t: t, refuse: map[string]error{}}
@@ -247,7 +244,7 @@ func TestFinalizer_CleanupPrecedesRemoval(t *testing.T) {
 	})
 }
 
-// A finalizer needs somebody who can add it.
+// A finalizer requires a cluster.
 func TestNew_FinalizerNeedsACluster(t *testing.T) {
 	cfg := Config{Controller: "c", Module: &script{}, Lookup: (&cluster{}).lookup, Finalizer: finalizerName}
 	if _, err := New(cfg); err == nil {

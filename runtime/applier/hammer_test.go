@@ -14,7 +14,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/applier/guard"
 )
 
-// busy is a module of many guests: each run writes, and every third fails.
+// busy is a module with many guests: each run writes, and every third fails.
 type busy struct{ n atomic.Uint64 }
 
 func (b *busy) Acquire(context.Context) (abi.Guest, func(), error) { return b, func() {}, nil }
@@ -38,14 +38,14 @@ func (b *busy) ErrorPolicy(context.Context, *abi.Failure) (abi.Result, error) {
 	return abi.Result{}, abi.ErrNoErrorPolicy
 }
 
-// instant is a cache that has everything.
+// instant is a cache that always includes everything.
 type instant struct{}
 
 func (instant) Version(*abi.Write) (string, bool)             { return "0", true }
 func (instant) AwaitWrites(context.Context, []abi.Write) bool { return false }
 
-// Many objects, each run by one goroutine at a time, while others ask: the
-// tables are shared, and every run is counted.
+// Many objects, each run by one goroutine at a time, with concurrent readers: the tables are shared, and every run is
+// counted.
 func TestApply_HammerObjectsAndStats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		module := &busy{}

@@ -23,8 +23,8 @@ func TestPaused_AnyValueThatDoesNotSayNo(t *testing.T) {
 	}
 }
 
-// A paused object is not reconciled and not finalized, keeps its finalizer and
-// its attempts, and goes on where it was.
+// A paused object is neither reconciled nor finalized, retains its finalizer and its attempts, and continues where it
+// was.
 func TestApply_PausedObjectIsLeftAlone(t *testing.T) {
 	for name, cl := range map[string]*cluster{
 		"there": {finalizers: []any{finalizerName}}, "without its finalizer": {}, "deleting": {finalizers: []any{finalizerName}, deleting: true},
@@ -49,7 +49,7 @@ func TestApply_PausedObjectIsLeftAlone(t *testing.T) {
 	}
 }
 
-// A pause of an object that was gone meanwhile ends with it.
+// A pause of an object that was deleted meanwhile ends with it.
 func TestApply_GoneBeatsPaused(t *testing.T) {
 	cl := &cluster{t: t, paused: "true", gone: true}
 	s := &script{reconcile: await}
@@ -78,7 +78,7 @@ func TestReadHead_ReadsWhatARunNeeds(t *testing.T) {
 	}
 }
 
-// What the store knows of an object is what its bytes say, and costs no allocation.
+// The store's fields agree with the object's bytes, and reading them allocates nothing.
 func TestHeadOf_IsThatOfTheBytes(t *testing.T) {
 	forEachSeed(t, 200, func(t *testing.T, rnd func(int) int) {
 		meta := map[string]any{"name": "web"}
@@ -109,8 +109,8 @@ func TestHeadOf_IsThatOfTheBytes(t *testing.T) {
 	})
 }
 
-// Whatever the bytes are, reading ends without a panic; and of an object that
-// the ABI takes it reads what decoding gives.
+// For any bytes, reading ends without a panic; and for an object that the ABI accepts, the result equals that of
+// decoding.
 func FuzzReadHead(f *testing.F) {
 	f.Add(pack(f, map[string]any{"name": "a", "uid": "u", "generation": int64(-7), "resourceVersion": "1", "deletionTimestamp": "x"}))
 	f.Add(pack(f, map[string]any{"finalizers": []any{finalizerName, "b"}, "annotations": map[string]any{PausedAnnotation: "true"}}))
@@ -129,8 +129,7 @@ func FuzzReadHead(f *testing.F) {
 	})
 }
 
-// modelHead reads decoded metadata, and reports false where a field is not of
-// the type that it has in an object.
+// modelHead reads decoded metadata, and returns false if a field has an unexpected type.
 func modelHead(meta map[string]any) (h head, ok bool) {
 	text := func(v any, dst *string) (ok bool) {
 		*dst, ok = v.(string)
@@ -152,7 +151,7 @@ func modelHead(meta map[string]any) (h head, ok bool) {
 	return h, ok
 }
 
-// raw is an Object by its bytes alone.
+// raw is an Object based only on its bytes.
 type raw []byte
 
 // rawIf is an Object if there is one.
@@ -164,7 +163,7 @@ func rawIf(there bool, b []byte) Object {
 }
 
 func (r raw) head(finalizer string) head {
-	h, _ := readHead(r, finalizer) // of no object it is empty
+	h, _ := readHead(r, finalizer) // empty if there is no object
 	return h
 }
 

@@ -6,8 +6,7 @@ import (
 	"log/slog"
 )
 
-// logged is a log in memory: one line per record, without what differs between
-// two runs of a test.
+// logged is a log in memory: one line per record, without the parts that differ between two runs of a test.
 type logged struct{ lines []string }
 
 func (l *logged) logger() *slog.Logger { return slog.New(logHandler{l}) }

@@ -12,7 +12,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/queue"
 )
 
-// notes is a Memo that notes what it is asked.
+// notes is a Memo that records its calls.
 type notes struct {
 	same   bool
 	action abi.Action
@@ -39,8 +39,8 @@ func (n *notes) Commit(revision uint64, _ abi.Action, _ time.Time) {
 	n.log = append(n.log, "keep")
 }
 
-// TestMemo_DecidesAboutRuns: which are skipped, which are taken down, and which are
-// neither because something else than their reads decides.
+// TestMemo_DecidesAboutRuns: which runs are skipped, which are recorded, and which are neither because something other
+// than their reads decides.
 func TestMemo_DecidesAboutRuns(t *testing.T) {
 	reads := func(ctx context.Context, _ *abi.Request) (abi.Result, error) {
 		abi.RunFrom(ctx).Read(abi.Read{Source: abi.SourceClock})
@@ -85,8 +85,8 @@ func TestMemo_DecidesAboutRuns(t *testing.T) {
 	}
 }
 
-// TestMemo_HasNoPartInARetry: after a failed run, and while the cache is late, what a
-// run does depends on more.
+// TestMemo_HasNoPartInARetry: after a failed run, and while the cache is outdated, a run depends on more than its
+// reads.
 func TestMemo_HasNoPartInARetry(t *testing.T) {
 	memo, s := &notes{}, &script{reconcile: failWith(abi.ResultError{Message: "no"})}
 	a := newApplier(t, s, func(cfg *Config) { cfg.Memo = memo })

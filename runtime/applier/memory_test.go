@@ -9,8 +9,8 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// A run has the memory of one before, but nothing of it; who has kept the context of
-// that one, or its outcome, does not see the next one.
+// A run reuses the memory of a previous one, but none of its content; a retained context or outcome of the previous run
+// does not expose the next one.
 func TestApply_RunsShareNothing(t *testing.T) {
 	var contexts []context.Context
 	s := &script{}

@@ -14,8 +14,8 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// forEachSeed runs a test with so many sources of random numbers; a seed that
-// fails is named, and runs alone with -run.
+// forEachSeed runs a test with several sources of random numbers; a failing seed is named, and can be run alone with
+// -run.
 func forEachSeed(t *testing.T, n int, f func(t *testing.T, rnd func(int) int)) {
 	t.Helper()
 	for seed := range n {
@@ -28,21 +28,21 @@ func forEachSeed(t *testing.T, n int, f func(t *testing.T, rnd func(int) int)) {
 	}
 }
 
-// model is the dumb form of what an applier remembers of one object.
+// model is a simple model of the applier's memory of one object.
 type model struct {
 	failed    int
 	conflicts int
 	first     time.Time
 }
 
-// modelRun is one random run: what the guest and error_policy answer.
+// modelRun is one random run: the responses of the guest and error_policy.
 type modelRun struct {
 	found, paused bool
 	acquire       bool
 	class         abi.ErrorClass // "" succeeds, "trap" traps
 	after         time.Duration  // of the error
 	action        abi.Action     // of a success
-	policy        int            // 0 none, 1 answers, 2 fails
+	policy        int            // 0 none, 1 responds, 2 fails
 }
 
 // expect is the specification: rules 18, 19 and 20.
@@ -88,8 +88,7 @@ func (m *model) expect(r modelRun, now time.Time) (out Outcome) {
 	return out
 }
 
-// Rules 18, 19 and 20: random runs of several objects give what a dumb model
-// says, in virtual time.
+// Rules 18, 19 and 20: random runs of several objects agree with a simple model, in virtual time.
 func TestApply_RandomRunsAgainstTheModel(t *testing.T) {
 	forEachSeed(t, 100, func(t *testing.T, rnd func(int) int) {
 		synctest.Test(t, func(t *testing.T) {
@@ -163,7 +162,7 @@ func (r *modelRun) errorPolicy() (abi.Result, error) {
 	}
 }
 
-// summary is the part of an outcome that the model speaks of.
+// summary is the part of an outcome that the model predicts.
 func summary(o Outcome) Outcome {
 	s := Outcome{Attempt: o.Attempt, FirstFailed: o.FirstFailed, Revision: o.Revision, Action: o.Action, DecidedBy: o.DecidedBy}
 	if !o.Failed() {
@@ -172,5 +171,5 @@ func summary(o Outcome) Outcome {
 	return s
 }
 
-// cmpopts compares errors by what they are.
+// cmpopts compares errors by identity.
 var cmpopts = cmp.Comparer(func(a, b error) bool { return a == nil && b == nil || errors.Is(a, b) || errors.Is(b, a) })

@@ -13,7 +13,7 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// recorder is an Observer that logs where its cluster does.
+// recorder is an Observer that logs to the log of its cluster.
 type recorder struct {
 	*cluster
 
@@ -38,9 +38,8 @@ func (r *recorder) Ended(out *Outcome) {
 	r.out = *out
 }
 
-// An observer sees the steps of a run in their order: declarations are applied
-// between Returned and Ended. Without a call of the guest it sees the end alone.
-// The outcome is complete then.
+// An observer sees the steps of a run in order: declarations are applied between Returned and Ended. Without a call of
+// the guest, it sees only the end. The outcome is complete then.
 func TestObserver_SeesEachRunInOrder(t *testing.T) {
 	status := abi.Declared{Status: []byte("s")}
 	trap := func(context.Context, *abi.Request) (abi.Result, error) {
@@ -100,7 +99,7 @@ func TestObserver_SeesEachRunInOrder(t *testing.T) {
 	}
 }
 
-// A run that is cut short has ended, and has not failed.
+// An interrupted run has ended, but has not failed.
 func TestObserver_InterruptedRunHasNotFailed(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	o := &recorder{cluster: &cluster{t: t}}

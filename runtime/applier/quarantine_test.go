@@ -18,7 +18,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/queue"
 )
 
-// patient is an object in a store, and the module that it is harmful to.
+// patient is an object in a store, and the module for which it is harmful.
 type patient struct {
 	applier  *Applier
 	module   *script
@@ -57,8 +57,8 @@ func (p *patient) run(t *testing.T, reason abi.ReasonType) Outcome {
 
 func (p *patient) quarantined() bool { return p.applier.Object(testKey).Quarantine != nil }
 
-// An object whose runs trap again and again is left alone, longer each time;
-// events that do not change it do not run it, and its state says why.
+// An object whose runs keep trapping is quarantined, longer each time; events that do not change it do not run it, and
+// its state contains the reason.
 func TestQuarantine_DelaysAnObjectThatKeepsFailing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPatient(t, quarantine.Config{After: 3})
@@ -133,7 +133,7 @@ func TestQuarantine_EndsWithAnyChangeOrOnDemand(t *testing.T) {
 
 func (p *patient) meta() map[string]any { return p.object["metadata"].(map[string]any) }
 
-// With a generation of its own, an object counts as changed by that alone.
+// If the object has a generation, only that determines whether it has changed.
 func TestFingerprint_GoesByTheGenerationWhereThereIsOne(t *testing.T) {
 	object := func(generation int64, spec string) []byte {
 		b, err := abi.AppendValue(nil, map[string]any{"metadata": map[string]any{"uid": "u", "generation": generation}, "spec": spec})
@@ -150,8 +150,7 @@ func TestFingerprint_GoesByTheGenerationWhereThereIsOne(t *testing.T) {
 	}
 }
 
-// What is not the object's fault does not count, and neither does an error that
-// the guest returns.
+// Failures that are not the object's fault do not count, and neither does an error that the guest returns.
 func TestQuarantine_OnlyHarmfulRunsCount(t *testing.T) {
 	limit := func(name abi.LimitName, waited bool) error {
 		return &abi.CallError{Kind: abi.FailureTimeout, Func: abi.ExportReconcile, Err: fmt.Errorf("x: %w", &abi.LimitError{Limit: name, Waited: waited})}
@@ -187,7 +186,7 @@ func TestQuarantine_OnlyHarmfulRunsCount(t *testing.T) {
 	}
 }
 
-// A success in between, and an object that is gone, start the count again.
+// A success in between, or the deletion of the object, restarts the count.
 func TestQuarantine_InARowOnly(t *testing.T) {
 	p := newPatient(t, quarantine.Config{After: 2})
 	poisonous := p.err
@@ -206,8 +205,7 @@ func TestQuarantine_InARowOnly(t *testing.T) {
 	}
 }
 
-// error_policy is called as usual; only its delay is superseded, and a decision
-// to wait for a change holds.
+// error_policy is called as usual; only its delay is overridden, and a decision to wait for a change is respected.
 func TestQuarantine_ErrorPolicyIsStillAsked(t *testing.T) {
 	p := newPatient(t, quarantine.Config{After: 1})
 	p.module.policy = policyReturns(abi.Action{Requeue: true, After: time.Hour})
@@ -221,7 +219,7 @@ func TestQuarantine_ErrorPolicyIsStillAsked(t *testing.T) {
 	}
 }
 
-// Many objects at once, half of them harmful, while others ask.
+// Many objects at once, half of them harmful, with concurrent readers.
 func TestQuarantine_Hammer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, err := New(Config{
@@ -253,7 +251,7 @@ func TestQuarantine_Hammer(t *testing.T) {
 	})
 }
 
-// poisoner is a module of many guests that traps on every second object.
+// poisoner is a module with many guests that traps on every second object.
 type poisoner struct{ busy }
 
 func (p *poisoner) Acquire(context.Context) (abi.Guest, func(), error) { return p, func() {}, nil }

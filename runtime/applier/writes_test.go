@@ -15,11 +15,11 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/queue"
 )
 
-// lagging is a cache that has what reached it; of "unwatched" there is no watch.
+// lagging is a cache that includes only the writes that have reached it; "unwatched" objects have no watch.
 type lagging struct {
 	reached map[abi.Key]string
 	waits   [][]abi.Write
-	never   bool          // nothing will reach it any longer
+	never   bool          // no more writes will reach it
 	lag     time.Duration // how long a write takes to reach it
 }
 
@@ -60,8 +60,8 @@ func child(name string, version int) abi.Write {
 	}
 }
 
-// Rule 22: a run waits until the cache has the writes of the object's last run,
-// then reads the object; a run without writes leaves nothing to wait for.
+// Rule 22: a run waits until the cache includes the writes of the object's last run, then reads the object; after a run
+// without writes, there is nothing to wait for.
 func TestWrites_NextRunSeesTheWritesOfTheLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cache := &lagging{reached: map[abi.Key]string{}, lag: 300 * time.Millisecond}
@@ -97,8 +97,7 @@ func TestWrites_NextRunSeesTheWritesOfTheLast(t *testing.T) {
 	})
 }
 
-// A write that changed nothing, or that the cache has already, leaves nothing to
-// wait for.
+// After a write that changed nothing, or that the cache already includes, there is nothing to wait for.
 func TestWrites_WhatTheCacheHasIsNotAwaited(t *testing.T) {
 	cache := &lagging{reached: map[abi.Key]string{child("a", 0).Key: "5"}}
 	gone := child("gone", 0)
@@ -110,8 +109,8 @@ func TestWrites_WhatTheCacheHasIsNotAwaited(t *testing.T) {
 	}
 }
 
-// Rule 22: the wait is bounded, the request says so, and so do the next ones
-// until the cache has the writes or a minute has passed.
+// Rule 22: the wait is bounded, the request is marked as stale, and so are the following ones until the cache includes
+// the writes or a minute has passed.
 func TestWrites_StaleAfterTheBound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cache := &lagging{reached: map[abi.Key]string{}, never: true}
@@ -135,7 +134,7 @@ func TestWrites_StaleAfterTheBound(t *testing.T) {
 	})
 }
 
-// What was not reached stays beside what the next run writes.
+// Writes that did not arrive are remembered in addition to those of the next run.
 func TestWrites_StaleOnesAreKeptBesideNewOnes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cache := &lagging{reached: map[abi.Key]string{}, never: true}
@@ -169,8 +168,8 @@ func TestWrites_CanBeTurnedOff(t *testing.T) {
 	}
 }
 
-// The table is bounded per run, in all, and forgets what is old; no write of a
-// resource and namespace is given up for an older one.
+// The table is bounded per run and in total, and forgets old entries; of each resource and namespace, the newest write
+// is retained.
 func TestWrites_MemoryIsBounded(t *testing.T) {
 	var list []abi.Write
 	for i := range 10 * maxAwaitedOfRun {
@@ -184,7 +183,7 @@ func TestWrites_MemoryIsBounded(t *testing.T) {
 			t.Fatalf("the newest is %+v after %d", newest, i)
 		}
 	}
-	for i := range 1000 { // as many namespaces
+	for i := range 1000 { // that many namespaces
 		w := child("x", i)
 		w.Key.Namespace = fmt.Sprint("ns", i)
 		if list = addWrite(list, &w); len(list) > maxAwaitedOfRun {
@@ -221,9 +220,8 @@ func TestFailures_MemoryIsBounded(t *testing.T) {
 	}
 }
 
-// Which writes changed something: those that answer with another version than
-// the object had before, even if the watch has brought the write before its
-// answer came.
+// A write has changed something if its response has another version than the object had before, even if the watch has
+// delivered the write before the response.
 func TestWriteLog_WhatChangedSomething(t *testing.T) {
 	self := &head{uid: "u1", resourceVersion: "4"}
 	ofSelf := func(version string) abi.Write {
@@ -263,8 +261,8 @@ func TestWriteLog_WhatChangedSomething(t *testing.T) {
 	}
 }
 
-// A run that keeps writing its own status is held, and the log says so once,
-// with what it wrote, who manages it and what to do.
+// A run that keeps writing its own status is delayed, which is logged once, with the written fields, their managers and
+// advice.
 func TestApply_HotLoopIsDelayedAndNamedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cl := &cluster{t: t, finalizers: []any{finalizerName}}

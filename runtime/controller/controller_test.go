@@ -26,8 +26,8 @@ import (
 
 func TestMain(m *testing.M) { devclustertest.Main(m) }
 
-// native is a module of one Go function: what a controller needs of a module
-// is Acquire, and how modules are hosted is another package's matter.
+// native is a module that consists of one Go function: a controller needs only Acquire of a module; hosting modules is
+// the task of another package.
 type native func(ctx context.Context, req *abi.Request) (abi.Result, error)
 
 func (f native) Acquire(context.Context) (abi.Guest, func(), error) { return f, func() {}, nil }
@@ -45,8 +45,7 @@ func (f native) ErrorPolicy(context.Context, *abi.Failure) (abi.Result, error) {
 	return abi.Result{}, abi.ErrNoErrorPolicy
 }
 
-// fixture is a controller of the ConfigMaps of one namespace that own Secrets,
-// on the real API server.
+// fixture is a controller of the ConfigMaps of one namespace that own Secrets, on the real API server.
 type fixture struct {
 	*Controller
 	t        *testing.T
@@ -58,8 +57,7 @@ type fixture struct {
 	ended    chan error
 }
 
-// configMaps watches the ConfigMaps of a namespace but the one that each
-// namespace gets, at its own time.
+// configMaps watches the ConfigMaps of a namespace except the one that each namespace gets automatically at some time.
 func configMaps(ns string) Watch {
 	return Watch{
 		Resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Kind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"},
@@ -75,7 +73,7 @@ func secrets(ns string) Watch {
 	}
 }
 
-// parts watches a kind that nobody has yet.
+// parts watches a kind that does not exist yet.
 func parts(group string) Watch {
 	return Watch{
 		Resource: schema.GroupVersionResource{Group: group, Version: "v1", Resource: "parts"}, Kind: schema.GroupVersionKind{Group: group, Version: "v1", Kind: "Part"},
@@ -112,8 +110,7 @@ func newFixture(t *testing.T, module native, change func(*Config)) *fixture {
 	return f
 }
 
-// synced waits until all watches are ready: what is created then is a change,
-// and not part of the first list.
+// synced waits until all watches are ready, so that later objects are changes, and not part of the first list.
 func (f *fixture) synced() *fixture {
 	f.t.Helper()
 	until(f.t, "all watches are ready", func() bool {
@@ -131,7 +128,7 @@ func (f *fixture) create(name string) *corev1.ConfigMap {
 	return cm
 }
 
-// wantOutcome waits for an outcome that match likes.
+// wantOutcome waits for an outcome that match accepts.
 func (f *fixture) wantOutcome(what string, match func(applier.Outcome) bool) applier.Outcome {
 	f.t.Helper()
 	limit := time.After(time.Minute)
@@ -252,7 +249,7 @@ spec:
 // Rule 10: a watch that is marked optional is not waited for.
 func TestController_OptionalWatchIsNotWaitedFor(t *testing.T) {
 	f := newFixture(t, ok, func(c *Config) {
-		w := parts(c.For.Namespaces[0] + ".wasmctl.dev") // nobody has this group
+		w := parts(c.For.Namespaces[0] + ".wasmctl.dev") // no such group exists
 		w.Optional = true
 		c.Related = append(c.Related, w)
 	})
@@ -264,9 +261,8 @@ func TestController_OptionalWatchIsNotWaitedFor(t *testing.T) {
 	f.wantStop(nil)
 }
 
-// Rule 16: a guest that hangs holds up its object and a worker, not the watch
-// and not the others. Rule 2: what happens to its object meanwhile makes one
-// more run.
+// Rule 16: a guest that hangs blocks its object and a worker, but neither the watch nor others. Rule 2: meanwhile
+// requests of its object cause one more run.
 func TestController_SlowGuestSlowsOnlyItself(t *testing.T) {
 	var mu sync.Mutex
 	runs := map[string]int{}
@@ -355,7 +351,7 @@ func TestController_StopsInOrderAndByForce(t *testing.T) {
 	f.wantStop(runner.ErrForced)
 }
 
-// Rule 20: a module that asks for deletes is called without an object.
+// Rule 20: a module that requests deletes is called without an object.
 func TestController_DeletesAreReconciledOnRequest(t *testing.T) {
 	gone := make(chan abi.Key, 1)
 	f := newFixture(t, func(_ context.Context, req *abi.Request) (abi.Result, error) {

@@ -28,16 +28,16 @@ func (native) Acquire(context.Context) (guest abi.Guest, release func(), err err
 // Revision implements abi.Guest: this module is never replaced.
 func (native) Revision() uint64 { return 1 }
 
-// Fuel implements abi.Guest: what this one does is not counted.
+// Fuel implements abi.Guest: this module is not metered.
 func (native) Fuel() int64 { return 0 }
 
-// Reconcile implements abi.Guest. Its object is msgpack; nil where it is gone.
+// Reconcile implements abi.Guest. Its object is msgpack, or nil if it is gone.
 func (native) Reconcile(_ context.Context, req *abi.Request) (abi.Result, error) {
 	fmt.Println("reconcile", req.Key, "attempt", req.Attempt)
 	return abi.Result{Action: abi.Action{Requeue: true, After: 10 * time.Minute}}, nil
 }
 
-// Finalize implements abi.Guest; it is called where Config.Finalizer is set.
+// Finalize implements abi.Guest; it is called if Config.Finalizer is set.
 func (native) Finalize(context.Context, *abi.Request) (abi.Result, error) { return abi.Result{}, nil }
 
 // ErrorPolicy implements abi.Guest: the controller's back-off decides.
@@ -87,7 +87,7 @@ func Example() {
 	}
 }
 
-// printed observes the ends of runs alone.
+// printed observes only the ends of runs.
 type printed func(*applier.Outcome)
 
 func (printed) Started(*applier.Started)     {}

@@ -66,7 +66,7 @@ func TestController_LabelSaysWhoIsConcerned(t *testing.T) {
 	f.wantStop(nil)
 }
 
-// The guest's map decides, off the watch; a failing one is asked again.
+// The guest's map is called outside of the watch; if it fails, it is retried.
 func TestController_GuestMapsEvents(t *testing.T) {
 	calls := 0
 	f := newFixture(t, ok, func(c *Config) {
@@ -88,9 +88,8 @@ func TestController_GuestMapsEvents(t *testing.T) {
 	f.wantStop(nil)
 }
 
-// Rule 23: an event that changes nothing of interest triggers nothing, and
-// still updates the store; the guest's filter is asked where the predicates
-// say so.
+// Rule 23: an event without relevant changes triggers nothing, and still updates the store; the guest's filter is
+// called if the predicates require it.
 func TestController_PredicatesHideEvents(t *testing.T) {
 	f := newFixture(t, ok, func(c *Config) { c.For.Predicates = []string{"labels"} }).synced()
 	f.create("a")
@@ -119,7 +118,7 @@ func decode(t *testing.T, b []byte) map[string]any {
 	return m
 }
 
-// Several namespaces are watched one by one, and no other.
+// Several namespaces are watched individually, and no others.
 func TestController_SeveralNamespaces(t *testing.T) {
 	cluster := devclustertest.Shared(t)
 	second, other := devclustertest.Namespace(t, cluster), devclustertest.Namespace(t, cluster)
@@ -139,7 +138,7 @@ func TestController_SeveralNamespaces(t *testing.T) {
 	f.wantStop(nil)
 }
 
-// Watches come and go while the controller runs; the others go on.
+// Watches are added and removed while the controller runs; the others continue.
 func TestController_WatchesComeAndGo(t *testing.T) {
 	f := newFixture(t, ok, func(c *Config) { c.Related = nil }).synced()
 	f.create("a")
@@ -171,7 +170,7 @@ func TestController_WatchesComeAndGo(t *testing.T) {
 	}
 }
 
-// Triggers besides watches: for named objects, and for all at low priority.
+// Triggers other than watches: for named objects, and for all at low priority.
 func TestController_TriggersAskForReconciles(t *testing.T) {
 	triggers := make(chan trigger.Trigger)
 	f := newFixture(t, ok, func(c *Config) { c.Triggers = []trigger.Source{trigger.Chan{C: triggers}} }).synced()
@@ -189,8 +188,8 @@ func TestController_TriggersAskForReconciles(t *testing.T) {
 	f.wantStop(nil)
 }
 
-// A paused controller keeps what is asked for; an object with the annotation is
-// not reconciled until it is taken off.
+// A paused controller collects requests; an object with the annotation is not reconciled until the annotation is
+// removed.
 func TestController_PausesAsAWholeAndPerObject(t *testing.T) {
 	f := newFixture(t, ok, func(c *Config) { c.For.Predicates = []string{"labels"} }).synced()
 	f.Pause()
@@ -226,8 +225,7 @@ func TestController_StandbyIsWarm(t *testing.T) {
 	f.wantStop(nil)
 }
 
-// The cache answers for what is watched, in order and in pages, and says why
-// where it cannot.
+// The cache serves watched objects, in order and in pages, and explains why it cannot serve others.
 func TestCache_AnswersForWhatIsWatched(t *testing.T) {
 	f := newFixture(t, ok, nil).synced()
 	for i := range 5 {
@@ -267,7 +265,7 @@ func TestCache_AnswersForWhatIsWatched(t *testing.T) {
 	}
 }
 
-// An index leaves out what it knows, until the watch brings another version.
+// An index omits known objects, until the watch delivers another version.
 func TestCache_AnIndexForgetsWhatChanges(t *testing.T) {
 	f := newFixture(t, ok, nil).synced()
 	f.createSecret("a", nil)
@@ -362,13 +360,13 @@ func TestController_RunSeesTheWritesOfTheRunBefore(t *testing.T) {
 			t.Errorf("%d writes, stale %t, %v", o.Writes, o.Stale, o.Err)
 		}
 	}
-	// A stop ends watches first: no run must wait for a write by then.
+	// A stop ends watches first: no run may wait for a write at that time.
 	f.wantOutcome("a", func(o applier.Outcome) bool { return o.Key.Name == "a" && o.Writes == 0 })
 	f.wantStop(nil)
 }
 
-// A deletion whose answer has no version is waited for until the object is
-// gone, and no longer than the bound where it stays.
+// After a deletion whose response has no version, a run waits until the object is gone, but no longer than the limit if
+// it remains.
 func TestCache_AwaitsDeletions(t *testing.T) {
 	f := newFixture(t, ok, nil).synced()
 	s := f.createSecret("s", nil)
@@ -394,7 +392,7 @@ func TestCache_AwaitsDeletions(t *testing.T) {
 	f.wantStop(nil)
 }
 
-// What is known of one object: that it failed, why, and when it runs again.
+// The state of one object: that it failed, why, and when it runs again.
 func TestController_SaysWhatItKnowsOfAnObject(t *testing.T) {
 	f := newFixture(t, func(context.Context, *abi.Request) (abi.Result, error) {
 		return abi.Result{Error: &abi.ResultError{Message: "not yet"}}, nil

@@ -22,7 +22,7 @@ func newTable(n int) *slotTable {
 	return c.slots
 }
 
-// Whatever runs begin meanwhile: once a slot is closed, none of its objects runs.
+// Whatever runs begin meanwhile: once a slot is closed, none of its objects are run.
 func TestSlots_NothingRunsInAClosedSlot(t *testing.T) {
 	const n, keys = 4, 40
 	table := newTable(n)
@@ -62,7 +62,7 @@ func TestSlots_NothingRunsInAClosedSlot(t *testing.T) {
 	wg.Wait()
 }
 
-// A run that goes on is waited for, and cancelled when its time is up.
+// Closing a slot waits for a run, and cancels it when its time is up.
 func TestSlots_ARunHasItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		table := newTable(1)
@@ -96,7 +96,7 @@ func TestSlots_ARunHasItsTime(t *testing.T) {
 	})
 }
 
-// Before it is known what objects are split by, none is this replica's.
+// Before the split field is known, no object belongs to this replica.
 func TestSlots_NoneBeforeTheKeyIsKnown(t *testing.T) {
 	c := &Controller{cfg: Config{Slots: &Slots{Count: func() int { return 1 }}}}
 	c.slots = newSlotTable(c)

@@ -64,8 +64,7 @@ func TestPacked_NamesWhatDiffers(t *testing.T) {
 	}
 }
 
-// TestPacked_ListsByNameUIDOrType: what was inserted before an element, and what
-// changed places, is not told as changes of all that follow.
+// TestPacked_ListsByNameUIDOrType: an insertion or a reordering is not reported as a change of all following elements.
 func TestPacked_ListsByNameUIDOrType(t *testing.T) {
 	list := func(field string, ids ...string) map[string]any {
 		var l []any
@@ -103,7 +102,7 @@ func TestPacked_IsBounded(t *testing.T) {
 	}
 }
 
-// model is what Packed is to say, from decoded values.
+// model is the expected result of Packed, from decoded values.
 func model(path string, before, after any, out map[string][2]string) {
 	b, bIs := before.(map[string]any)
 	a, aIs := after.(map[string]any)
@@ -141,8 +140,7 @@ func model(path string, before, after any, out map[string][2]string) {
 	}
 }
 
-// modelNamed compares lists of maps that all have a field with a text of their own;
-// false says that these have not.
+// modelNamed compares lists of maps that all have a field with a unique text; it returns false if they do not.
 func modelNamed(path, field string, before, after []any, out map[string][2]string) bool {
 	var orders [2][]string
 	var found [2]map[string]any
@@ -192,8 +190,8 @@ func modelAt(path string, before, after any, out map[string][2]string) {
 	out[strings.TrimPrefix(path, ".")] = [2]string{jsonOf(before), jsonOf(after)}
 }
 
-// nothingOf is what v is compared with where it is told by its parts: an empty
-// value of its type if it is a long map or list.
+// nothingOf is the counterpart of v if v is reported by its parts: an empty value of its type if it is a long map or
+// list.
 func nothingOf(v any) any {
 	b, err := abi.AppendValue(nil, v)
 	if err != nil {
@@ -211,7 +209,7 @@ func nothingOf(v any) any {
 	return nil
 }
 
-// jsonOf is "" for nil: the model's values have no null.
+// jsonOf returns "" for nil: the model's values have no null.
 func jsonOf(v any) string {
 	if v == nil {
 		return ""
@@ -252,7 +250,7 @@ func randomValue(rnd *rand.Rand, depth int) any {
 
 func randomMap(rnd *rand.Rand, depth int) map[string]any {
 	m := map[string]any{}
-	if field := rnd.IntN(5); field < 3 { // what a list is compared by
+	if field := rnd.IntN(5); field < 3 { // the identity of list elements
 		m[[]string{"name", "uid", "type"}[field]] = string(rune('a' + rnd.IntN(4)))
 	}
 	for range rnd.IntN(5) {
@@ -292,8 +290,7 @@ func TestPacked_AgreesWithADumbModel(t *testing.T) {
 	}
 }
 
-// What is no packed object is an error or a difference, and never a panic; two
-// that are valid and equal never differ.
+// Invalid packed objects cause an error or a difference, and never a panic; two valid and equal ones never differ.
 func FuzzPacked(f *testing.F) {
 	f.Add(packOf(f, map[string]any{"a": int64(1), "b": []any{"x", nil, 1.5}}), packOf(f, map[string]any{"a": "long", "c": map[string]any{}}))
 	f.Add([]byte{0xdf, 0xff, 0xff, 0xff, 0xff}, []byte{0x81, 0xa1, 'a'})
@@ -313,7 +310,7 @@ func FuzzPacked(f *testing.F) {
 	})
 }
 
-// shown is the object without what Packed passes over.
+// shown returns the object without the fields that Packed ignores.
 func shown(t *testing.T, b []byte) map[string]any {
 	m, err := abi.DecodeObject(b)
 	if err != nil {

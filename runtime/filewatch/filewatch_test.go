@@ -33,8 +33,8 @@ func watched(t *testing.T, f File) (changes <-chan string, errs <-chan error) {
 	return c, e
 }
 
-// want waits for a content. On a machine that stops between the two steps of
-// os.WriteFile, the file is empty for as long as it takes to settle.
+// want waits for a content. If the machine stops between the two steps of os.WriteFile, the file is empty for as long
+// as it takes to settle.
 func want(t *testing.T, changes <-chan string, content string) {
 	t.Helper()
 	limit := time.After(time.Minute)
@@ -67,7 +67,7 @@ func rename(t *testing.T, from, to string) {
 	}
 }
 
-// never makes a poll that would hide a lost event.
+// disables polling, which would hide a lost event.
 const never = 24 * time.Hour
 
 func TestFile_EachWayToChangeItIsSeen(t *testing.T) {
@@ -79,19 +79,18 @@ func TestFile_EachWayToChangeItIsSeen(t *testing.T) {
 	write(t, path+".new", "three")
 	rename(t, path+".new", path)
 	want(t, changes, "three")
-	if err := os.Remove(path); err != nil { // it vanishes for a moment
+	if err := os.Remove(path); err != nil { // it disappears for a moment
 		t.Fatal(err)
 	}
 	write(t, path, "four")
 	want(t, changes, "four")
-	write(t, path, "four") // nothing new, and so nothing to tell
+	write(t, path, "four") // nothing new, and therefore nothing to report
 	write(t, path+".other", "another file")
 	write(t, path, "five")
 	want(t, changes, "five")
 }
 
-// The volume of a ConfigMap: file -> ..data/file, and ..data is a link that is
-// switched from one folder to the next.
+// The volume of a ConfigMap: file -> ..data/file, and ..data is a link that is switched from one folder to the next.
 func TestFile_LinkThatIsSwitched(t *testing.T) {
 	dir := t.TempDir()
 	link := func(target string) {
@@ -128,8 +127,7 @@ func TestFile_ChangeBeforeRunIsSeen(t *testing.T) {
 	want(t, changes, "newer")
 }
 
-// Without events the file is read from time to time; a folder that comes later
-// is found that way too.
+// Without events, the file is polled; this also finds a folder that is created later.
 func TestFile_PollFindsWhatHasNoEvents(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "later")
 	changes, _ := watched(t, File{Path: filepath.Join(dir, "f"), Poll: 20 * time.Millisecond})
@@ -160,8 +158,7 @@ func TestFile_WhatCannotBeReadIsToldOnce(t *testing.T) {
 	}
 }
 
-// TestFile_WithoutAChangeItIsNotInMemory: to see that a large file has not changed
-// takes no memory of its size.
+// TestFile_WithoutAChangeItIsNotInMemory: checking a large file for changes does not take memory of its size.
 func TestFile_WithoutAChangeItIsNotInMemory(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
 	const size = 32 << 20

@@ -12,14 +12,13 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// TestLoop_PollingIsReportedOnce, however many folders cannot be followed, and however
-// often that is tried.
+// TestLoop_PollingIsReportedOnce, however many folders cannot be watched, and however often that is tried.
 func TestLoop_PollingIsReportedOnce(t *testing.T) {
 	events, err := fsnotify.NewWatcher()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := events.Close(); err != nil { // it follows nothing any longer
+	if err := events.Close(); err != nil { // it no longer subscribes to anything
 		t.Fatal(err)
 	}
 	reported := 0
@@ -55,8 +54,7 @@ func flooded(t *testing.T, path string, poll time.Duration) (events chan<- fsnot
 	return source, changes
 }
 
-// What is written beside the file does not keep its changes from being seen, nor
-// does the file itself, by being touched all the time.
+// Neither writes next to the file nor continuous changes of the file itself prevent its changes from being noticed.
 func TestFile_FloodOfEventsDelaysNothing(t *testing.T) {
 	for name, flood := range map[string]string{"beside it": "log", "of the file": "f"} {
 		t.Run(name, func(t *testing.T) {
@@ -79,7 +77,7 @@ func TestFile_FloodOfEventsDelaysNothing(t *testing.T) {
 	}
 }
 
-// A poll confirms what a look has seen once, however many events come between.
+// A poll confirms a content that a look has seen once, however many events come in between.
 func TestFile_PollConfirmsWhatWasSeenOnce(t *testing.T) {
 	w := &watch{File: File{Path: filepath.Join(t.TempDir(), "f")}}
 	var seen []string

@@ -47,8 +47,7 @@ func writeFile(t *testing.T, dir, name, text string) {
 	}
 }
 
-// A file that is written, added in a new folder, renamed over or removed is a
-// change; what is skipped is none.
+// Writing, adding in a new folder, renaming over and removing a file are changes; changes of skipped files are not.
 func TestTree_TellsOfEachChange(t *testing.T) {
 	dir, changed := growing(t)
 	for _, step := range []struct {
@@ -83,7 +82,7 @@ func TestTree_TellsOfEachChange(t *testing.T) {
 	}
 }
 
-// What is skipped is not part of the state, whatever becomes of it; the rest is.
+// Skipped files are not part of the state; all others are.
 func TestTree_StampLeavesOutWhatIsSkipped(t *testing.T) {
 	tree := Tree{Path: t.TempDir(), Skip: func(name string) bool { return name == "target" || strings.HasSuffix(name, ".wasm") }}
 	stamp := func() Stamp {

@@ -14,7 +14,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/health"
 )
 
-// ask returns the code and the body of an answer.
+// ask returns the code and the body of a response.
 func ask(t *testing.T, c *health.Checks, path string) string {
 	t.Helper()
 	mux := http.NewServeMux()
@@ -35,7 +35,7 @@ func wants(t *testing.T, c *health.Checks, answers map[string]string) {
 	}
 }
 
-// TestChecks_AnswerAsKubeAPIServerDoes has the words of kube-apiserver.
+// TestChecks_AnswerAsKubeAPIServerDoes compares with the texts of kube-apiserver.
 func TestChecks_AnswerAsKubeAPIServerDoes(t *testing.T) {
 	c := health.New("readyz")
 	wants(t, c, map[string]string{
@@ -59,8 +59,7 @@ func TestChecks_AnswerAsKubeAPIServerDoes(t *testing.T) {
 	wants(t, c, map[string]string{"/readyz?verbose": "200 [+]ping ok\n[+]disk ok\nreadyz check passed\n"})
 }
 
-// TestWatches_FailsByWatchesThatStandStill holds rule 14: liveness is the
-// progress of watches.
+// TestWatches_FailsByWatchesThatStandStill checks rule 14: liveness is the progress of watches.
 func TestWatches_FailsByWatchesThatStandStill(t *testing.T) {
 	list := []health.Watch{{Name: "pods", Progress: time.Unix(0, 0)}}
 	check := health.Watches(func() []health.Watch { return list })

@@ -2,8 +2,7 @@ package leader
 
 import "k8s.io/client-go/tools/leaderelection/resourcelock"
 
-// Leader returns the identity of the leader as this replica sees it; empty
-// where it has not seen one.
+// Leader returns the identity of the leader as seen by this replica; empty if it has not seen one.
 func (e *Elector) Leader() string {
 	if seen := e.leader.Load(); seen != nil {
 		return *seen

@@ -26,7 +26,7 @@ func TestGate_ClosesWhenTheLeaseIsNotRenewed(t *testing.T) {
 		}
 		g.Renewed(time.Now())
 		<-time.After(8 * time.Second)
-		g.Renewed(time.Now().Add(-2 * time.Second)) // it counts from when the request was sent
+		g.Renewed(time.Now().Add(-2 * time.Second)) // it counts from the time when the request was sent
 		if !closed(g.Open()) || g.Err() != nil {
 			t.Fatal("the leader may not write")
 		}
@@ -36,7 +36,7 @@ func TestGate_ClosesWhenTheLeaseIsNotRenewed(t *testing.T) {
 			t.Fatal("closed too early")
 		}
 		<-time.After(1)
-		if !errors.Is(g.Err(), ErrLost) { // the clock says so, whether or not the timer has run
+		if !errors.Is(g.Err(), ErrLost) { // the clock decides, even if the timer has not run
 			t.Errorf("Err is %v", g.Err())
 		}
 		synctest.Wait()

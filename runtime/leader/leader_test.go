@@ -21,15 +21,14 @@ import (
 
 func TestMain(m *testing.M) { devclustertest.Main(m) }
 
-// replica is an Elector that runs.
+// replica is a running Elector.
 type replica struct {
 	*leader.Elector
 	stop  context.CancelFunc
 	ended chan error
 }
 
-// start starts a replica with a lease that lasts long enough for a slow
-// machine, and is asked for often.
+// start starts a replica with a lease that is long enough for a slow machine, and is requested often.
 func start(t *testing.T, rc *rest.Config, ns, id string, lease time.Duration) *replica {
 	t.Helper()
 	return startLogged(t, rc, ns, id, lease, nil)
@@ -94,8 +93,8 @@ func isOpen(r *replica) bool {
 	}
 }
 
-// TestElector_WritesStopBeforeTheLeaseEnds: a leader that cannot reach the API
-// server any longer must have stopped writing when another takes over.
+// TestElector_WritesStopBeforeTheLeaseEnds: a leader that can no longer reach the API server must have stopped writing
+// when another one takes over.
 func TestElector_WritesStopBeforeTheLeaseEnds(t *testing.T) {
 	cluster := devclustertest.Shared(t)
 	ns := devclustertest.Namespace(t, cluster)
@@ -121,7 +120,7 @@ func TestElector_WritesStopBeforeTheLeaseEnds(t *testing.T) {
 	}
 }
 
-// TestElector_StolenLeaseIsLost: somebody who edits the lease by hand wins.
+// TestElector_StolenLeaseIsLost: a manual edit of the lease wins.
 func TestElector_StolenLeaseIsLost(t *testing.T) {
 	cluster := devclustertest.Shared(t)
 	ns := devclustertest.Namespace(t, cluster)
@@ -140,7 +139,7 @@ func TestElector_StolenLeaseIsLost(t *testing.T) {
 		thief, now := "thief", metav1.NowMicro()
 		lease.Spec.HolderIdentity, lease.Spec.RenewTime = &thief, &now
 		if _, err = leases.Update(t.Context(), lease, metav1.UpdateOptions{}); err == nil {
-			break // else the leader has renewed it in between
+			break // otherwise the leader has renewed it in between
 		}
 	}
 	if err := <-r.ended; !errors.Is(err, leader.ErrLost) || !errors.Is(r.Gate().Err(), leader.ErrLost) {
@@ -148,8 +147,7 @@ func TestElector_StolenLeaseIsLost(t *testing.T) {
 	}
 }
 
-// A replica without rights on the lease stays standby forever: it logs the
-// reason once.
+// A replica without permissions for the lease remains a standby forever, and logs the reason once.
 func TestElector_MissingRightsAreSaid(t *testing.T) {
 	cluster := devclustertest.Shared(t)
 	ns := devclustertest.Namespace(t, cluster)
@@ -162,7 +160,7 @@ func TestElector_MissingRightsAreSaid(t *testing.T) {
 			t.Errorf("%s: does not say %q", said, part)
 		}
 	}
-	// Another one creates it, and gives it up; then this one cannot write it.
+	// Another one creates it, and releases it; then this one cannot write it.
 	second := start(t, cluster.RESTConfig(), ns, "second", time.Minute)
 	second.wait(t, "second", second.Gate().Open())
 	second.stop()
@@ -194,8 +192,7 @@ func waitLine(t *testing.T, lines <-chan string) string {
 	}
 }
 
-// A namespace that is not there is said too: the lease is not found in it, but
-// cannot be created either.
+// A missing namespace is logged too: the lease is not found in it, but cannot be created either.
 func TestElector_MissingNamespaceIsSaid(t *testing.T) {
 	log, lines := logLines()
 	e := startLogged(t, devclustertest.Shared(t).RESTConfig(), "nobody-has-this", "first", time.Minute, log)
@@ -208,7 +205,7 @@ func TestElector_MissingNamespaceIsSaid(t *testing.T) {
 	}
 }
 
-// logLines returns a logger and the lines that it writes.
+// logLines returns a logger and its output lines.
 func logLines() (*slog.Logger, <-chan string) {
 	r, w := io.Pipe()
 	lines := make(chan string, 100)

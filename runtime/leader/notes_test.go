@@ -12,8 +12,8 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/leader"
 )
 
-// TestNotes_ReplicasThatStartAtOnceWriteAll: three replicas note something of each of
-// their controllers at the same time, half of it the same in all.
+// TestNotes_ReplicasThatStartAtOnceWriteAll: three replicas write notes for each of their controllers at the same time,
+// half of them the same in all.
 func TestNotes_ReplicasThatStartAtOnceWriteAll(t *testing.T) {
 	t.Parallel()
 	const replicas, controllers = 3, 40

@@ -20,7 +20,7 @@ import (
 
 var leases = schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
 
-// lease is a Lease as all replicas see it.
+// lease is a Lease shared by all replicas.
 type lease struct {
 	latency time.Duration
 
@@ -31,8 +31,7 @@ type lease struct {
 	reads   int                                // guarded by mu
 }
 
-// view is the lease as one replica reaches it. It belongs to one goroutine, but
-// for dead.
+// view is one replica's access to the lease. It belongs to one goroutine, except dead.
 type view struct {
 	*lease
 	id   string
@@ -44,7 +43,7 @@ func (v *view) Identity() string   { return v.id }
 func (v *view) Describe() string   { return "ns/test" }
 func (v *view) RecordEvent(string) {}
 
-// request is the way of a request: a process that was killed sends none.
+// request simulates the path of a request: a killed process sends none.
 func (v *view) request(ctx context.Context) error {
 	select {
 	case <-time.After(v.latency):
@@ -95,7 +94,7 @@ func (v *view) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) 
 	return nil
 }
 
-// process starts a replica; kill ends it as kill -9 does.
+// process starts a replica; kill ends it like kill -9.
 func (l *lease) process(t *testing.T, id string) (e *leader.Elector, kill func()) {
 	t.Helper()
 	dead, kill := context.WithCancel(t.Context())
@@ -116,9 +115,8 @@ func (l *lease) process(t *testing.T, id string) (e *leader.Elector, kill func()
 	return e, kill
 }
 
-// A standby takes over when the lease ends, whenever the leader was killed and
-// whenever the standby began: no sooner than the lease lasts after the last
-// renewal, and at most a small part of it later.
+// A standby takes over when the lease ends, whenever the leader was killed and whenever the standby began: no sooner
+// than the lease lasts after the last renewal, and at most a small fraction of it later.
 func TestElector_TakesOverWhenTheLeaseEnds(t *testing.T) {
 	const margin = leader.DefaultRetryPeriod / 4
 	for seed := range uint64(200) {
@@ -131,7 +129,7 @@ func TestElector_TakesOverWhenTheLeaseEnds(t *testing.T) {
 			within(10 * time.Second)
 			second, _ := l.process(t, "second")
 			within(3 * time.Minute)
-			for second.Leader() != "first" { // it was there for a while
+			for second.Leader() != "first" { // it existed for a while
 				<-time.After(leader.DefaultRetryPeriod)
 			}
 			<-time.After(2 * leader.DefaultRetryPeriod)
@@ -162,7 +160,7 @@ func TestElector_TakesOverWhenTheLeaseEnds(t *testing.T) {
 	}
 }
 
-// Of several standbys one takes over, and the others stay.
+// Of several standbys, one takes over, and the others remain standbys.
 func TestElector_OneOfManyTakesOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &lease{latency: 5 * time.Millisecond}

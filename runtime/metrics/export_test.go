@@ -2,5 +2,5 @@ package metrics
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Gatherer gives the metrics to programs.
+// Gatherer returns the metrics for programs.
 func (r *Registry) Gatherer() prometheus.Gatherer { return r.registry }

@@ -19,7 +19,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/metrics"
 )
 
-// add adds a controller whose own figures are st.
+// add adds a controller with the figures st.
 func add(t *testing.T, r *metrics.Registry, name string, st metrics.Stats) *metrics.Controller {
 	t.Helper()
 	c := metrics.NewController()
@@ -43,7 +43,7 @@ func scrape(t *testing.T, r *metrics.Registry, accept string) []string {
 	return strings.Split(string(body), "\n")
 }
 
-// value returns the value of a series, and whether it is there.
+// value returns the value of a series, and whether it exists.
 func value(lines []string, series string) (string, bool) {
 	for _, l := range lines {
 		if rest, ok := strings.CutPrefix(l, series+" "); ok {
@@ -71,7 +71,7 @@ func TestController_CountsRunsAsControllerRuntimeDoes(t *testing.T) {
 		{Reason: abi.ReasonListed},
 		{Requeue: true, Reason: abi.ReasonRequeue},
 		{Requeue: true, After: time.Second, Reason: "Tomorrow's"},
-		{Requeue: true, After: time.Second, Kind: abi.FailureTrap}, // an error beats a requeue
+		{Requeue: true, After: time.Second, Kind: abi.FailureTrap}, // an error takes precedence over a requeue
 		{Kind: abi.FailureTimeout},
 		{Kind: abi.FailureError, Permanent: true},
 	} {
@@ -149,7 +149,7 @@ func TestController_CountsCallsLimitsSwapsAndOperations(t *testing.T) {
 	})
 }
 
-// TestController_SeriesComeAndGo is what a change of the configuration needs.
+// TestController_SeriesComeAndGo, as required for a change of the configuration.
 func TestController_SeriesComeAndGo(t *testing.T) {
 	r := metrics.New(metrics.Config{})
 	series := func(name string) string {
@@ -181,8 +181,7 @@ func TestController_SeriesComeAndGo(t *testing.T) {
 	}
 }
 
-// TestAdds_NeverGoBack holds that a counter does not, though its parts are of
-// different moments.
+// TestAdds_NeverGoBack: the counter does not decrease, although its parts are from different moments.
 func TestAdds_NeverGoBack(t *testing.T) {
 	r := metrics.New(metrics.Config{})
 	st := metrics.Stats{Started: 3, Ready: 4}
@@ -198,8 +197,7 @@ func TestAdds_NeverGoBack(t *testing.T) {
 	}
 }
 
-// TestReconcileTime_IsPrometheusHistogram compares with Prometheus's own, on
-// random durations and at the bounds.
+// TestReconcileTime_IsPrometheusHistogram compares with Prometheus's own, on random durations and at the bounds.
 func TestReconcileTime_IsPrometheusHistogram(t *testing.T) {
 	r := metrics.New(metrics.Config{})
 	c := add(t, r, "web", metrics.Stats{})
@@ -303,7 +301,7 @@ func TestWatches_AreSummedUpByResource(t *testing.T) {
 	})
 }
 
-// TestRegistry_Hammer counts, scrapes, adds and removes at once.
+// TestRegistry_Hammer counts, scrapes, adds and removes concurrently.
 func TestRegistry_Hammer(t *testing.T) {
 	r := metrics.New(metrics.Config{})
 	const loops, workers = 200, 4
@@ -342,8 +340,8 @@ func TestRegistry_Hammer(t *testing.T) {
 	})
 }
 
-// BenchmarkRun is what metrics cost one run that does nothing, where nobody
-// scrapes: all that is counted of it, but for reading the clock once.
+// BenchmarkRun is the cost of metrics for one run that does nothing, without scrapes: everything that is counted,
+// except reading the clock once.
 func BenchmarkRun(b *testing.B) {
 	c := metrics.NewController()
 	b.ReportAllocs()
@@ -355,8 +353,8 @@ func BenchmarkRun(b *testing.B) {
 	}
 }
 
-// TestController_ShowsWhatModulesReport: two controllers may report one name, and
-// a name that one takes for a counter and the other for a gauge.
+// TestController_ShowsWhatModulesReport: two controllers may report the same name, even if one reports a counter and
+// the other a gauge.
 func TestController_ShowsWhatModulesReport(t *testing.T) {
 	r := metrics.New(metrics.Config{})
 	a, b := add(t, r, "a", metrics.Stats{}), add(t, r, "b", metrics.Stats{})

@@ -15,8 +15,8 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/metrics"
 )
 
-// TestRequests_CountsRetries asks a server that wants the request again, with
-// client-go itself: it counts by method, host and status, and by no path.
+// TestRequests_CountsRetries uses client-go with a server that requests a retry: requests are counted by method, host
+// and status, but not by path.
 func TestRequests_CountsRetries(t *testing.T) {
 	r := metrics.New(metrics.Config{})
 	var asked atomic.Int64

@@ -9,8 +9,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/reflector"
 )
 
-// BenchmarkMap is the cost of one event whose object changes and still
-// concerns the same one.
+// BenchmarkMap is the cost of one event whose object changes and still affects the same one.
 func BenchmarkMap(b *testing.B) {
 	child := object(b, "ns", "child", owner("apps/v1", "Deployment", "a", true))
 	tag := tagged(b, "ns", "s", "a")
@@ -37,7 +36,7 @@ func BenchmarkMap(b *testing.B) {
 	}
 }
 
-// BenchmarkMergeReasons is the cost of a trigger that finds its object queued.
+// BenchmarkMergeReasons is the cost of a trigger for an object that is queued already.
 func BenchmarkMergeReasons(b *testing.B) {
 	next := one(abi.ReasonObjectUpdated)
 	b.Run("same", func(b *testing.B) {
@@ -55,8 +54,7 @@ func BenchmarkMergeReasons(b *testing.B) {
 	})
 }
 
-// BenchmarkHook is the host's part of one change that the guest maps: 1,000
-// objects go in, and each is mapped.
+// BenchmarkHook is the host's part of one change that the guest maps: 1,000 objects are added, and each is mapped.
 func BenchmarkHook(b *testing.B) {
 	const n = 1000
 	events := make([]reflector.Event, n)

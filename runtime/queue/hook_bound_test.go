@@ -14,7 +14,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/reflector"
 )
 
-// Rule 10: Mapped waits for what was taken before it, and for no more.
+// Rule 10: Mapped waits for earlier changes, and for no others.
 func TestHook_MappedWaitsForWhatWasThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHook(t, queue.HookConfig{Module: guest{mapFunc: func(ctx context.Context, ev *abi.Event) ([]abi.Key, error) {
@@ -45,8 +45,7 @@ func TestHook_MappedWaitsForWhatWasThere(t *testing.T) {
 	})
 }
 
-// Rule 17: one object that the guest cannot map does not keep all others from
-// being reconciled.
+// Rule 17: one object that the guest fails to map does not prevent all others from being reconciled.
 func TestHook_MappedGoesOnWithoutWhatCannotBeMapped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tries := 0
@@ -72,7 +71,7 @@ func TestHook_MappedGoesOnWithoutWhatCannotBeMapped(t *testing.T) {
 	})
 }
 
-// Rule 16: the watch never waits, and what waits is bounded per object.
+// Rule 16: the watch never waits, and the number of waiting changes is bounded per object.
 func TestHook_ChangesOfOneObjectAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var states []string
@@ -100,13 +99,12 @@ func TestHook_ChangesOfOneObjectAreBounded(t *testing.T) {
 	})
 }
 
-// A merged change is from the first state to the last, whatever was between,
-// and never of nothing.
+// A merged change is from the first state to the last, whatever was in between, and is never empty.
 func TestHook_MergedChangeHasBothEnds(t *testing.T) {
 	created := reflector.Event{Type: reflector.Applied, New: version(t, "a", 90)}
 	deleted := func(n int) reflector.Event { return reflector.Event{Type: reflector.Deleted, Old: version(t, "a", n)} }
 	for what, c := range map[string]struct {
-		events []reflector.Event // the first is the last that has room
+		events []reflector.Event // the first is the last one that fits
 		want   string
 	}{
 		"deleted":               {[]reflector.Event{applied(t, "a", 8), deleted(8)}, "Deleted 7>"},

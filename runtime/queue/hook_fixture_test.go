@@ -13,7 +13,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/reflector"
 )
 
-// guest is a Module of two functions; a nil one is a bug of the test.
+// guest is a Module that consists of two functions; a nil function is a bug of the test.
 type guest struct {
 	mapFunc    func(ctx context.Context, ev *abi.Event) ([]abi.Key, error)
 	filterFunc func(ctx context.Context, ev *abi.Event) (bool, error)
@@ -28,7 +28,7 @@ func target(_ context.Context, ev *abi.Event) ([]abi.Key, error) {
 	return []abi.Key{{Namespace: ev.Key.Namespace, Name: "t-" + ev.Key.Name}}, nil
 }
 
-// hook is a Hook that runs until the test ends, and what it emitted.
+// hook is a Hook that runs until the test ends, with the requests that it emitted.
 type hook struct {
 	*queue.Hook
 	mu      sync.Mutex
@@ -41,7 +41,7 @@ func (h *hook) emit(_ context.Context, requests []queue.Request) {
 	h.emitted = append(h.emitted, requests...)
 }
 
-// refs returns what was emitted, in order.
+// refs returns the emitted references, in order.
 func (h *hook) refs() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -111,13 +111,12 @@ func isOpen(ch <-chan struct{}) bool {
 	}
 }
 
-// sleep lets virtual time go by.
+// sleep advances virtual time.
 func sleep(d time.Duration) {
 	time.Sleep(d) //nolint:forbidigo // virtual time
 }
 
-// settle is sleep for the goroutine of the test: what has happened until then
-// can be read.
+// settle is like sleep, for the goroutine of the test: the effects so far can then be read.
 func settle(d time.Duration) {
 	sleep(d)
 	synctest.Wait()

@@ -15,17 +15,17 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/queue"
 )
 
-// model is what the Hook must do, and what it did: per object the last state
-// that the watch saw, counted from 1, and the changes that the guest mapped.
+// model is the expected and the actual behavior of the Hook: per object, the last state that the watch saw, counted
+// from 1, and the changes that the guest mapped.
 type model struct {
 	mu     sync.Mutex
 	last   map[string]int      // guarded by mu
 	mapped map[string][]string // guarded by mu; "1>2"
 }
 
-// check reports changes that were lost, mapped twice or mapped out of order:
-// each must begin where the one before it ended, up to the last state. What
-// goes on by more than one state is what the Hook says that it merged.
+// check reports changes that were lost, mapped twice or mapped out of order: each must begin where the previous one
+// ended, up to the last state. Changes that advance by more than one state must be those that the Hook reports as
+// merged.
 func (m *model) check(t *testing.T, seed uint64, merged uint64) {
 	t.Helper()
 	missing := 0
@@ -48,8 +48,8 @@ func (m *model) check(t *testing.T, seed uint64, merged uint64) {
 	}
 }
 
-// Rule 2: whatever fails and however long it takes, each change is mapped once,
-// those of one object in their order. Rule 16: the watch waits for nothing.
+// Rule 2: whatever fails and however long it takes, each change is mapped once, and those of one object in order. Rule
+// 16: the watch never waits.
 func TestHook_LikeTheModel(t *testing.T) {
 	for seed := range uint64(100) {
 		synctest.Test(t, func(t *testing.T) { runModel(t, seed) })
@@ -94,8 +94,8 @@ func runModel(t *testing.T, seed uint64) {
 	m.check(t, seed, st.Merged)
 }
 
-// TestHook_Hammer has several watches add and several goroutines look on while
-// the guest fails from time to time. It is for the race detector.
+// TestHook_Hammer: several watches add changes, and several goroutines read, while the guest fails from time to time.
+// It is for the race detector.
 func TestHook_Hammer(t *testing.T) {
 	const watches, changes = 4, 300
 	m := &model{last: map[string]int{}, mapped: map[string][]string{}}
@@ -127,7 +127,7 @@ func TestHook_Hammer(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	for { // an object that failed three times is not waited for by one Mapped
+	for { // a Mapped does not wait for an object that failed three times
 		<-h.Mapped()
 		if h.State().Waiting == 0 {
 			break

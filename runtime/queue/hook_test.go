@@ -52,8 +52,7 @@ func TestHook_GuestGetsOldAndNew(t *testing.T) {
 	})
 }
 
-// Rule 1: a key of the guest gets the one spelling. Rule 4: a first listing is
-// of low priority.
+// Rule 1: a guest's key is normalized. Rule 4: a first listing has low priority.
 func TestHook_RequestsAreSpeltAndDeduplicated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		module := guest{mapFunc: func(context.Context, *abi.Event) ([]abi.Key, error) {
@@ -78,8 +77,7 @@ func TestHook_RequestsAreSpeltAndDeduplicated(t *testing.T) {
 	})
 }
 
-// Rule 2: a change that cannot be mapped is retried until it can. Rule 5's
-// like: other objects go on meanwhile.
+// Rule 2: a change that cannot be mapped is retried until it can. As in rule 5, other objects continue meanwhile.
 func TestHook_FailureHoldsUpOnlyItsObject(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mended atomic.Bool
@@ -121,8 +119,8 @@ func TestHook_FailureHoldsUpOnlyItsObject(t *testing.T) {
 	})
 }
 
-// A change that comes while the guest fails waits for the next try: the back-off
-// holds however often the object changes.
+// A change that comes while the guest fails waits for the next attempt: the back-off applies however often the object
+// changes.
 func TestHook_ChangesDoNotCutTheBackoffShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls atomic.Int64
@@ -147,8 +145,7 @@ func TestHook_ChangesDoNotCutTheBackoffShort(t *testing.T) {
 	})
 }
 
-// Rule 23: a filter that fails keeps the change. What it has decided is not
-// asked for again when map fails.
+// Rule 23: a failing filter lets the change pass. Its decision is not requested again if map fails.
 func TestHook_FilterDecidesAndErrorsPass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked := map[string]int{}
@@ -186,7 +183,7 @@ func TestHook_FilterDecidesAndErrorsPass(t *testing.T) {
 	})
 }
 
-// Without the guest's map, a Mapper of the host maps what the filter keeps.
+// Without the guest's map, a Mapper of the host maps the changes that the filter passes.
 func TestHook_FilterBeforeAMapper(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHook(t, queue.HookConfig{Mapper: queue.Self, Module: guest{
@@ -203,7 +200,7 @@ func TestHook_FilterBeforeAMapper(t *testing.T) {
 	})
 }
 
-// Rule 4: a change goes before the rest of a first listing.
+// Rule 4: a change comes before the rest of a first listing.
 func TestHook_ChangeGoesBeforeFirstListing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHook(t, queue.HookConfig{Module: guest{mapFunc: target}})
@@ -238,8 +235,7 @@ func TestHook_KeyThatNamesNothingIsAnError(t *testing.T) {
 	})
 }
 
-// Rule 9: Run returns when the call of the guest has, and what waits is there
-// for the next Run.
+// Rule 9: Run returns when the call of the guest has returned, and waiting changes are left for the next Run.
 func TestHook_StopInterruptsAndKeeps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		interrupted := 0

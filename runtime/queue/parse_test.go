@@ -76,8 +76,8 @@ func TestParseMap_ErrorSaysWhatToWrite(t *testing.T) {
 	}
 }
 
-// A cluster-scoped object cannot have an owner in a namespace, whatever is
-// written in it: the garbage collector takes it for absent, too.
+// A cluster-scoped object cannot have an owner in a namespace, whatever its references contain: the garbage collector
+// treats such an owner as absent, too.
 func TestOwners_ClusterScopedObjectHasNoNamespacedOwner(t *testing.T) {
 	ev := reflector.Event{Type: reflector.Applied, New: object(t, "", "pv", owner("apps/v1", "Deployment", "a", true))}
 	if got := names(queue.Owners{Group: "apps", Kind: "Deployment"}.Map, ev); got != nil {

@@ -31,8 +31,7 @@ func ref(namespace, name string) reflector.ObjectRef {
 	return reflector.ObjectRef{Namespace: namespace, Name: name}
 }
 
-// Rule 4: the first listing is low priority; what a relist finds is a change
-// that was missed, and is not.
+// Rule 4: the first listing has low priority; an object found by a relist is a missed change, and does not.
 func TestSelf_RequestsTheObjectWithItsReason(t *testing.T) {
 	o := object(t, "ns", "a")
 	for _, c := range []struct {
@@ -55,7 +54,7 @@ func TestSelf_RequestsTheObjectWithItsReason(t *testing.T) {
 	}
 }
 
-// names returns the refs that the mapper requests.
+// names returns the references that the mapper requests.
 func names(m queue.Mapper, ev reflector.Event) []string {
 	var refs []string
 	for _, r := range m(nil, ev) {
@@ -89,8 +88,7 @@ func TestOwners_MatchesGroupAndKind(t *testing.T) {
 	}
 }
 
-// Rule 24: on a change both old and new owners are requested, one that stays
-// only once; a deletion requests them too.
+// Rule 24: a change requests both old and new owners, an unchanged one only once; a deletion requests them too.
 func TestOwners_ChangeRequestsOldAndNew(t *testing.T) {
 	mapper := queue.Owners{Group: "apps", Kind: "Deployment"}.Map
 	with := func(names ...string) *reflector.Object {
@@ -137,8 +135,7 @@ func TestOwners_ReasonNamesTheRelatedObject(t *testing.T) {
 	}
 }
 
-// An owner that an earlier event requested is requested again: only one event's
-// owners are compared.
+// An owner that an earlier event requested is requested again: only the owners of one event are deduplicated.
 func TestOwners_AppendsToWhatIsThere(t *testing.T) {
 	mapper := queue.Owners{Kind: "Node", ClusterScoped: true}.Map
 	ev := reflector.Event{Type: reflector.Applied, New: object(t, "", "pv", owner("v1", "Node", "n", false))}

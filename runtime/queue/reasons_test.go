@@ -30,7 +30,7 @@ func TestMergeReasons_KeepsEachOnceInOrder(t *testing.T) {
 	}
 }
 
-// Rule 3: a trigger absorbs a pending timer; the run is the trigger's.
+// Rule 3: a trigger absorbs a pending timer; the run belongs to the trigger.
 func TestMergeReasons_TriggerComesBeforeTimer(t *testing.T) {
 	for _, timer := range []abi.ReasonType{abi.ReasonRequeue, abi.ReasonRetry} {
 		want := queue.Reasons{First: reason(abi.ReasonObjectUpdated), More: []abi.Reason{reason(timer)}}
@@ -53,8 +53,7 @@ func TestMergeReasons_ZeroIsNoReason(t *testing.T) {
 	}
 }
 
-// Rule 2: nothing is lost; what has no room is counted. The model keeps all
-// reasons ever, in order.
+// Rule 2: nothing is lost; reasons that do not fit are counted. The model stores all reasons, in order.
 func TestMergeReasons_LikeTheModel(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {

@@ -9,7 +9,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/reflector"
 )
 
-// Rule 1: an object has one spelling.
+// Rule 1: an object has a unique reference.
 func TestParseRef_OneSpelling(t *testing.T) {
 	in := queue.Scope{Namespace: "own"}
 	for text, c := range map[string]struct {

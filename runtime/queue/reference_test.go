@@ -14,8 +14,7 @@ import (
 
 const refKey = "example.com/target"
 
-// tagged is an object whose label and annotation refKey have a value; "" is
-// none.
+// tagged is an object with a value of its label and annotation refKey; "" means none.
 func tagged(t testing.TB, namespace, name, value string) *reflector.Object {
 	t.Helper()
 	meta := map[string]any{"name": name, "uid": "u"}
@@ -33,8 +32,7 @@ func tagged(t testing.TB, namespace, name, value string) *reflector.Object {
 	return o
 }
 
-// changesOf are the events of one object whose value goes from a to b; "" is
-// none, and "-" no object.
+// changesOf returns the events of one object whose value changes from a to b; "" means no value, and "-" no object.
 func changesOf(t testing.TB, a, b string) reflector.Event {
 	t.Helper()
 	ev := reflector.Event{Type: reflector.Applied}
@@ -49,8 +47,7 @@ func changesOf(t testing.TB, a, b string) reflector.Event {
 	return ev
 }
 
-// Rule 24's like for references: what was named before and what is named now,
-// each once.
+// As in rule 24, but for references: the objects named before and after, each once.
 func TestReference_ChangeRequestsOldAndNew(t *testing.T) {
 	label, annotation := queue.Label{Key: refKey}.Map, queue.Annotation{Key: refKey}.Map
 	for _, c := range []struct {
@@ -95,8 +92,7 @@ func TestAnnotation_NamesOneOrSeveralAnywhere(t *testing.T) {
 	}
 }
 
-// Rule 1: the reconciled kind decides about the namespace, not who wrote the
-// value.
+// Rule 1: the reconciled kind determines the namespace, not the object that contains the value.
 func TestReference_ClusterScopedTargets(t *testing.T) {
 	target := queue.Target{ClusterScoped: true}
 	ev := changesOf(t, "-", "node")

@@ -11,8 +11,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/reflector"
 )
 
-// waiting starts AwaitVersion in the bubble and returns whether it has ended
-// once everything else is idle.
+// waiting starts AwaitVersion in the bubble and returns whether it has ended once everything else is idle.
 func waiting(t *testing.T, s *reflector.Store, ref reflector.ObjectRef, version string) (over func() bool) {
 	t.Helper()
 	done := make(chan error, 1)
@@ -32,8 +31,8 @@ func waiting(t *testing.T, s *reflector.Store, ref reflector.ObjectRef, version 
 	}
 }
 
-// Rule 22: a wait ends by the object's own event, by a later event of another
-// object, by a bookmark, and by a list: with the version, and not before.
+// Rule 22: a wait ends with the object's own event, with a later event of another object, with a bookmark, and with a
+// list: when the version is included, and not before.
 func TestStore_AwaitVersionEndsWithTheVersion(t *testing.T) {
 	for what, reach := range map[string]func(*reflector.Writer, int){
 		"own event": func(w *reflector.Writer, v int) { w.Apply(state(t, name("a"), 1, v), func(reflector.Event) {}) },
@@ -70,8 +69,8 @@ func TestStore_AwaitVersionEndsWithTheVersion(t *testing.T) {
 	}
 }
 
-// A version that cannot be compared is not waited for; one that is not reached
-// ends with the context, and leaves nothing behind.
+// A version that cannot be compared is not waited for; one that is not reached ends with the context, and leaves
+// nothing behind.
 func TestStore_AwaitVersionGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := reflector.NewWriter()
@@ -92,8 +91,8 @@ func TestStore_AwaitVersionGivesUp(t *testing.T) {
 	})
 }
 
-// Without a numbered list the other objects' versions say nothing: a watch then
-// starts with all objects, in no order. The object's own version still does.
+// Without a numbered list, the versions of other objects mean nothing: a watch then starts with all objects, in no
+// order. The object's own version still counts.
 func TestStore_AwaitVersionWithoutNumberedLists(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := reflector.NewWriter()
@@ -116,7 +115,7 @@ func TestStore_AwaitVersionWithoutNumberedLists(t *testing.T) {
 	})
 }
 
-// A list counts as it is: after a restore from a backup versions start lower.
+// A list counts even if its version is lower: after a restore from a backup, versions are lower.
 func TestStore_VersionFollowsTheList(t *testing.T) {
 	w := reflector.NewWriter()
 	for _, v := range []string{"500", "90"} {

@@ -16,14 +16,13 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/reflector"
 )
 
-// podTemplate is a running pod of a Deployment as an API server returns it:
-// 4.4 KB of JSON, a quarter of it managedFields.
-//
+// podTemplate is a running pod of a Deployment as an API server returns it: 4.4 KB of JSON, a quarter of it
+// managedFields.
 //go:embed testdata/pod.json
 var podTemplate string
 
-// pod returns the JSON of the i-th of many pods, compact as on the wire: names,
-// uid, IPs and resourceVersion differ, the rest repeats.
+// pod returns the JSON of the i-th of many pods, compact as on the wire: names, uid, IPs and resourceVersion differ,
+// everything else is the same.
 func pod(tb testing.TB, i int) []byte {
 	tb.Helper()
 	text := strings.NewReplacer(
@@ -73,8 +72,8 @@ func fillStore(tb testing.TB, n int) *reflector.Writer {
 	return w
 }
 
-// heapPerPod returns the heap that n pods take in a store, everything counted,
-// in bytes a pod, and the mean length of a pod's JSON and msgpack.
+// heapPerPod returns the total heap of n pods in a store, in bytes per pod, and the mean length of a pod's JSON and
+// msgpack.
 func heapPerPod(tb testing.TB, n int) (perPod, jsonBytes, msgpackBytes float64) {
 	tb.Helper()
 	before := heap()
@@ -84,7 +83,7 @@ func heapPerPod(tb testing.TB, n int) (perPod, jsonBytes, msgpackBytes float64) 
 	return perPod, float64(len(pod(tb, 0))), msgpackBytes
 }
 
-// The goal of the cache: a pod of 4 KiB JSON takes at most 4 KiB of heap.
+// The goal of the cache: a pod of 4 KiB of JSON takes at most 4 KiB of heap.
 func TestStore_PodOf4KiBTakesAtMost4KiB(t *testing.T) {
 	perPod, jsonBytes, msgpackBytes := heapPerPod(t, 2000)
 	if jsonBytes < 4096 {
@@ -125,8 +124,8 @@ func BenchmarkStore_Get(b *testing.B) {
 	}
 }
 
-// BenchmarkWriter_Apply is one changed object, in a store of 1,000: with nobody
-// who waits, in a store that is scanned, and with four waiters.
+// BenchmarkWriter_Apply is one changed object in a store of 1,000: without waiters, in a store that is scanned, and
+// with four waiters.
 func BenchmarkWriter_Apply(b *testing.B) {
 	for _, c := range []struct {
 		name    string
@@ -155,7 +154,7 @@ func BenchmarkWriter_Apply(b *testing.B) {
 			ref := 0
 			b.ReportAllocs()
 			for b.Loop() {
-				// A deletion before it, or the state would be known.
+				// Preceded by a deletion; otherwise, the state would be known.
 				w.Delete(states[ref], func(reflector.Event) {})
 				w.Apply(states[ref], func(reflector.Event) {})
 				ref = (ref + 1) % len(states)
@@ -164,7 +163,7 @@ func BenchmarkWriter_Apply(b *testing.B) {
 	}
 }
 
-// scan makes the store keep its order.
+// scan makes the store maintain its order.
 func scan(s *reflector.Store) {
 	for range s.Scan("", reflector.ObjectRef{}) {
 		return
@@ -205,7 +204,7 @@ func BenchmarkObject_Annotation(b *testing.B) {
 	}
 }
 
-// BenchmarkWriter_Replace is a relist of 10,000 objects that shows nothing new.
+// BenchmarkWriter_Replace is a relist of 10,000 unchanged objects.
 func BenchmarkWriter_Replace(b *testing.B) {
 	w := reflector.NewWriter()
 	list := make([]*reflector.Object, 10_000)
@@ -219,8 +218,8 @@ func BenchmarkWriter_Replace(b *testing.B) {
 	}
 }
 
-// BenchmarkStore_Indexed is a list of the 10 of 10,000 objects that have a value, by an
-// index that knows the others, and by a look at each.
+// BenchmarkStore_Indexed lists the 10 of 10,000 objects that have a value, with an index that knows the others, and by
+// reading each.
 func BenchmarkStore_Indexed(b *testing.B) {
 	w := reflector.NewWriter()
 	list := make([]*reflector.Object, 10_000)

@@ -17,12 +17,12 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/reflector"
 )
 
-// podMaker makes pods that are as different as those of a cluster: names, uids, hashes,
-// addresses and times are those of one pod only, and the rest of one of its templates.
+// podMaker creates pods that are as different as those of a cluster: names, uids, hashes, addresses and times are
+// unique, and everything else comes from one of its templates.
 type podMaker struct {
 	*rand.Rand
 
-	templates []string // none: each pod has one of its own
+	templates []string // 0: each pod has its own
 }
 
 func newPodMaker(seed uint64, templates int) *podMaker {
@@ -95,7 +95,7 @@ func packText(tb testing.TB, js string) *reflector.Object {
 	return o
 }
 
-// configMap has random content of a size, which nothing compresses.
+// configMap has random, incompressible content of a given size.
 func (m *podMaker) configMap(name string, version, size int) string {
 	b := make([]byte, size)
 	for i := range b {
@@ -104,8 +104,7 @@ func (m *podMaker) configMap(name string, version, size int) string {
 	return fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q,"uid":"u","resourceVersion":"%d"},"data":{"a":%q}}`, name, version, b)
 }
 
-// fillCompressed returns the store of a first list of n objects, as a watch fills it,
-// and its Compressor.
+// fillCompressed returns the store of a first list of n objects, filled like by a watch, and its Compressor.
 func fillCompressed(tb testing.TB, n int, object func(i int) *reflector.Object) (*reflector.Writer, *reflector.Compressor) {
 	tb.Helper()
 	w, c := reflector.NewWriter(), &reflector.Compressor{}
@@ -118,7 +117,7 @@ func fillCompressed(tb testing.TB, n int, object func(i int) *reflector.Object) 
 	return w, c
 }
 
-// lookAll is a round of compression. It returns how many objects are compressed.
+// lookAll is a round of compression. It returns the number of compressed objects.
 func lookAll(c *reflector.Compressor, s *reflector.Store) (compressed int) {
 	for _, o := range s.List() {
 		if c.Look(o) > 0 {
@@ -128,8 +127,7 @@ func lookAll(c *reflector.Compressor, s *reflector.Store) (compressed int) {
 	return compressed
 }
 
-// What is read of objects is what objects say that were never compressed, whatever was
-// compressed, read and changed before.
+// Whatever was compressed, read and changed before, reading objects gives the same result as without compression.
 func TestCompressor_ObjectsReadAsBefore(t *testing.T) {
 	for seed := range uint64(4) {
 		m := newPodMaker(seed, 5)
@@ -163,7 +161,7 @@ func TestCompressor_ObjectsReadAsBefore(t *testing.T) {
 	}
 }
 
-// readsAs compares all that is read of the bytes of two objects.
+// readsAs compares everything that can be read from the bytes of two objects.
 func readsAs(t *testing.T, got, want *reflector.Object) {
 	t.Helper()
 	type reads struct {
@@ -187,8 +185,8 @@ func readsAs(t *testing.T, got, want *reflector.Object) {
 	}
 }
 
-// The goal of compression: a pod of 4 KiB JSON takes 1.5 KiB of heap, also where no two
-// are of one Deployment, and also while the first list comes.
+// The goal of compression: a pod of 4 KiB of JSON takes 1.5 KiB of heap, even if no two belong to the same Deployment,
+// and even during the first list.
 func TestCompressor_PodOf4KiBTakes1500Bytes(t *testing.T) {
 	const n = 4000
 	for _, templates := range []int{0, 20} {
@@ -214,13 +212,13 @@ func TestCompressor_PodOf4KiBTakes1500Bytes(t *testing.T) {
 	}
 }
 
-// What is read between looks stays plain, what is read often becomes plain, and a single
+// An object that is read between looks stays uncompressed, one that is read often becomes uncompressed, and a single
 // read of each object, as by a resync, changes nothing.
 func TestCompressor_WhatIsReadOftenIsPlain(t *testing.T) {
 	m := newPodMaker(1, 5)
 	w, c := fillCompressed(t, 1000, func(i int) *reflector.Object { return packText(t, m.pod(i)) })
 	all := w.Store().List()
-	isPlain := func(o *reflector.Object) bool { // two reads of a plain object give the same bytes
+	isPlain := func(o *reflector.Object) bool { // two reads of an uncompressed object give the same bytes
 		first, second := o.Msgpack(), o.Msgpack()
 		return &first[0] == &second[0]
 	}
@@ -247,8 +245,7 @@ func TestCompressor_WhatIsReadOftenIsPlain(t *testing.T) {
 	}
 }
 
-// Objects that nothing compresses, that are tiny or large, or that have no
-// resourceVersion stay plain, but for those that are the sample.
+// Objects that are incompressible, tiny or large, or have no resourceVersion stay uncompressed, except for the sample.
 func TestCompressor_LeavesOthersPlain(t *testing.T) {
 	m := newPodMaker(1, 5)
 	for name, object := range map[string]func(i int) string{
@@ -266,8 +263,7 @@ func TestCompressor_LeavesOthersPlain(t *testing.T) {
 	}
 }
 
-// A list whose first part has nothing in common with the rest does not keep the rest
-// plain.
+// A list whose first part has nothing in common with the rest does not prevent the compression of the rest.
 func TestCompressor_LearnsWhatComesLater(t *testing.T) {
 	m := newPodMaker(1, 5)
 	w, c := fillCompressed(t, 4000, func(i int) *reflector.Object {
@@ -281,7 +277,7 @@ func TestCompressor_LearnsWhatComesLater(t *testing.T) {
 	}
 }
 
-// Readers beside rounds and lists, under the race detector.
+// Readers concurrent with rounds and lists, under the race detector.
 func TestCompressor_HammerReads(t *testing.T) {
 	m := newPodMaker(1, 5)
 	var texts []string
@@ -328,15 +324,14 @@ func TestCompressor_HammerReads(t *testing.T) {
 	rounds.Wait()
 }
 
-// BenchmarkCompressor is one pod, of many that are all different: what it takes to
-// compress it, and to read it.
+// BenchmarkCompressor is the cost of compressing, and of reading, one of many different pods.
 func BenchmarkCompressor(b *testing.B) {
 	m := newPodMaker(1, 0)
 	w, c := fillCompressed(b, 2000, func(i int) *reflector.Object { return packText(b, m.pod(i)) })
 	all := w.Store().List()
 	fresh := packText(b, m.pod(1))
 	b.Run("compress", func(b *testing.B) {
-		for b.Loop() { // two reads make it plain
+		for b.Loop() { // two reads decompress it
 			fresh.Msgpack()
 			fresh.Msgpack()
 			c.Look(fresh)
@@ -365,8 +360,8 @@ func BenchmarkCompressor(b *testing.B) {
 	b.Run("read-large", read)
 }
 
-// BenchmarkCompressor_BytesPerPod is BenchmarkStore_BytesPerPod for pods of some
-// templates, without and with compression; 0: each pod has one of its own.
+// BenchmarkCompressor_BytesPerPod is like BenchmarkStore_BytesPerPod, for pods of some templates, without and with
+// compression; 0 means that each pod has its own.
 func BenchmarkCompressor_BytesPerPod(b *testing.B) {
 	const n = 10_000
 	for _, templates := range []int{1, 20, 300, 0} {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Each dictionary takes twice as many bytes that the ones before do not suit, and there
-// are at most so many; rounds over the same objects make no further ones.
+// Each dictionary needs twice as many bytes that the previous ones do not compress well, and their number is limited;
+// rounds over the same objects create no further ones.
 func TestCompressor_MakesFewDictionaries(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	random := func(i int) *Object {

@@ -12,8 +12,8 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/reflector"
 )
 
-// One writer and many readers: each snapshot is one of the contents that were
-// written as a whole (rule 11), under the race detector.
+// One writer and many readers: each snapshot is one of the contents that were written as a whole (rule 11), under the
+// race detector.
 func TestStore_HammerReadersDuringReplace(t *testing.T) {
 	const size = 50
 	generations := make([][]*reflector.Object, 8)
@@ -42,7 +42,7 @@ func TestStore_HammerReadersDuringReplace(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				index := &abi.Index{Name: "n"} // of which nothing is told
+				index := &abi.Index{Name: "n"} // without an index entry
 				if err := ascends(w.Store().Indexed(index, "", reflector.ObjectRef{}), size); err != nil {
 					t.Error(err)
 					return
@@ -74,8 +74,7 @@ func oneGeneration(list []*reflector.Object, size int) error {
 	return nil
 }
 
-// ascends checks what a scan yields of a content of size objects that fits into
-// one page.
+// ascends checks the result of a scan of a content of size objects that fits into one page.
 func ascends(scan iter.Seq[*reflector.Object], size int) error {
 	last, n := "", 0
 	for o := range scan {
@@ -90,8 +89,8 @@ func ascends(scan iter.Seq[*reflector.Object], size int) error {
 	return nil
 }
 
-// Many waiters, under the race detector, while versions come by events, by
-// bookmarks and by lists: each wait ends, and never before its version is in.
+// Many waiters, under the race detector, while versions arrive through events, bookmarks and lists: each wait ends, and
+// never before its version is included.
 func TestStore_HammerAwaitVersion(t *testing.T) {
 	const last = 400
 	w := reflector.NewWriter()
@@ -100,7 +99,7 @@ func TestStore_HammerAwaitVersion(t *testing.T) {
 		states[i] = state(t, name("a"), 1, i)
 	}
 	w.Replace(nil, "1", func(reflector.Event) {})
-	var version atomic.Int64 // what the writer is about to put in, at most
+	var version atomic.Int64 // at most the version that the writer is about to add
 	var waiters sync.WaitGroup
 	for g := range 8 {
 		waiters.Go(func() {

@@ -12,7 +12,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/reflector"
 )
 
-// indexFixture is a store with an index of owners, and what they should say.
+// indexFixture is a store with an index of owners, and their expected values.
 type indexFixture struct {
 	t      *testing.T
 	r      *rand.Rand
@@ -52,12 +52,12 @@ func (f *indexFixture) step(rv int) {
 		f.model[ref] = o
 		f.w.Apply(o, func(reflector.Event) {})
 	case f.model[ref] != nil:
-		f.w.Store().Learn(f.told1, []abi.IndexEntry{entryOf(o), entryOf(f.model[ref])}) // of o it has no state
+		f.w.Store().Learn(f.told1, []abi.IndexEntry{entryOf(o), entryOf(f.model[ref])}) // it has no state of o
 		f.told[ref] = f.model[ref]
 	}
 }
 
-// want returns what a list by an index has to have.
+// want returns the expected result of a list with an index.
 func (f *indexFixture) want(index *abi.Index, namespace string, after reflector.ObjectRef) (refs []reflector.ObjectRef) {
 	for ref, o := range f.model {
 		known := index.Of != nil || f.told[ref] == o
@@ -72,9 +72,9 @@ func (f *indexFixture) want(index *abi.Index, namespace string, after reflector.
 	return refs
 }
 
-// TestStore_IndexedIsWhatAScanFinds changes objects at random, and tells an index of
-// some of them. A list by it has those that have the value, and those whose present
-// state it was not told of; one by an index that reads them itself has the first only.
+// TestStore_IndexedIsWhatAScanFinds changes objects at random, and adds some of them to an index. A list with it
+// returns the objects with the value, and those whose current state it has not received; one with an index that reads
+// objects itself returns only the former.
 func TestStore_IndexedIsWhatAScanFinds(t *testing.T) {
 	byData := func(packed []byte) []string { return ownersIn(t, packed) }
 	f := &indexFixture{
@@ -104,7 +104,7 @@ func TestStore_IndexedIsWhatAScanFinds(t *testing.T) {
 	}
 }
 
-// ownersIn reads the owners in the bytes of an object.
+// ownersIn reads the owners from the bytes of an object.
 func ownersIn(t *testing.T, packed []byte) (uids []string) {
 	object, err := abi.DecodeObject(packed)
 	if err != nil {
@@ -117,9 +117,8 @@ func ownersIn(t *testing.T, packed []byte) (uids []string) {
 	return uids
 }
 
-// TestStore_IndexesAreBounded: what is told beyond the bounds is not kept, the index
-// that was not asked for longest makes room for others of its scope, one that nobody
-// asks for is dropped, and lists stay right.
+// TestStore_IndexesAreBounded: excess entries are not stored, the least recently used index makes room for others of
+// its scope, an unused one is removed, and lists remain correct.
 func TestStore_IndexesAreBounded(t *testing.T) {
 	w := reflector.NewWriter()
 	o := ownedState(t, name("a"), 1, "u")
@@ -171,8 +170,8 @@ func TestStore_IndexesAreBounded(t *testing.T) {
 	}
 }
 
-// TestStore_IndexesTakeNoMoreThanObjects: a module that tells much of few bytes makes
-// its own index forget, not the process grow.
+// TestStore_IndexesTakeNoMoreThanObjects: a module that adds many values for small objects makes its own index forget,
+// and not the process grow.
 func TestStore_IndexesTakeNoMoreThanObjects(t *testing.T) {
 	w := reflector.NewWriter()
 	const objects = 3000

@@ -16,7 +16,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/reflector"
 )
 
-// decode reads JSON as the dynamic client does: integers are int64.
+// decode reads JSON like the dynamic client: integers are int64.
 func decode(t testing.TB, text string) map[string]any {
 	t.Helper()
 	u := &unstructured.Unstructured{}
@@ -166,8 +166,8 @@ func TestObject_SameNeedsUIDAndResourceVersion(t *testing.T) {
 	}
 }
 
-// Annotations, finalizers and the type are read from the bytes: they must be
-// what a decoder finds, whatever stands before them.
+// Annotations, finalizers and the type are read from the bytes: they must equal the decoded ones, whatever precedes
+// them.
 func TestObject_ReadsFieldsFromItsBytes(t *testing.T) {
 	filler := strings.Repeat("x", 70_000)
 	for _, text := range []string{
@@ -185,7 +185,7 @@ func TestObject_ReadsFieldsFromItsBytes(t *testing.T) {
 	}
 }
 
-// comparePacked compares what o reads from its bytes with a decoder.
+// comparePacked compares the fields that o reads from its bytes with decoded ones.
 func comparePacked(t *testing.T, o *reflector.Object, u *unstructured.Unstructured) {
 	t.Helper()
 	meta := u.Object["metadata"].(map[string]any)
@@ -219,7 +219,7 @@ func comparePacked(t *testing.T, o *reflector.Object, u *unstructured.Unstructur
 	}
 }
 
-// With Metadata, nothing else is kept, and the type is the one that is given.
+// With Metadata, nothing else is stored, and the type is the given one.
 func TestPack_KeepsMetadataOnly(t *testing.T) {
 	content := decode(t, full)
 	opts := reflector.Options{Metadata: true, APIVersion: "v1", Kind: "Pod"}
@@ -261,8 +261,7 @@ func TestObject_MapsAlike(t *testing.T) {
 	}
 }
 
-// FuzzPack: whatever JSON arrives, Pack returns an error or an object whose
-// bytes decode to what came in.
+// FuzzPack: for any JSON, Pack returns an error or an object whose bytes decode to the input.
 func FuzzPack(f *testing.F) {
 	f.Add(full)
 	f.Add(`{"apiVersion":"v1","kind":"K","metadata":{"name":"a"},"x":[1,-1,1.5,null,true,{"":""}]}`)
@@ -281,7 +280,7 @@ func FuzzPack(f *testing.F) {
 			t.Fatalf("packed object does not decode: %v", err)
 		}
 		comparePacked(t, o, u)
-		// Compare through JSON: -0 and 0 are one number to msgpack's reader.
+		// Compare through JSON: -0 and 0 are the same number for msgpack's reader.
 		want, _ := json.Marshal(u.Object)
 		have, _ := json.Marshal(got)
 		if string(want) != string(have) {

@@ -10,9 +10,8 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/reflector"
 )
 
-// Scan against sorting everything, with objects that come and go between the
-// pages: each object that is there all the time comes once, in order, from
-// wherever the scan goes on, in one namespace or in all.
+// Scan compared with sorting everything, with objects that are created and deleted between the pages: each object that
+// exists all the time is yielded once, in order, from any starting point, in one namespace or in all.
 func TestStore_ScanIsOrderedAndResumes(t *testing.T) {
 	for seed := range uint64(8) {
 		rnd := rand.New(rand.NewPCG(seed, 3))

@@ -11,7 +11,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/reflector"
 )
 
-// ownedState makes an object with owners of these uids.
+// ownedState returns an object with owners of these uids.
 func ownedState(t *testing.T, ref reflector.ObjectRef, rv int, uids ...string) *reflector.Object {
 	t.Helper()
 	owners := make([]any, len(uids))
@@ -26,8 +26,7 @@ func ownedState(t *testing.T, ref reflector.ObjectRef, rv int, uids ...string) *
 	return o
 }
 
-// TestStore_OwnedIsWhatAScanFinds changes owners at random and compares the index
-// with a look at each object.
+// TestStore_OwnedIsWhatAScanFinds changes owners at random and compares the index with reading each object.
 func TestStore_OwnedIsWhatAScanFinds(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	w := reflector.NewWriter()

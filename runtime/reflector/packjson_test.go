@@ -27,8 +27,8 @@ var everyOptions = []reflector.Options{
 	{Kind: "Deployment"},
 }
 
-// PackJSON is decoding and Pack, whatever the object is and whatever of it is
-// kept; and what the host reads is what stands in the JSON.
+// PackJSON equals decoding and Pack for any object and any options; and the fields that the host uses equal those in
+// the JSON.
 func TestPackJSON_IsDecodingAndPack(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	packed := 0
@@ -52,8 +52,8 @@ func FuzzPackJSON(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) { samePacked(t, []byte(text)) })
 }
 
-// samePacked compares PackJSON with decoding and Pack, and with a model of what
-// is kept. It reports whether the object can be packed.
+// samePacked compares PackJSON with decoding and Pack, and with a model of the stored part. It reports whether the
+// object can be packed.
 func samePacked(t *testing.T, js []byte) (packed bool) {
 	t.Helper()
 	for _, opts := range everyOptions {
@@ -87,7 +87,7 @@ func samePacked(t *testing.T, js []byte) (packed bool) {
 	return packed
 }
 
-// fields is what the host reads of an object.
+// fields are the fields of an object that the host uses.
 type fields struct {
 	Ref                  reflector.ObjectRef
 	UID, ResourceVersion string
@@ -108,7 +108,7 @@ func fieldsOf(o *reflector.Object) fields {
 	return f
 }
 
-// modelFields reads the same of the decoded object, in the simplest way.
+// modelFields reads the same from the decoded object, in the simplest way.
 func modelFields(content map[string]any) fields {
 	var meta struct {
 		Name, Namespace, UID, ResourceVersion string
@@ -117,7 +117,7 @@ func modelFields(content map[string]any) fields {
 		Labels                                map[string]string
 	}
 	m := content["metadata"].(map[string]any)
-	exact := map[string]any{} // encoding/json takes keys of other case too
+	exact := map[string]any{} // encoding/json also accepts keys in another case
 	for _, key := range []string{"name", "namespace", "uid", "resourceVersion", "generation", "deletionTimestamp", "labels"} {
 		exact[key] = m[key]
 	}
@@ -151,7 +151,7 @@ func modelFields(content map[string]any) fields {
 	return f
 }
 
-// modelKept is what opts keep of content; it changes content.
+// modelKept returns the part of content that opts select; it changes content.
 func modelKept(content map[string]any, opts reflector.Options) map[string]any {
 	kept := map[string]any{}
 	for k, v := range content {
@@ -176,8 +176,7 @@ func modelKept(content map[string]any, opts reflector.Options) map[string]any {
 	return kept
 }
 
-// randomObject is an object of which from time to time something is missing or
-// of a wrong type.
+// randomObject returns an object, parts of which are sometimes missing or of a wrong type.
 func randomObject(rnd *rand.Rand) map[string]any {
 	one := func(good ...any) any {
 		if rnd.IntN(60) == 0 {
@@ -213,7 +212,7 @@ func randomObject(rnd *rand.Rand) map[string]any {
 	return content
 }
 
-// writeJSON writes v with the keys of maps in any order, as API servers do.
+// writeJSON encodes v with the keys of maps in any order, like API servers.
 func writeJSON(dst *bytes.Buffer, rnd *rand.Rand, v any) {
 	m, ok := v.(map[string]any)
 	if !ok {
@@ -241,7 +240,7 @@ func writeJSON(dst *bytes.Buffer, rnd *rand.Rand, v any) {
 	dst.WriteByte('}')
 }
 
-// BenchmarkPackJSON_Pod is a pod of 4.4 KB from its JSON.
+// BenchmarkPackJSON_Pod packs a pod of 4.4 KB from its JSON.
 func BenchmarkPackJSON_Pod(b *testing.B) {
 	js := pod(b, 1)
 	b.SetBytes(int64(len(js)))

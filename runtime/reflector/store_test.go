@@ -13,7 +13,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/reflector"
 )
 
-// state makes an object of little more than its identity.
+// state returns an object with little more than its identity.
 func state(t testing.TB, ref reflector.ObjectRef, uid, rv int) *reflector.Object {
 	t.Helper()
 	meta := map[string]any{"name": ref.Name, "uid": fmt.Sprint("u", uid), "resourceVersion": fmt.Sprint(rv)}
@@ -29,7 +29,7 @@ func state(t testing.TB, ref reflector.ObjectRef, uid, rv int) *reflector.Object
 
 func name(s string) reflector.ObjectRef { return reflector.ObjectRef{Name: s} }
 
-// show writes an event as "Applied a u1/1 -> u1/2".
+// show formats an event, such as "Applied a u1/1 -> u1/2".
 func show(e reflector.Event) string {
 	s := func(o *reflector.Object) string {
 		if o == nil {
@@ -78,8 +78,8 @@ func TestWriter_DeletedRemoves(t *testing.T) {
 	}
 }
 
-// Rule 11: a relist turns what is missing into deletions, is silent about what
-// is unchanged, and sees delete-and-recreate by the uid.
+// Rule 11: a relist turns missing objects into deletions, emits nothing for unchanged ones, and detects
+// delete-and-recreate by the uid.
 func TestWriter_ReplaceEmitsOnlyDifferences(t *testing.T) {
 	w := reflector.NewWriter()
 	var got recorder
@@ -104,8 +104,8 @@ func TestWriter_ReplaceEmitsOnlyDifferences(t *testing.T) {
 	got.expect(t)
 }
 
-// Rule 11: the uid tells a recreated object also on the watch, and the two
-// events come in the order in which they happened.
+// Rule 11: the uid also identifies a recreated object on the watch, and the two events come in the order in which they
+// happened.
 func TestWriter_RecreatedObjectIsDeletedThenCreated(t *testing.T) {
 	w := reflector.NewWriter()
 	var got recorder
@@ -116,7 +116,7 @@ func TestWriter_RecreatedObjectIsDeletedThenCreated(t *testing.T) {
 	}
 }
 
-// Rule 12: a state that was seen is not news.
+// Rule 12: a known state emits nothing.
 func TestWriter_KnownStateEmitsNothing(t *testing.T) {
 	w := reflector.NewWriter()
 	var got recorder
@@ -125,9 +125,8 @@ func TestWriter_KnownStateEmitsNothing(t *testing.T) {
 	got.expect(t)
 }
 
-// Rule 12: an older state, or the deletion of an object that has been created
-// again, comes too late and changes nothing. Where versions are no numbers,
-// nobody can tell.
+// Rule 12: an older state, or the deletion of an object that has been created again, is late and changes nothing. If
+// versions are not numbers, this cannot be detected.
 func TestWriter_LateEventsChangeNothing(t *testing.T) {
 	w := reflector.NewWriter()
 	var got recorder
@@ -155,8 +154,7 @@ func TestWriter_ReplaceWithNothingClears(t *testing.T) {
 	}
 }
 
-// kube-rs's four key forms: a ref with a namespace and one without never name
-// the same object.
+// kube-rs's four key forms: a reference with a namespace and one without never identify the same object.
 func TestStore_NamespaceIsPartOfTheRef(t *testing.T) {
 	w := reflector.NewWriter()
 	namespaced := reflector.ObjectRef{Namespace: "ns", Name: "a"}
@@ -171,8 +169,7 @@ func TestStore_NamespaceIsPartOfTheRef(t *testing.T) {
 	}
 }
 
-// Rule 11: readers see the old content or the new one, never a part. The events
-// come after the change.
+// Rule 11: readers see the old content or the new one, never a part. The events come after the change.
 func TestStore_ReplaceIsAtomicToReaders(t *testing.T) {
 	w := reflector.NewWriter()
 	w.Apply(state(t, name("old"), 1, 1), func(reflector.Event) {})
@@ -187,8 +184,8 @@ func TestStore_ReplaceIsAtomicToReaders(t *testing.T) {
 	}
 }
 
-// The Writer against a plain map on random operations: same content, same
-// bytes; and its events, replayed, rebuild the content.
+// The Writer compared with a plain map on random operations: same content, same bytes; and replaying its events
+// rebuilds the content.
 func TestWriter_AgreesWithModelOnRandomOperations(t *testing.T) {
 	for seed := range uint64(50) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
@@ -230,7 +227,7 @@ func TestWriter_AgreesWithModelOnRandomOperations(t *testing.T) {
 				}
 				w.Apply(o, replay)
 			}
-			if rnd.IntN(20) == 0 { // from here on the store keeps its order
+			if rnd.IntN(20) == 0 { // from here on, the store maintains its order
 				scan(w.Store())
 			}
 			compareStore(t, w.Store(), model, mirror)

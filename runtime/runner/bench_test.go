@@ -12,10 +12,10 @@ import (
 // objectKey has the size of a reference to an object: group, kind, namespace and name.
 type objectKey struct{ group, kind, namespace, name string }
 
-// benchKeys is how many keys take part.
+// benchKeys is the number of keys.
 const benchKeys = 10_000
 
-// runLoop starts a runner of a job, calls send to feed it, and waits until all is done.
+// runLoop starts a runner of a job, calls send to feed it, and waits until everything is done.
 func runLoop(b *testing.B, run runner.Job[objectKey, string], send func(chan<- []scheduler.Request[objectKey, string])) {
 	b.Helper()
 	r, err := runner.New(runner.Config[string]{}, run)
@@ -47,7 +47,7 @@ func benchRequests() []scheduler.Request[objectKey, string] {
 	return reqs
 }
 
-// BenchmarkRunner_Single is one request a message, as a watch brings them, through an empty job.
+// BenchmarkRunner_Single is one request per message, like from a watch, through an empty job.
 func BenchmarkRunner_Single(b *testing.B) {
 	reqs := benchRequests()
 	runLoop(b, emptyJob, func(requests chan<- []scheduler.Request[objectKey, string]) {
@@ -58,7 +58,8 @@ func BenchmarkRunner_Single(b *testing.B) {
 	})
 }
 
-// BenchmarkRunner_Listing is a first listing of benchKeys objects from its one message to the end of the last run; the time is for all of them.
+// BenchmarkRunner_Listing is a first listing of benchKeys objects from its single message to the end of the last run;
+// the time is for all of them.
 func BenchmarkRunner_Listing(b *testing.B) {
 	reqs := benchRequests()
 	b.ReportAllocs()
@@ -105,8 +106,7 @@ func BenchmarkRunner_Requeue(b *testing.B) {
 	})
 }
 
-// deep uses about 16 KiB of stack, as a job does that decodes, calls a guest and logs.
-//
+// deep uses about 16 KiB of stack, like a job that decodes, calls a guest and logs.
 //go:noinline
 func deep(n int) byte {
 	var frame [1024]byte
@@ -117,7 +117,7 @@ func deep(n int) byte {
 	return frame[n] + deep(n-1)
 }
 
-// BenchmarkRunner_DeepStack is BenchmarkRunner_Single with a job that needs a stack.
+// BenchmarkRunner_DeepStack is BenchmarkRunner_Single with a job that needs a deep stack.
 func BenchmarkRunner_DeepStack(b *testing.B) {
 	reqs := benchRequests()
 	job := func(context.Context, scheduler.Item[objectKey, string]) scheduler.Next[string] {

@@ -25,8 +25,8 @@ func stringsOf(fields []Field) []string {
 	return lines
 }
 
-// managed is an object with two managers: one has the whole of .spec.list, which
-// is one value to it, and the items of .spec.ports by key.
+// managed is an object with two managers: one owns all of .spec.list, which it treats as one value, and the items of
+// .spec.ports by key.
 func managed(spec string) string {
 	return `{"metadata":{"resourceVersion":"` + spec[1:2] + `","generation":` + strconv.Itoa(len(spec)) + `,"managedFields":[
 		{"manager":"hpa","operation":"Update","fieldsV1":{"f:spec":{"f:replicas":{}}}},
@@ -84,8 +84,7 @@ func TestCompare_IsBoundedAndRefusesWhatIsNoObject(t *testing.T) {
 	}
 }
 
-// A field is changed back if it is not what the last run left: that is what
-// tells a fight from a step forward.
+// A field was changed back if it is not as the last run left it: this distinguishes a fight from progress.
 func TestChangedBack_TellsAFightFromProgress(t *testing.T) {
 	at := func(path string, before, after uint64) []Field {
 		return []Field{{Object: "o", Path: path, before: before, after: after}}
@@ -106,8 +105,7 @@ func TestChangedBack_TellsAFightFromProgress(t *testing.T) {
 	}
 }
 
-// FuzzCompare holds that no two objects make it panic, and that an object does
-// not differ from itself.
+// FuzzCompare: no two objects make it panic, and an object does not differ from itself.
 func FuzzCompare(f *testing.F) {
 	f.Add(managed(`"ports":[{"port":80,"protocol":"TCP"}]`), managed(`"ports":[]`))
 	f.Add(`{"metadata":{"managedFields":[{"fieldsV1":{"f:a":{"v:1":{},"i:0":{}}}}]},"a":[1,{"b":null}]}`, `{"a":[]}`)
@@ -122,7 +120,7 @@ func FuzzCompare(f *testing.F) {
 	})
 }
 
-// What the API server says of two managers that fight over a deployment.
+// The result for two managers that fight over a deployment on the real API server.
 func TestCompare_OfTheRealAPIServer(t *testing.T) {
 	cluster := devclustertest.Shared(t)
 	ns := devclustertest.Namespace(t, cluster)

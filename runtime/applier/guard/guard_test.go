@@ -15,16 +15,15 @@ import (
 
 var self = abi.Key{Namespace: "default", Name: "web"}
 
-// world is a cluster of one reconciled object and its children, in which time
-// passes by hand. Names of writes: "status" and "spec" are of the object itself,
-// any other is the deployment of that name.
+// world is a cluster with one reconciled object and its children, in which time is advanced manually. Names of writes:
+// "status" and "spec" belong to the object itself, any other name is that of a deployment.
 type world struct {
 	t         *testing.T
 	g         *Guard
 	now       time.Time
 	rv        int
 	cache     map[string]string // name of the object: its resourceVersion
-	fields    []Field           // what the next inspected run finds
+	fields    []Field           // the fields that the next inspected run finds
 	inspected int
 	opened    int
 }
@@ -38,7 +37,7 @@ func newWorld(t *testing.T, cfg Config) *world {
 	return &world{t: t, g: g, now: time.Unix(1e9, 0), cache: map[string]string{"self": "1"}, rv: 1}
 }
 
-// name is the name in the cache.
+// name returns the object's name in the cache.
 func name(w *abi.Write) string {
 	if w.Key == self && w.Resource == "webs" {
 		return "self"
@@ -46,7 +45,7 @@ func name(w *abi.Write) string {
 	return w.Key.Name
 }
 
-// touch is a change by somebody else.
+// touch simulates a change by another writer.
 func (w *world) touch(name string) {
 	w.rv++
 	w.cache[name] = strconv.Itoa(w.rv)
@@ -71,13 +70,13 @@ func related(child string) abi.Reason {
 	return abi.Reason{Type: abi.ReasonRelated, Resource: "deployments.apps", Ref: abi.Key{Namespace: "default", Name: child}}
 }
 
-// did is what a run does.
+// did describes the actions of a run.
 type did struct {
 	writes []string
 	action abi.Action
 }
 
-// run lets a run start after some time, for these reasons.
+// run starts a run after some time, for these reasons.
 func (w *world) run(after time.Duration, do did, reasons ...abi.Reason) Decision {
 	w.t.Helper()
 	w.now = w.now.Add(after)
@@ -105,8 +104,8 @@ func (w *world) run(after time.Duration, do did, reasons ...abi.Reason) Decision
 
 func writes(what ...string) did { return did{writes: what} }
 
-// A run that writes a time stamp into its object's status triggers itself: it is
-// found by its 20th run, and then held for longer and longer.
+// A run that writes a timestamp into its object's status triggers itself: this is detected by its 20th run, after which
+// it is delayed more and more.
 func TestGuard_SelfTriggeringObjectIsDelayedMoreAndMore(t *testing.T) {
 	w := newWorld(t, Config{})
 	w.run(0, writes("status"), updated())
@@ -130,8 +129,8 @@ func TestGuard_SelfTriggeringObjectIsDelayedMoreAndMore(t *testing.T) {
 	}
 }
 
-// A held object calms down: runs that change nothing, or time in which it does
-// not run, take the hold away by halves; then nothing is left of it.
+// A delayed object calms down: runs that change nothing, or time in which it does not run, halve the delay; in the end
+// there is none.
 func TestGuard_DelayedObjectCalmsDown(t *testing.T) {
 	hot := func(t *testing.T) *world {
 		w := newWorld(t, Config{MaxDelay: 4 * time.Second})
@@ -167,7 +166,7 @@ func TestGuard_DelayedObjectCalmsDown(t *testing.T) {
 	})
 }
 
-// Rows of runs that look alike and are none: none of them is ever held.
+// Sequences of runs that resemble hot loops but are not: none of them is ever delayed.
 func TestGuard_LegitimateRowsAreNotDelayed(t *testing.T) {
 	const rounds = 1000
 	progress := func(i int) []Field {
@@ -235,8 +234,7 @@ func TestGuard_LegitimateRowsAreNotDelayed(t *testing.T) {
 	}
 }
 
-// Hot loops that do not look like one: each is found within a bounded number of
-// rounds.
+// Hot loops that are hard to recognize: each is detected within a bounded number of rounds.
 func TestGuard_HotLoopsAreFound(t *testing.T) {
 	fight := []Field{{Object: "deployments.apps default/app", Path: ".spec.replicas", Managers: []string{"hpa", "wasmctl/web"}, before: 5, after: 3}}
 	for name, c := range map[string]struct {
@@ -285,7 +283,7 @@ func TestGuard_HotLoopsAreFound(t *testing.T) {
 					if want := w.fields != nil; d.Contested != want || want && !cmp.Equal(d.Fields[0].Managers, fight[0].Managers) {
 						t.Errorf("%+v", d)
 					}
-					if w.inspected > 6 { // three, and as many that changed nothing
+					if w.inspected > 6 { // three, and the same number of runs that changed nothing
 						t.Errorf("%d runs were inspected", w.inspected)
 					}
 					return
@@ -296,8 +294,8 @@ func TestGuard_HotLoopsAreFound(t *testing.T) {
 	}
 }
 
-// An object that asks for a second and triggers itself at once is held for longer
-// than that second: the run at the end of the hold is not the one it asked for.
+// An object that requests a run after a second and triggers itself at once is delayed by more than that second: the run
+// at the end of the delay is not the requested one.
 func TestGuard_DelayBeatsTheRequeue(t *testing.T) {
 	w := newWorld(t, Config{})
 	for range DefaultRuns + 10 {
@@ -308,8 +306,8 @@ func TestGuard_DelayBeatsTheRequeue(t *testing.T) {
 	}
 }
 
-// A fight goes on while the object is held, with one run per hold: it is one
-// episode, and costs the API server one write a minute.
+// A fight continues while the object is delayed, with one run per delay: it is one episode, and costs the API server
+// one write a minute.
 func TestGuard_FightIsOneEpisode(t *testing.T) {
 	w := newWorld(t, Config{})
 	w.fields = []Field{{Object: "o", Path: ".p", before: 5, after: 3}}
@@ -324,14 +322,14 @@ func TestGuard_FightIsOneEpisode(t *testing.T) {
 	}
 }
 
-// Random runs against the definition: with neither an own write that triggers
-// nor a row that long, nobody is held; and every hold is within its bounds.
+// Random runs against the definition: without either a write that triggers a run, or such a long sequence, nothing is
+// delayed; and every delay is within its bounds.
 func TestGuard_RandomRunsKeepTheBounds(t *testing.T) {
 	for seed := range uint64(300) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		cfg := Config{Runs: 4 + rnd.IntN(4), MinDelay: 100 * time.Millisecond, MaxDelay: time.Second}
 		w := newWorld(t, cfg)
-		row := 0 // runs since one that could not be of a loop
+		row := 0 // runs since the last one that could not belong to a loop
 		for range 300 {
 			reasons := []abi.Reason{[]abi.Reason{updated(), related("a"), related("b"), timer(), {Type: abi.ReasonResync}}[rnd.IntN(5)]}
 			if rnd.IntN(3) == 0 {
@@ -363,7 +361,7 @@ func TestGuard_RandomRunsKeepTheBounds(t *testing.T) {
 	}
 }
 
-// The tables are bounded, and what did not run for long goes first.
+// The tables are bounded, and entries that have not run for long are removed first.
 func TestGuard_MemoryIsBounded(t *testing.T) {
 	g, err := New(Config{})
 	if err != nil {
@@ -410,7 +408,7 @@ func TestGuard_OffAndBadConfig(t *testing.T) {
 	}
 }
 
-// Many objects, each run by one goroutine at a time, while others ask.
+// Many objects, each run by one goroutine at a time, with concurrent readers.
 func TestGuard_HammerKeysAndStats(t *testing.T) {
 	g, err := New(Config{Runs: 4, MinDelay: 1, MaxDelay: 10})
 	if err != nil {

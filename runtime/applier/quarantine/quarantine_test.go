@@ -39,8 +39,7 @@ func TestTable_QuarantinesAfterSoManyInARow(t *testing.T) {
 	}
 }
 
-// The time that an object is left alone doubles to the maximum, and chance takes
-// a fifth away at most.
+// The quarantine time doubles up to the maximum, and the random part reduces it by at most a fifth.
 func TestTable_BacksOffToABound(t *testing.T) {
 	for _, random := range []float64{0, 0.5, 0.999} {
 		table := New(Config{After: 1, Initial: time.Second, Max: 5 * time.Second})
@@ -145,7 +144,7 @@ func TestTable_MemoryIsBounded(t *testing.T) {
 	}
 }
 
-// The table agrees with a dumb model: a list of runs for each object.
+// The table agrees with a simple model: a list of runs for each object.
 func TestTable_AgreesWithModel(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 200 {

@@ -8,8 +8,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/reflector"
 )
 
-// BenchmarkFilter is the cost of one change of the status, as a controller of
-// Deployments sees many.
+// BenchmarkFilter is the cost of one status change, which a controller of Deployments receives often.
 func BenchmarkFilter(b *testing.B) {
 	labels := map[string]any{"app": "web", "app.kubernetes.io/name": "web", "app.kubernetes.io/instance": "web-1"}
 	fields := meta{

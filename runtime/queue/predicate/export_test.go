@@ -2,7 +2,7 @@ package predicate
 
 import "time"
 
-// TTL returns how long changes of an object are hidden at most; 0 is forever.
+// TTL returns the longest time for which changes of an object are hidden; 0 means forever.
 func (f *Filter) TTL() time.Duration {
 	if f == nil {
 		return 0
@@ -10,7 +10,7 @@ func (f *Filter) TTL() time.Duration {
 	return f.ttl
 }
 
-// String returns the predicates as they are written, "any(generation, labels)".
+// String returns the predicates in their syntax, such as "any(generation, labels)".
 func (f *Filter) String() string {
 	if f == nil {
 		return "none"

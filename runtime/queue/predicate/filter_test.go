@@ -13,7 +13,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/reflector"
 )
 
-// meta is the metadata of a test object; pack adds what every object has.
+// meta is the metadata of a test object; pack adds the required fields.
 type meta map[string]any
 
 func pack(t testing.TB, fields ...meta) *reflector.Object {
@@ -47,8 +47,7 @@ func changed(old, now *reflector.Object) reflector.Event {
 	return reflector.Event{Type: reflector.Applied, Old: old, New: now}
 }
 
-// Rule 23: equal values are hidden. Each predicate sees its own field and no
-// other.
+// Rule 23: equal values are hidden. Each predicate uses only its own field.
 func TestFilter_EachPredicateSeesItsField(t *testing.T) {
 	base := pack(t, meta{"labels": map[string]any{"l": "1"}, "annotations": map[string]any{"a": "1"}, "finalizers": []any{"f"}})
 	same := meta{"labels": map[string]any{"l": "1"}, "annotations": map[string]any{"a": "1"}, "finalizers": []any{"f"}}
@@ -100,7 +99,7 @@ func TestFilter_SeesEveryChangeOfAMapAndAList(t *testing.T) {
 	}
 }
 
-// Rule 23: a new uid passes, and so does what has no before or no after.
+// Rule 23: a new uid passes, and so does an event without an old or a new object.
 func TestFilter_OnlyChangesAreHidden(t *testing.T) {
 	a := pack(t)
 	f := filter(t, "all(generation, labels, deletion)", "ttl=never")
@@ -121,7 +120,7 @@ func TestFilter_OnlyChangesAreHidden(t *testing.T) {
 	}
 }
 
-// Rule 23: what an object does not have cannot hide it: kube-rs's None passes.
+// Rule 23: a missing field cannot hide an object: kube-rs's None passes.
 func TestFilter_KindWithoutTheFieldPasses(t *testing.T) {
 	bare := pack(t, meta{"generation": nil, "resourceVersion": ""})
 	for _, word := range []string{"generation", "resourceVersion"} {
@@ -160,8 +159,7 @@ func TestFilter_AnyOfAndAllOf(t *testing.T) {
 	}
 }
 
-// The guest is asked about an object that comes or goes where nothing but its
-// filter could let it pass.
+// The guest is called for an object that is created or deleted if only its filter could let it pass.
 func TestFilter_GuestIsAskedAboutWhatComesAndGoes(t *testing.T) {
 	a := pack(t)
 	for element, want := range map[string]predicate.Verdict{"func": predicate.Ask, "all(labels, func)": predicate.Ask, "any(labels, func)": predicate.Pass} {
@@ -192,8 +190,8 @@ func TestFilter_EqualValuePassesAfterTTL(t *testing.T) {
 	}
 }
 
-// A change that passes by its value starts the time again, and a deletion ends
-// it: an object of the same name is another.
+// A change that passes by its value restarts the time, and a deletion ends it: an object of the same name is a
+// different one.
 func TestFilter_TTLCountsFromTheLastThatPassed(t *testing.T) {
 	f := filter(t, "generation", "ttl=1m")
 	begin := time.Unix(1000, 0)
@@ -212,7 +210,7 @@ func TestFilter_TTLCountsFromTheLastThatPassed(t *testing.T) {
 	}
 }
 
-// What the TTL hides for the guest's filter is the guest's to say again.
+// When the TTL expires, the guest's filter decides again about changes that it could have hidden.
 func TestFilter_AfterTTLTheGuestIsAsked(t *testing.T) {
 	f := filter(t, "all(generation, func)", "ttl=1m")
 	old := pack(t)
@@ -262,8 +260,7 @@ func TestFilter_NilHidesNothing(t *testing.T) {
 	}
 }
 
-// A filter costs bounded memory: objects that are gone and objects that have
-// been quiet for the TTL leave nothing behind.
+// A filter uses bounded memory: deleted objects and objects that have been quiet for the TTL leave nothing behind.
 func TestFilter_MemoryIsBounded(t *testing.T) {
 	f := filter(t, "generation", "ttl=1m")
 	const n = 20_000

@@ -13,8 +13,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/reflector"
 )
 
-// judge says by the plainest means what a predicate should: old and now are
-// decoded metadata.
+// judge evaluates a predicate in the simplest way: old and now are decoded metadata.
 type judge func(old, now map[string]any) predicate.Verdict
 
 var fieldOf = map[string]string{
@@ -85,9 +84,8 @@ func metadataOf(t *testing.T, o *reflector.Object) map[string]any {
 	return content["metadata"].(map[string]any)
 }
 
-// Rule 23: for any predicates and any changes, a Filter says what comparing the
-// whole fields says; and with a TTL, that one that is hidden passes if none has
-// passed within it.
+// Rule 23: for any predicates and any changes, a Filter agrees with comparing the complete fields; and with a TTL, a
+// hidden change passes if none has passed within it.
 func TestFilter_LikeTheModel(t *testing.T) {
 	for seed := range uint64(500) {
 		rng := rand.New(rand.NewPCG(seed, 1))

@@ -76,9 +76,8 @@ func TestParse_ErrorSaysWhatToWrite(t *testing.T) {
 	}
 }
 
-// FuzzParse holds that nothing panics, that what is read means the same when it
-// is written and read again, and that a filter always lets a new object pass
-// that is not the guest's to judge.
+// FuzzParse: nothing panics, a parsed element has the same meaning after formatting and parsing it again, and a filter
+// always lets a new object pass unless the guest decides.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{"generation", "all(labels, any(func, deletion))", "ttl=30m", "all(", "any(,)", "))((", "labels,", "\xff"} {
 		f.Add(s)

@@ -8,7 +8,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/reflector"
 )
 
-// BenchmarkTrigger_Requests asks for all of 10,000 objects.
+// BenchmarkTrigger_Requests requests all of 10,000 objects.
 func BenchmarkTrigger_Requests(b *testing.B) {
 	w := reflector.NewWriter()
 	for i := range 10_000 {

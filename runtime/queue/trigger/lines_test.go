@@ -15,7 +15,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/reflector"
 )
 
-// readAll runs Lines over text to its end.
+// readAll runs Lines on a complete text.
 func readAll(t *testing.T, l trigger.Lines) (got []trigger.Trigger, reported []string, err error) {
 	t.Helper()
 	l.Name = "test"
@@ -55,7 +55,7 @@ func TestLines_ScopeDecides(t *testing.T) {
 	}
 }
 
-// A line of any length costs bounded memory, and the next one is read.
+// A line of any length uses bounded memory, and the next one is read.
 func TestLines_LongLineIsPassedOver(t *testing.T) {
 	long := strings.Repeat("a", 100_000)
 	for _, text := range []string{long + "\nns/b\n" + long, strings.Repeat("a", 1026) + "\nns/b\n" + strings.Repeat("a", 1026)} {
@@ -77,7 +77,7 @@ func TestLines_ErrorOfTheReaderEndsIt(t *testing.T) {
 	}
 }
 
-// A read that never returns does not keep Run from returning.
+// A read that never returns does not prevent Run from returning.
 func TestLines_StopDoesNotWaitForTheReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reader, writer := io.Pipe()
@@ -88,7 +88,7 @@ func TestLines_StopDoesNotWaitForTheReader(t *testing.T) {
 		if diff := cmp.Diff([]trigger.Trigger{named("ns", "a")}, r.triggers()); diff != "" {
 			t.Error(diff)
 		}
-		_, _ = io.WriteString(writer, "ns/b\n") // the goroutine that reads takes it, and ends
+		_, _ = io.WriteString(writer, "ns/b\n") // the reading goroutine receives it, and ends
 		synctest.Wait()
 		if n := len(r.triggers()); n != 1 {
 			t.Errorf("%d triggers after the end", n)
@@ -96,8 +96,7 @@ func TestLines_StopDoesNotWaitForTheReader(t *testing.T) {
 	})
 }
 
-// FuzzLines holds that nothing panics and that each line is a trigger, an
-// error, or empty.
+// FuzzLines: nothing panics, and each line is a trigger, an error, or empty.
 func FuzzLines(f *testing.F) {
 	for _, s := range []string{"a\nb", "*", "ns/a\r\n", "\x00\n\xff", "a/b/c\n\n", strings.Repeat("a", 3000)} {
 		f.Add(s)

@@ -21,7 +21,7 @@ func ref(namespace, name string) reflector.ObjectRef {
 	return reflector.ObjectRef{Namespace: namespace, Name: name}
 }
 
-// run is a Source that runs, and what it emitted.
+// run is a running Source, with its triggers.
 type run struct {
 	mu    sync.Mutex
 	got   []trigger.Trigger // guarded by mu
@@ -45,7 +45,7 @@ func start(t *testing.T, s trigger.Source) *run {
 	return r
 }
 
-// end stops the Source, and reports it if it does not end without an error.
+// end stops the Source, and fails the test if it does not end without an error.
 func (r *run) end(t *testing.T) {
 	t.Helper()
 	r.stop()
@@ -107,7 +107,7 @@ func TestTrigger_RequestsAllOrNamedObjects(t *testing.T) {
 	}
 }
 
-// Rule 4: a resync is of low priority. Its period varies by a tenth.
+// Rule 4: a resync has low priority. Its period varies by a tenth.
 func TestResync_ComesEveryPeriodMoreOrLess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, err := trigger.NewResync(10 * time.Hour)
@@ -191,8 +191,7 @@ func TestNewCron_RefusesWhatIsNoSchedule(t *testing.T) {
 	}
 }
 
-// FuzzNewCron holds that no schedule panics or comes at a time that is not
-// after now.
+// FuzzNewCron: no schedule panics, and its next time is always after now.
 func FuzzNewCron(f *testing.F) {
 	for _, s := range []string{"0 3 * * *", "*/5 1-2,4 ? JAN-DEC mon", "@daily", "TZ=", "@every 1h", "0-59/7 * 31 * 7", "*/9999999999 * * * *"} {
 		f.Add(s)
@@ -224,7 +223,7 @@ func TestChan_EmitsUntilItIsClosed(t *testing.T) {
 	})
 }
 
-// Every Source ends with its context, though nothing ever comes.
+// Every Source ends with its context, even if nothing ever comes.
 func TestSources_EndWithTheirContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cron, err := trigger.NewCron("@yearly", nil)
@@ -262,7 +261,7 @@ func TestSources_NameThemselves(t *testing.T) {
 	}
 }
 
-// sleep lets virtual time go by.
+// sleep advances virtual time.
 func sleep(d time.Duration) {
 	time.Sleep(d) //nolint:forbidigo // virtual time
 }
