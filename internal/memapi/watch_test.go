@@ -22,7 +22,7 @@ import (
 
 var webs = GuessKind(schema.GroupVersionKind{Group: "sim.dev", Version: "v1", Kind: "Web"}, true)
 
-// bed is a Server and the real client on it, in a bubble of virtual time.
+// bed is a Server with the real client, in a bubble of virtual time.
 type bed struct {
 	*testing.T
 	s      *Server
@@ -141,7 +141,7 @@ func TestServer_WatchGoesOnFromAVersion(t *testing.T) {
 		b.want(b.read(w), "BOOKMARK  106")
 		b.s.Compact()
 		b.set("a/x", 4, map[string]string{"tier": "gold"})
-		b.want(b.read(w), "MODIFIED x 108") // who follows is not hurt
+		b.want(b.read(w), "MODIFIED x 108") // a watch that is up to date is not affected
 		w.Stop()
 		b.want(b.read(b.watch("a", metav1.ListOptions{ResourceVersion: "106"})), "ERROR 410", "end")
 	})
@@ -161,7 +161,7 @@ func TestServer_StreamedListEndsWithABookmark(t *testing.T) {
 	})
 }
 
-// Each end of a watch is what the client makes of it.
+// Each end of a watch is reported by the client.
 func TestFault_EndsOfAWatch(t *testing.T) {
 	for end, want := range map[End][]string{
 		InOrder: {"ADDED x 101", "end"},

@@ -18,6 +18,7 @@ import (
 
 // podTemplate is a running pod of a Deployment as an API server returns it: 4.4 KB of JSON, a quarter of it
 // managedFields.
+//
 //go:embed testdata/pod.json
 var podTemplate string
 

@@ -107,6 +107,7 @@ func BenchmarkRunner_Requeue(b *testing.B) {
 }
 
 // deep uses about 16 KiB of stack, like a job that decodes, calls a guest and logs.
+//
 //go:noinline
 func deep(n int) byte {
 	var frame [1024]byte

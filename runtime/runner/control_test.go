@@ -14,7 +14,8 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/scheduler"
 )
 
-// While a runner is paused nothing starts, what runs goes on, requests are merged, timers go on; afterwards each key is run once (rule 2).
+// While a runner is paused, nothing starts, running jobs continue, requests are merged, and timers continue; afterwards
+// each key is run once (rule 2).
 func TestRunner_PauseStartsNothingAndLosesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newReady(t, config{}, sleepJob(time.Minute))
@@ -67,7 +68,7 @@ func TestRunner_PauseBeforeRun(t *testing.T) {
 	})
 }
 
-// rule 9: a stop does not wait for Resume; the end of the input does, because what is due is still to be run.
+// rule 9: a stop does not wait for Resume; the end of the input does, because due requests must still be run.
 func TestRunner_StopWhilePaused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stopped, finishes := newReady(t, config{}, sleepJob(0)), newReady(t, config{}, sleepJob(0))
@@ -92,8 +93,8 @@ func TestRunner_StopWhilePaused(t *testing.T) {
 	})
 }
 
-// A job's Hold keeps its key, and only its key, from starting again, from the end of the run, whatever asks: requests before and after the
-// end, and its own requeue. Then there is one run (rules 2 and 3).
+// A job's Delay prevents its key, and only its key, from starting again, from the end of the run, whatever requests it:
+// requests before and after the end, and its own requeue. Then there is one run (rules 2 and 3).
 func TestRunner_DelayBeatsRequestsAndRequeue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
@@ -122,7 +123,8 @@ func TestRunner_DelayBeatsRequestsAndRequeue(t *testing.T) {
 	})
 }
 
-// rule 6: the configured debounce reaches the scheduler; a requeue is not delayed by it, not even one at once.
+// rule 6: the configured debounce is passed to the scheduler; it does not delay a requeue, not even one without a
+// delay.
 func TestRunner_Debounces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
@@ -138,14 +140,14 @@ func TestRunner_Debounces(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		// The trickle goes on to 4 s: bounded after 3 s, then quiet a second after its end.
+		// The trickle continues to 4 s: bounded after 3 s, then quiet for a second after its end.
 		if diff := cmp.Diff([]time.Duration{3 * time.Second, 3 * time.Second, 5 * time.Second}, starts); diff != "" {
 			t.Fatalf("starts (-want +got):\n%s", diff)
 		}
 	})
 }
 
-// Lookup and Running say what the loop knows, while every slot is taken too.
+// Lookup and Running return the state of the loop, even while every slot is taken.
 func TestRunner_LookupAndRunning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
@@ -184,7 +186,7 @@ func TestRunner_LookupAndRunning(t *testing.T) {
 	})
 }
 
-// Asking a runner that does not run is an error, before Run, after it, and when the context of the question ends.
+// Calls that need the loop fail before Run, after it, and when their context ends.
 func TestRunner_LookupNeedsTheLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fresh, err := runner.New(config{}, sleepJob(0))
@@ -203,7 +205,7 @@ func TestRunner_LookupNeedsTheLoop(t *testing.T) {
 			}
 		}
 
-		// Merge runs in the loop and keeps it busy, so that the question cannot be answered in time.
+		// Merge runs in the loop and keeps it busy, so that the call cannot be answered in time.
 		busy := newReady(t, config{Scheduler: scheduler.Config[string]{Merge: func(pending, _ string) string {
 			time.Sleep(time.Minute)
 			return pending
@@ -218,8 +220,7 @@ func TestRunner_LookupNeedsTheLoop(t *testing.T) {
 	})
 }
 
-// The hooks are notified of each job: what it waited for its turn, its priority, how long it
-// took.
+// The hooks are called for each job: with the time that it waited for its turn, its priority, and its duration.
 func TestRunner_TellsOfEachJob(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var got []string
@@ -243,7 +244,7 @@ func TestRunner_TellsOfEachJob(t *testing.T) {
 	})
 }
 
-// A burst of a runner of high concurrency gives its goroutines back, and the few that are kept end with Run.
+// A burst of a runner with high concurrency releases its goroutines, and the few remaining ones end with Run.
 func TestRunner_IdleWorkersAreFew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		before := runtime.NumGoroutine()
@@ -262,7 +263,8 @@ func TestRunner_IdleWorkersAreFew(t *testing.T) {
 	})
 }
 
-// What is done can be collected, although its worker is kept for the next job. client-go: TestGarbageCollection.
+// Data of a completed job can be collected, although its worker is retained for the next job. client-go:
+// TestGarbageCollection.
 func TestRunner_DoneItemIsCollectable(t *testing.T) {
 	type big [1 << 16]byte
 	collected := make(chan struct{}, 2)

@@ -9,14 +9,14 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/scheduler"
 )
 
-// Running is one job that runs.
+// Running is one running job.
 type Running[K comparable, M any] struct {
 	scheduler.Item[K, M]
 	Since time.Time // when it was started
 }
 
-// Running returns the jobs that run, the one that has been running longest first. It asks the loop, which answers within one turn;
-// the error is ErrNotRunning, or that of ctx.
+// Running returns the running jobs, the longest-running first. The loop answers within one turn; the error is
+// ErrNotRunning, or that of ctx.
 func (r *Runner[K, M]) Running(ctx context.Context) ([]Running[K, M], error) {
 	return ask(ctx, r, func(l *loop[K, M]) []Running[K, M] {
 		var jobs []Running[K, M]
@@ -30,8 +30,8 @@ func (r *Runner[K, M]) Running(ctx context.Context) ([]Running[K, M], error) {
 	})
 }
 
-// Resize changes the number of slots. Jobs that run are not touched: after a reduction nothing starts until enough of them have ended. The
-// error wraps ErrPoolFull if the clients are more than the new limit; then the limit stays.
+// Resize changes the number of slots. Running jobs are not affected: after a reduction, nothing starts until enough of
+// them have ended. The error wraps ErrPoolFull if there are more clients than the new limit; the limit then remains.
 func (p *Pool) Resize(limit int) error {
 	if err := checkLimit(limit); err != nil {
 		return err

@@ -20,7 +20,7 @@ type (
 
 var errTestStop = errors.New("stopped by the test")
 
-// fixture is a runner that runs in the test's bubble, with the other ends of its channels.
+// fixture is a runner in the test's bubble, with the other ends of its channels.
 type fixture struct {
 	*runner.Runner[string, string]
 	t        *testing.T
@@ -32,7 +32,8 @@ type fixture struct {
 	err      error         // of Run; valid once ended is closed
 }
 
-// newFixture starts a runner that is not ready yet. It is stopped by force when the test ends, so that a failing test does not hang.
+// newFixture starts a runner that is not ready yet. It is stopped by force when the test ends, so that a failing test
+// does not hang.
 func newFixture(t *testing.T, cfg config, run job) *fixture {
 	t.Helper()
 	r, err := runner.New(cfg, run)
@@ -83,7 +84,7 @@ func (f *fixture) sendBatch(batch ...request) {
 	}
 }
 
-// hasEnded says whether Run has returned once all goroutines of the bubble have come to rest.
+// hasEnded reports whether Run has returned once all goroutines of the bubble are idle.
 func (f *fixture) hasEnded() bool {
 	synctest.Wait()
 	select {
@@ -94,7 +95,8 @@ func (f *fixture) hasEnded() bool {
 	}
 }
 
-// wantStats waits until all goroutines of the bubble have come to rest, and fails the test if the counts differ; it does not look at ages.
+// wantStats waits until all goroutines of the bubble are idle, and fails the test if the counts differ; it ignores
+// ages.
 func (f *fixture) wantStats(want runner.Stats) {
 	f.t.Helper()
 	synctest.Wait()

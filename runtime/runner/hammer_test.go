@@ -19,7 +19,7 @@ const hammerKeys = 50
 type hammered struct {
 	t       *testing.T
 	asked   [hammerKeys]atomic.Int64 // requests made for each key
-	seen    [hammerKeys]atomic.Int64 // asked, as the last run of the key read it when it started
+	seen    [hammerKeys]atomic.Int64 // the value of asked that the last run of the key read when it started
 	running [hammerKeys]atomic.Int32
 	total   atomic.Int32
 }
@@ -54,8 +54,8 @@ func (h *hammered) produce(requests chan<- []scheduler.Request[int, string], see
 	}
 }
 
-// rules 1, 2, 5 and 9 under real concurrency: producers, jobs and readers of Stats all at once; then the input ends, nothing is lost, and no
-// goroutine is left.
+// rules 1, 2, 5 and 9 under real concurrency: producers, jobs and readers of Stats run at the same time; then the input
+// ends, nothing is lost, and no goroutine is left.
 func TestRunner_Hammer(t *testing.T) {
 	producers, batches := 8, 1000
 	if testing.Short() {
@@ -129,7 +129,8 @@ func TestRunner_HammerStop(t *testing.T) {
 	waitForGoroutines(t, before)
 }
 
-// waitForGoroutines fails the test if more goroutines are left than there were. One that has done its work may need a moment to vanish.
+// waitForGoroutines fails the test if more goroutines are left than there were. A goroutine may need a moment to exit
+// after its work is done.
 func waitForGoroutines(t *testing.T, before int) {
 	t.Helper()
 	for deadline := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > before; runtime.Gosched() {

@@ -37,7 +37,7 @@ func keys(n int) []string {
 	return all
 }
 
-// hangJob returns a job that takes until there is something to receive, or its context ends.
+// hangJob returns a job that runs until it receives something, or its context ends.
 func hangJob(release <-chan struct{}) job {
 	return func(ctx context.Context, _ item) outcome {
 		select {
@@ -61,7 +61,7 @@ func wantRunning(t *testing.T, fixtures []*fixture, want ...int) {
 	}
 }
 
-// A client that floods and hangs on every slot that it got delays no other: each has a slot of its own, at once.
+// A client that floods and hangs on all its slots does not delay another: each has its own slot, at once.
 func TestPool_HangingClientDelaysNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pool := newPool(t, 6)
@@ -72,7 +72,7 @@ func TestPool_HangingClientDelaysNoOther(t *testing.T) {
 		all := []*fixture{hang, b, c}
 		synctest.Wait()
 		hang.send(keys(1000)...)
-		wantRunning(t, all, 4, 0, 0) // its own one, and the three that nobody has reserved
+		wantRunning(t, all, 4, 0, 0) // its own one, and the three that are not reserved
 		b.send(keys(10)...)
 		wantRunning(t, all, 4, 1, 0)
 		c.send(keys(10)...)
@@ -90,10 +90,10 @@ func TestPool_HangingClientDelaysNoOther(t *testing.T) {
 	})
 }
 
-// What is left over goes to the client with the fewest running jobs, so that two that flood share equally, in any order.
+// Remaining slots go to the client with the fewest running jobs, so that two that flood share equally, in any order.
 func TestPool_SharesEqually(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		// One slot is kept for the third: the number of the others is even, so that no slot is left over.
+		// One slot is reserved for the third: the number of the other slots is even, so that none remains.
 		cfg := config{Pool: newPool(t, 9), Concurrency: 100}
 		var all []*fixture
 		for range 3 {
@@ -105,7 +105,7 @@ func TestPool_SharesEqually(t *testing.T) {
 		all[1].send(keys(1000)...)
 		wantRunning(t, all, 7, 1, 0)
 		time.Sleep(time.Second)
-		wantRunning(t, all, 4, 4, 0) // all have ended: the second has had the fewest, until both have as many
+		wantRunning(t, all, 4, 4, 0) // all have ended: the second has had the fewest until both have the same number
 		all[2].send("one")
 		time.Sleep(100 * time.Second)
 		synctest.Wait()
@@ -119,7 +119,8 @@ func TestPool_SharesEqually(t *testing.T) {
 	})
 }
 
-// A freed slot goes to the one with the fewest running and, among equals, to the one that has waited longest.
+// A released slot goes to the client with the fewest running jobs and, among equals, to the one that has waited
+// longest.
 func TestPool_FreedSlotGoesToWhoHasFewestThenFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := config{Pool: newPool(t, 5), Concurrency: 100}
@@ -158,7 +159,8 @@ func TestPool_FreedSlotGoesToWhoHasFewestThenFirst(t *testing.T) {
 	})
 }
 
-// Membership changes at run time: who comes gets the next slot that is freed, who leaves gives his back, and one too many is refused.
+// Membership changes at run time: a new client gets the next released slot, a leaving client returns its slots, and one
+// too many is refused.
 func TestPool_ClientsJoinAndLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pool := newPool(t, 2)
@@ -169,7 +171,7 @@ func TestPool_ClientsJoinAndLeave(t *testing.T) {
 		wantRunning(t, []*fixture{a}, 2)
 		b := newReady(t, cfg, sleepJob(10*time.Second))
 		b.send("x", "y")
-		wantRunning(t, []*fixture{a, b}, 2, 0) // the limit is kept
+		wantRunning(t, []*fixture{a, b}, 2, 0) // the limit is respected
 		time.Sleep(9 * time.Second)
 		wantRunning(t, []*fixture{a, b}, 1, 1)
 
@@ -195,7 +197,7 @@ func TestPool_ClientsJoinAndLeave(t *testing.T) {
 	})
 }
 
-// Resize grants what is new at once; a reduction lets running jobs end and starts nothing until enough have.
+// Resize grants new slots at once; a reduction lets running jobs end and starts nothing until enough have.
 func TestPool_Resize(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pool := newPool(t, 1)
@@ -220,7 +222,7 @@ func TestPool_Resize(t *testing.T) {
 	})
 }
 
-// A client that waits and then has no use for a slot, because it is paused or stops, does not keep it from others.
+// A client that waits and then does not need a slot, because it is paused or stops, does not keep the slot from others.
 func TestPool_WhoNeedsNoSlotKeepsNone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pool := newPool(t, 4)
@@ -239,7 +241,7 @@ func TestPool_WhoNeedsNoSlotKeepsNone(t *testing.T) {
 		stops.stop(errTestStop)
 		for range 5 {
 			release <- struct{}{}
-			wantRunning(t, all, 2, 1, 1) // offered to the paused one in its turn, given back, used by the only one that can
+			wantRunning(t, all, 2, 1, 1) // offered to the paused one in its turn, returned, used by the only one that can
 		}
 		waits.Resume()
 		time.Sleep(time.Minute)
@@ -249,7 +251,8 @@ func TestPool_WhoNeedsNoSlotKeepsNone(t *testing.T) {
 	})
 }
 
-// The same where it has got some of the slots that it wanted and is paused by the job that got them: the rest is for the others.
+// The same if it has received some of the slots that it wanted and is paused by the job that uses them: the others get
+// the rest.
 func TestPool_PausedClientKeepsNoSharedSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pool := newPool(t, 4)
@@ -277,7 +280,7 @@ func TestPool_PausedClientKeepsNoSharedSlot(t *testing.T) {
 			release <- struct{}{}
 			synctest.Wait()
 		}
-		// The second start paused it; of what it wanted beyond that it keeps nothing.
+		// The second start paused it; it retains none of the further slots that it wanted.
 		wantRunning(t, all, 2, 2)
 		if got, want := pool.Stats(), (runner.PoolStats{Limit: 4, Clients: 2, Running: 4, Waiting: 1}); got != want {
 			t.Fatalf("pool %+v, want %+v", got, want)
@@ -289,8 +292,8 @@ func TestPool_PausedClientKeepsNoSharedSlot(t *testing.T) {
 	})
 }
 
-// rules 1, 2, 5 and the pool's own under real concurrency: runners come, flood and go, and share a pool that is never exceeded; all that was
-// asked for is run.
+// rules 1, 2, 5 and those of the pool under real concurrency: runners join, flood and leave, and share a pool whose
+// limit is never exceeded; every request is run.
 func TestPool_Hammer(t *testing.T) {
 	const limit, clients, rounds = 5, 4, 5
 	before := runtime.NumGoroutine()
@@ -322,7 +325,7 @@ func TestPool_Hammer(t *testing.T) {
 	waitForGoroutines(t, before)
 }
 
-// hammerRound runs one runner to the end of its input and checks that each key was run after it was asked for.
+// hammerRound runs one runner to the end of its input and checks that each key was run after it was requested.
 func hammerRound(rng *rand.Rand, pool *runner.Pool, job runner.Job[int, string]) error {
 	r, err := runner.New(runner.Config[string]{Pool: pool, Concurrency: 1 + rng.IntN(6)}, job)
 	if err != nil {

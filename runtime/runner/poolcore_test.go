@@ -7,14 +7,14 @@ import (
 	"testing"
 )
 
-// poolModel checks a poolCore by what it must never do, worked out again from the clients after each call.
+// poolModel checks the invariants of a poolCore, recomputed from the clients after each call.
 type poolModel struct {
 	t    *testing.T
 	core poolCore
-	over bool // more is taken, or reserved by it, than the limit has room for since the last join or resize
+	over bool // more is taken or reserved than the limit allows, since the last join or resize
 }
 
-// recount returns what the clients have: in all, and beyond the first of each.
+// recount returns the number of slots of the clients: in total, and beyond the first of each.
 func (m *poolModel) recount() (taken, shared, waiting int) {
 	for _, mem := range m.core.clients {
 		taken += mem.taken
@@ -26,13 +26,13 @@ func (m *poolModel) recount() (taken, shared, waiting int) {
 	return taken, shared, waiting
 }
 
-// may says whether a client may have one more slot.
+// may reports whether a client may have one more slot.
 func (m *poolModel) may(mem *client) bool {
 	taken, shared, _ := m.recount()
 	return taken < m.core.limit && (mem.taken == 0 || shared < m.core.limit-len(m.core.clients))
 }
 
-// settle grants what is to be granted, and checks each grant and what is left.
+// settle makes the pending grants, and checks each grant and the remaining state.
 func (m *poolModel) settle() {
 	for {
 		var want *client
@@ -87,7 +87,7 @@ func (m *poolModel) take(mem *client, wants int) {
 	}
 }
 
-// step makes one call: op says which, who says by which client.
+// step makes one call: op selects the call, who the client.
 func (m *poolModel) step(op, who byte) {
 	n := len(m.core.clients)
 	if n == 0 || op == 0 && n < m.core.limit {
@@ -116,8 +116,9 @@ func (m *poolModel) step(op, who byte) {
 	}
 }
 
-// rule 5 and fairness, on random calls: the limit is kept, the reserved slots are kept free, a free slot goes to the client with the fewest
-// and, among equals, to the one that waited longest, and nobody waits for a slot that he may have.
+// rule 5 and fairness, on random calls: the limit is respected, reserved slots stay free, a free slot goes to the
+// client with the fewest and, among equals, to the one that waited longest, and no client waits for a slot that it may
+// have.
 func TestPoolCore_KeepsItsRules(t *testing.T) {
 	for seed := range uint64(200) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {

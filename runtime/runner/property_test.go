@@ -13,7 +13,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/scheduler"
 )
 
-// tracker watches jobs and requests of one runner from outside and knows what must hold at any time.
+// tracker observes jobs and requests of one runner from outside and knows the conditions that must hold at any time.
 type tracker struct {
 	t        *testing.T
 	limit    int
@@ -28,10 +28,10 @@ type tracker struct {
 	runs    int                  // guarded by mu
 }
 
-// wish is when a key has to be started, if nothing is in its way.
+// wish is when a key must be started, if nothing prevents it.
 type wish struct {
 	at    time.Time
-	first time.Time // of the requests that are debounced; zero if none is
+	first time.Time // of the debounced requests; zero if there are none
 	limit time.Time // the latest that a debounce may postpone at to
 }
 
@@ -39,7 +39,8 @@ func newTracker(t *testing.T, limit int, debounce scheduler.Debounce) *tracker {
 	return &tracker{t: t, limit: limit, debounce: debounce, running: map[string]bool{}, wanted: map[string]wish{}, held: map[string]time.Time{}}
 }
 
-// want notes a request or requeue that is about to be made: a run of the key has to start after this. The zero time is a request without one.
+// want records a request or requeue that is about to be made: a run of the key must start after this. The zero time is
+// a request without a time.
 func (tr *tracker) want(key string, at time.Time) {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
@@ -47,7 +48,7 @@ func (tr *tracker) want(key string, at time.Time) {
 	now := time.Now()
 	old, pending := tr.wanted[key]
 	if pending && !old.at.After(now) {
-		return // it is due: nothing postpones that
+		return // it is due: nothing postpones it
 	}
 	w := wish{at: at, limit: at}
 	switch {
@@ -114,7 +115,7 @@ func (tr *tracker) setPaused(paused bool) {
 	tr.paused = paused
 }
 
-// startable returns a key that is due and free while the runner has a slot for it, and how many jobs run.
+// startable returns a key that is due and free while the runner has a slot for it, and the number of running jobs.
 func (tr *tracker) startable() (key string, running int) {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
@@ -127,7 +128,7 @@ func (tr *tracker) startable() (key string, running int) {
 	return key, len(tr.running)
 }
 
-// job returns a job of random length that sometimes requeues, and sometimes holds its key.
+// job returns a job of random length that sometimes requeues, and sometimes delays its key.
 func (tr *tracker) job(seed uint64) job {
 	return func(_ context.Context, it item) outcome {
 		tr.start(it.Key)
@@ -146,7 +147,8 @@ func (tr *tracker) job(seed uint64) job {
 	}
 }
 
-// checkAtRest must hold whenever nothing moves: what is due and free runs, unless the pool has no slot for it.
+// checkAtRest checks the conditions that hold whenever everything is idle: a due and free key runs, unless the pool has
+// no slot for it.
 func checkAtRest(t *testing.T, trackers []*tracker, limit int) {
 	t.Helper()
 	taken, shared := 0, 0
@@ -188,9 +190,9 @@ func (tr *tracker) act(rng *rand.Rand, f *fixture) {
 	f.sendBatch(req)
 }
 
-// rules 1, 2, 3, 5, 6 and 25 on random requests to three runners that share a pool, with pauses, holds and, in some runs, a debounce: never two
-// runs of a key at once, never more than the limits, a freed slot is used at once, no run before its time or for nothing, and every request
-// is followed by a run that started after it.
+// rules 1, 2, 3, 5, 6 and 25 on random requests to three runners that share a pool, with pauses, delays and, in some
+// runs, a debounce: never two runs of a key at once, never more than the limits, a released slot is used at once, no
+// run before its time or without a reason, and every request is followed by a run that started after it.
 func TestRunner_RandomRequestsKeepTheRules(t *testing.T) {
 	for seed := range uint64(12) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
@@ -225,7 +227,7 @@ func TestRunner_RandomRequestsKeepTheRules(t *testing.T) {
 	}
 }
 
-// finish lets a runner come to an end, as one in four requeues, and checks that nothing was lost.
+// finish lets a runner end, as one job in four requeues, and checks that nothing was lost.
 func (tr *tracker) finish(t *testing.T, f *fixture) {
 	t.Helper()
 	tr.setPaused(false)

@@ -16,7 +16,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/scheduler"
 )
 
-// sleepJob returns a job that takes some time and then awaits the next request.
+// sleepJob returns a job that takes some time and then waits for the next request.
 func sleepJob(d time.Duration) job {
 	return func(context.Context, item) outcome {
 		time.Sleep(d)
@@ -63,7 +63,7 @@ func TestRunner_WakesForARequest(t *testing.T) {
 	})
 }
 
-// rule 10: no job before readiness; requests are taken and deduplicated meanwhile, and their timers go on.
+// rule 10: no job starts before readiness; requests are received and deduplicated meanwhile, and their timers continue.
 // kube-rs: runner_should_wait_for_readiness, runner_should_dedupe_while_waiting_for_readiness.
 func TestRunner_WaitsForReadinessAndDedupesMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -85,8 +85,8 @@ func TestRunner_WaitsForReadinessAndDedupesMeanwhile(t *testing.T) {
 	})
 }
 
-// A gate that fails never opens; a waiter ends the context instead. Then no job runs and no error is made up. kube-rs:
-// runner_should_report_readiness_errors (there the gate itself carries the error).
+// If readiness is never reached, the context is canceled instead. Then no job runs and no error is invented. kube-rs:
+// runner_should_report_readiness_errors (there, the gate itself carries the error).
 func TestRunner_StopBeforeReadinessRunsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, config{}, sleepJob(0))
@@ -99,8 +99,8 @@ func TestRunner_StopBeforeReadinessRunsNothing(t *testing.T) {
 	})
 }
 
-// rule 5: the limit is never exceeded, and a freed slot is used at once; when the input ends, what is pending is still run.
-// kube-rs: runner_should_respect_max_concurrent_executions; fhm_should_forward_all_values_and_shut_down.
+// rule 5: the limit is never exceeded, and a released slot is used at once; when the input ends, pending requests are
+// still run. kube-rs: runner_should_respect_max_concurrent_executions; fhm_should_forward_all_values_and_shut_down.
 func TestRunner_KeepsTheLimitAndUsesAFreedSlotAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newReady(t, config{Concurrency: 2}, func(_ context.Context, it item) outcome {
@@ -135,7 +135,7 @@ func TestRunner_DefaultIsBounded(t *testing.T) {
 	})
 }
 
-// The end of the input drops requeues and timers: Run would have no end otherwise.
+// The end of the input discards requeues and timers: otherwise, Run would never end.
 func TestRunner_EndOfInputDropsTimersAndRequeues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newReady(t, config{}, func(context.Context, item) outcome {
@@ -152,12 +152,13 @@ func TestRunner_EndOfInputDropsTimersAndRequeues(t *testing.T) {
 	})
 }
 
-// rule 2: the end of the input runs what was asked for while its key ran. client-go: TestQueueDrainageUsingShutDownWithDrainWithDirtyItem.
+// rule 2: after the end of the input, requests that came while their key ran are run. client-go:
+// TestQueueDrainageUsingShutDownWithDrainWithDirtyItem.
 func TestRunner_EndOfInputRunsWhatIsBlocked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newReady(t, config{}, sleepJob(time.Second))
 		f.send("a")
-		synctest.Wait() // it runs: else the loop may take both in one turn, which is one run
+		synctest.Wait() // it is running: otherwise, the loop may handle both in one turn, which is one run
 		f.send("a")
 		close(f.requests)
 		<-f.ended
@@ -201,7 +202,8 @@ func TestRunner_RequeueCountsFromTheEndOfTheRun(t *testing.T) {
 	})
 }
 
-// rule 25: the end of the run counts even if the loop is late to read it. The Merge function runs in the loop and keeps it busy here.
+// rule 25: the end of the run counts even if the loop handles it late. The Merge function runs in the loop and keeps it
+// busy here.
 func TestRunner_RequeueCountsFromTheEndEvenIfTheLoopIsLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
@@ -285,7 +287,7 @@ func TestRunner_RequeueCarriesMessageAndPriority(t *testing.T) {
 	})
 }
 
-// The configured Merge reaches the scheduler.
+// The configured Merge is passed to the scheduler.
 func TestRunner_MergesMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var got string
@@ -304,8 +306,8 @@ func TestRunner_MergesMessages(t *testing.T) {
 	})
 }
 
-// rule 8: 5,000 keys that requeue at zero delay three times do not deadlock; all 15,000 runs happen, and the stop is orderly.
-// kube-rs: applier_must_not_deadlock_if_reschedule_buffer_fills.
+// rule 8: 5,000 keys that requeue at zero delay three times do not deadlock; all 15,000 runs happen, and the stop is
+// graceful. kube-rs: applier_must_not_deadlock_if_reschedule_buffer_fills.
 func TestRunner_ZeroRequeueOfManyKeysDoesNotDeadlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const keys, rounds = 5000, 3
@@ -339,7 +341,7 @@ func TestRunner_ZeroRequeueOfManyKeysDoesNotDeadlock(t *testing.T) {
 	})
 }
 
-// The loop takes requests while every slot is taken: a slow job holds up nobody who sends (rule 16).
+// The loop receives requests while every slot is taken: a slow job blocks no sender (rule 16).
 func TestRunner_TakesRequestsWhileAllSlotsAreTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newReady(t, config{Concurrency: 1}, sleepJob(time.Hour))

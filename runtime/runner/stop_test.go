@@ -20,10 +20,10 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/scheduler"
 )
 
-// causes collects why jobs were interrupted; the bubble's goroutines take turns with it through a channel.
+// causes collects the reasons for which jobs were interrupted; the bubble's goroutines share it through a channel.
 type causes chan string
 
-// waitJob returns a job that runs for a time and ends early if its context is cancelled, and says how it ended.
+// waitJob returns a job that runs for a time, ends early if its context is canceled, and records how it ended.
 func (c causes) waitJob(d time.Duration) job {
 	return func(ctx context.Context, it item) outcome {
 		select {
@@ -67,7 +67,7 @@ func TestRunner_StopLetsRunningJobsFinish(t *testing.T) {
 	})
 }
 
-// rule 9: jobs that do not finish within the limit are interrupted, with the reason as the cause, and Run says so.
+// rule 9: jobs that do not finish within the limit are interrupted, with the reason as the cause, and Run returns it.
 func TestRunner_DrainTimeoutInterrupts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := make(causes, 10)
@@ -124,7 +124,7 @@ func TestRunner_SecondStopForcesThirdIsHarmless(t *testing.T) {
 	})
 }
 
-// rule 9: a forced stop needs no orderly one before it, and is no error if nothing was running.
+// rule 9: a forced stop does not require a graceful one before it, and is not an error if nothing was running.
 func TestRunner_ForceAloneStops(t *testing.T) {
 	for _, running := range []int{0, 1} {
 		synctest.Test(t, func(t *testing.T) {
@@ -161,7 +161,7 @@ func TestRunner_ForceAfterDrainTimeoutIsHarmless(t *testing.T) {
 	})
 }
 
-// rules 1 and 9: Run waits for a job that ignores its context, and names it in the log every ten seconds.
+// rules 1 and 9: Run waits for a job that ignores its context, and logs its key every ten seconds.
 func TestRunner_JobThatIgnoresItsContextIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -218,8 +218,8 @@ func TestRunner_StopWhileHandingOut(t *testing.T) {
 	}
 }
 
-// rule 9: once a stop has come no job starts, even if requests and free slots came with it. The Merge function runs in the loop, so the stop
-// comes exactly between the requests and the start of what they ask for.
+// rule 9: after a stop no job starts, even if requests and free slots came with it. The Merge function runs in the
+// loop, so the stop comes exactly between the requests and the start of their jobs.
 func TestRunner_NothingStartsAfterTheStop(t *testing.T) {
 	for _, forced := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -243,7 +243,7 @@ func TestRunner_NothingStartsAfterTheStop(t *testing.T) {
 	}
 }
 
-// rule 9: during a stop no request is taken, and the end of the input does not start what is still ready.
+// rule 9: during a stop no request is received, and the end of the input does not start ready requests.
 func TestRunner_NothingIsTakenInDuringAStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newReady(t, config{Concurrency: 2}, sleepJob(10*time.Second))
@@ -262,7 +262,7 @@ func TestRunner_NothingIsTakenInDuringAStop(t *testing.T) {
 	})
 }
 
-// The context of a job carries the values of Run's, and is not cancelled with it.
+// The context of a job has the values of Run's, and is not canceled with it.
 func TestRunner_JobContextKeepsValues(t *testing.T) {
 	type ctxKey struct{}
 	synctest.Test(t, func(t *testing.T) {
@@ -289,7 +289,7 @@ func TestRunner_JobContextKeepsValues(t *testing.T) {
 	})
 }
 
-// A job that panics or leaves by Goexit ends the process, and the message names the key.
+// A job that panics or calls Goexit ends the process, and the message contains the key.
 func TestRunner_JobThatDoesNotReturnEndsTheProcess(t *testing.T) {
 	if key := os.Getenv("RUNNER_TEST_CRASH"); key != "" {
 		f := newReady(t, config{}, func(_ context.Context, it item) outcome {

@@ -20,7 +20,7 @@ type (
 	objectRequest   = scheduler.Request[objectKey, string]
 )
 
-// newBench returns a scheduler in which n keys have a pending timer, as they have after a first round of reconciles.
+// newBench returns a scheduler in which n keys have a pending timer, as after a first round of reconciles.
 func newBench(n int) (*objectScheduler, []objectKey) {
 	s := scheduler.New[objectKey, string](scheduler.Config[string]{})
 	keys := make([]objectKey, n)
@@ -31,7 +31,7 @@ func newBench(n int) (*objectScheduler, []objectKey) {
 	return s, keys
 }
 
-// BenchmarkScheduler_AddPop is the way of one key: add, pop, done.
+// BenchmarkScheduler_AddPop is one key: add, pop, done.
 func BenchmarkScheduler_AddPop(b *testing.B) {
 	s := scheduler.New[objectKey, string](scheduler.Config[string]{})
 	key := newKey(0)
@@ -43,7 +43,8 @@ func BenchmarkScheduler_AddPop(b *testing.B) {
 	}
 }
 
-// BenchmarkScheduler_AddPop100k is one round of the 100,000 keys that have a timer: a trigger absorbs it, the key is run, the timer is set.
+// BenchmarkScheduler_AddPop100k is one round of 100,000 keys with a timer: a trigger absorbs it, the key is run, the
+// timer is set.
 func BenchmarkScheduler_AddPop100k(b *testing.B) {
 	s, keys := newBench(100_000)
 	i := 0
@@ -58,7 +59,7 @@ func BenchmarkScheduler_AddPop100k(b *testing.B) {
 	}
 }
 
-// BenchmarkScheduler_AddDuplicate adds a key that is ready already.
+// BenchmarkScheduler_AddDuplicate adds a key that is already ready.
 func BenchmarkScheduler_AddDuplicate(b *testing.B) {
 	s, keys := newBench(100_000)
 	for _, key := range keys {
@@ -72,7 +73,7 @@ func BenchmarkScheduler_AddDuplicate(b *testing.B) {
 	}
 }
 
-// BenchmarkScheduler_Burst100k adds 100,000 unknown keys and works them off; the figure is for all of them.
+// BenchmarkScheduler_Burst100k adds 100,000 unknown keys and processes them; the figure is for all of them.
 func BenchmarkScheduler_Burst100k(b *testing.B) {
 	_, keys := newBench(100_000)
 	s := scheduler.New[objectKey, string](scheduler.Config[string]{})
@@ -87,7 +88,8 @@ func BenchmarkScheduler_Burst100k(b *testing.B) {
 	}
 }
 
-// BenchmarkScheduler_PopWith10kBlocked is rule 5: 10,000 keys run and have been triggered again; one that is free goes round.
+// BenchmarkScheduler_PopWith10kBlocked is rule 5: 10,000 keys run and have been triggered again, and one free key is
+// processed repeatedly.
 func BenchmarkScheduler_PopWith10kBlocked(b *testing.B) {
 	s, keys := newBench(10_001)
 	free, busy := keys[0], keys[1:]
@@ -106,7 +108,7 @@ func BenchmarkScheduler_PopWith10kBlocked(b *testing.B) {
 	}
 }
 
-// BenchmarkScheduler_AddDebounced adds a key to those of 100,000 timers that is being gathered already: its timer moves.
+// BenchmarkScheduler_AddDebounced adds a key that is already being debounced, among 100,000 timers: its timer moves.
 func BenchmarkScheduler_AddDebounced(b *testing.B) {
 	_, keys := newBench(100_000)
 	s := scheduler.New[objectKey, string](scheduler.Config[string]{Debounce: scheduler.Debounce{Quiet: time.Minute}})

@@ -12,7 +12,7 @@ func newDebounced(quiet, limit time.Duration) *keyScheduler {
 	return scheduler.New[string, string](scheduler.Config[string]{Debounce: scheduler.Debounce{Quiet: quiet, Max: limit}})
 }
 
-// rule 6: a request is run when nothing has come for Quiet. kube-rs: scheduler_should_add_debounce_to_a_request.
+// rule 6: a request is run when no other has come for Quiet. kube-rs: scheduler_should_add_debounce_to_a_request.
 func TestDebounce_WaitsForQuiet(t *testing.T) {
 	s := newDebounced(2*time.Second, 0)
 	s.Schedule(epoch, request{Key: "a"})
@@ -23,8 +23,8 @@ func TestDebounce_WaitsForQuiet(t *testing.T) {
 	wantPop(t, s, after(100))
 }
 
-// rule 6: each request within the debounce starts it again, they make one run, and it has the message of the last.
-// kube-rs: scheduler_should_dedup_message_within_debounce_period.
+// rule 6: each request within the debounce restarts it, they are merged into one run, and it has the message of the
+// last. kube-rs: scheduler_should_dedup_message_within_debounce_period.
 func TestDebounce_EachRequestStartsItAgain(t *testing.T) {
 	s := newDebounced(3*time.Second, time.Minute)
 	s.Schedule(epoch, request{Key: "a", Msg: "first"})
@@ -38,8 +38,8 @@ func TestDebounce_EachRequestStartsItAgain(t *testing.T) {
 	wantPop(t, s, after(100))
 }
 
-// rule 6: a steady trickle does not starve a key: it is run Max after the first request, and then again Max after the next. Without the
-// bound (kube-rs) it would never be run.
+// rule 6: a steady trickle does not starve a key: it is run Max after the first request, and then again Max after the
+// next. Without the bound (kube-rs), it would never be run.
 func TestDebounce_TrickleCannotStarve(t *testing.T) {
 	s := newDebounced(2*time.Second, 5*time.Second)
 	var runs []float64
@@ -51,7 +51,7 @@ func TestDebounce_TrickleCannotStarve(t *testing.T) {
 			s.Done(key)
 		}
 	}
-	// The request that comes together with a run belongs to it, so the next debounce begins a tenth later.
+	// A request that comes together with a run belongs to it, so the next debounce begins a tenth later.
 	want := []float64{5, 10.1, 15.2}
 	if len(runs) != len(want) {
 		t.Fatalf("runs at %v, want %v", runs, want)
@@ -73,8 +73,8 @@ func TestDebounce_HasABoundByDefault(t *testing.T) {
 	wantPop(t, s, after(scheduler.DefaultDebounceFactor), "a")
 }
 
-// rules 3 and 6: a time that was asked for is neither delayed nor postponed by a debounce, and takes what is gathered with it. In kube-rs a
-// trigger postpones a requeue that is about to run.
+// rules 3 and 6: an explicit time is neither delayed nor postponed by a debounce, and takes the collected requests with
+// it. In kube-rs, a trigger postpones a requeue that is about to run.
 func TestDebounce_DoesNotTouchTimesThatWereAskedFor(t *testing.T) {
 	type ask struct{ at, due float64 } // seconds; due is 0 for a request without a time
 	for name, tc := range map[string]struct {
@@ -107,7 +107,7 @@ func TestDebounce_DoesNotTouchTimesThatWereAskedFor(t *testing.T) {
 	}
 }
 
-// A request for now, by its time, is run now, and takes what is gathered with it.
+// A request whose explicit time is now is run now, and takes the collected requests with it.
 func TestDebounce_RequestForNowDoesNotWait(t *testing.T) {
 	s := newDebounced(2*time.Second, 0)
 	s.Schedule(epoch, request{Key: "a"})
@@ -117,7 +117,7 @@ func TestDebounce_RequestForNowDoesNotWait(t *testing.T) {
 	wantPop(t, s, after(100))
 }
 
-// rule 2: requests that come while a key runs are gathered too, and lead to one run after it.
+// rule 2: requests that come while a key runs are collected too, and lead to one run after it.
 func TestDebounce_GathersWhileTheKeyRuns(t *testing.T) {
 	s := newDebounced(2*time.Second, 0)
 	s.Schedule(epoch, request{Key: "a", At: epoch})
@@ -129,7 +129,7 @@ func TestDebounce_GathersWhileTheKeyRuns(t *testing.T) {
 	wantPop(t, s, after(3), "a")
 }
 
-// rule 7: gathering allocates nothing.
+// rule 7: collecting allocates nothing.
 func TestDebounce_AllocatesNothing(t *testing.T) {
 	s := newDebounced(2*time.Second, 0)
 	now := epoch

@@ -11,7 +11,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/scheduler"
 )
 
-// pair is a scheduler and its model, which get the same calls.
+// pair is a scheduler and its model, which receive the same calls.
 type pair struct {
 	s   *keyScheduler
 	m   model
@@ -19,7 +19,7 @@ type pair struct {
 	n   int // calls so far; makes each message unique
 }
 
-// debounces are the settings that a pair may have: none, and two bounds.
+// debounces are the possible settings of a pair: none, and two bounds.
 var debounces = []scheduler.Debounce{{}, {Quiet: 2 * time.Second, Max: 5 * time.Second}, {Quiet: 3 * time.Second, Max: 3 * time.Second}}
 
 func newPair(n byte) *pair {
@@ -30,7 +30,7 @@ func newPair(n byte) *pair {
 	}
 }
 
-// pairKeys is how many keys take part.
+// pairKeys is the number of keys.
 const pairKeys = 12
 
 func pairKey(n byte) string { return string('a' + rune(n%pairKeys)) }
@@ -49,7 +49,7 @@ const (
 	opCount
 )
 
-// step makes one call on both and fails the test if they answer differently.
+// step makes one call on both and fails the test if their results differ.
 func (p *pair) step(t *testing.T, op, keyByte, delay byte) {
 	t.Helper()
 	p.n++
@@ -98,7 +98,7 @@ func (p *pair) pop(t *testing.T) {
 	}
 }
 
-// compare fails the test if what can be seen of the two differs.
+// compare fails the test if the visible states of the two differ.
 func (p *pair) compare(t *testing.T) {
 	t.Helper()
 	ready, waiting, running := p.m.counts()
@@ -140,7 +140,7 @@ func (p *pair) sameTime(t *testing.T, what string, got time.Time, gotOK bool, wa
 	}
 }
 
-// drain runs everything that is left and checks that both end empty: nothing is lost.
+// drain runs everything that is left and checks that both are empty in the end: nothing is lost.
 func (p *pair) drain(t *testing.T) {
 	t.Helper()
 	p.now = p.now.Add(2 * scheduler.MaxDelay)
@@ -158,12 +158,13 @@ func (p *pair) drain(t *testing.T) {
 	}
 }
 
-// rules 1, 2, 3, 4, 5, 6, 7, 8: whatever is done to it, the scheduler does what the model does.
+// rules 1 to 8: for any sequence of calls, the scheduler does the same as the model.
 func TestScheduler_AgreesWithModel(t *testing.T) {
 	for seed := range uint64(300) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 0))
-			// Each seed has its own mix, so that some runs are full of timers, some of blocked keys, some of both priorities.
+			// Each seed has its own mix, so that some runs contain mostly timers, some mostly blocked keys, some both
+			// priorities.
 			var mix []byte
 			for op := range byte(opCount) {
 				mix = append(mix, slices.Repeat([]byte{op}, 1+rng.IntN(6))...)

@@ -7,17 +7,17 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/scheduler"
 )
 
-// model is what Scheduler has to do, written as slice scans and without care for speed.
+// model implements the same as Scheduler with slice scans, and without regard for speed.
 type model struct {
 	debounce scheduler.Debounce
 	pending  []*pending // in the order in which they were last placed
 	running  []run
-	holds    map[string]time.Time // by key; the ones that have passed do no harm
+	holds    map[string]time.Time // by key; expired ones are harmless
 	passed   int                  // Normal items handed out in a row while Low was ready
 	placed   int
 }
 
-// run is a key that runs in the model, with the message and priority of what it runs for.
+// run is a running key in the model, with the message and priority of its run.
 type run struct {
 	key   string
 	since time.Time
@@ -30,14 +30,14 @@ type pending struct {
 	key      string
 	msg      string
 	prio     scheduler.Priority
-	times    []time.Time // that were asked for
-	triggers []time.Time // when requests came that are debounced
+	times    []time.Time // the explicit time
+	triggers []time.Time // when the debounced requests came
 	due      bool
 	blocked  bool // due, but the key runs
-	place    int  // order among those that are due and not blocked, or that wait for the same time
+	place    int  // position among those that are due and not blocked, or that wait for the same time
 }
 
-// at returns when a request is due, but for a hold: straight from the words of Debounce and rule 3.
+// at returns when a request is due, ignoring a delay: a literal implementation of Debounce and rule 3.
 func (m *model) at(p *pending) time.Time {
 	times := p.times
 	if len(p.triggers) > 0 {
@@ -73,7 +73,7 @@ func (m *model) drop(p *pending) {
 	m.pending = slices.DeleteFunc(m.pending, func(q *pending) bool { return p == q })
 }
 
-// put gives a request the last place; it is due or waits, and if it is due it is blocked or not.
+// put moves a request to the last position; it is due or waits, and if it is due, it may be blocked.
 func (m *model) put(p *pending, now time.Time) {
 	m.placed++
 	p.place = m.placed
@@ -81,7 +81,7 @@ func (m *model) put(p *pending, now time.Time) {
 	p.blocked = p.due && m.runs(p.key) >= 0
 }
 
-// clamp returns a time that is neither past nor farther than MaxDelay.
+// clamp returns a time that is neither in the past nor more than MaxDelay ahead.
 func clamp(now, at time.Time) time.Time {
 	if at.Before(now) {
 		return now
@@ -164,7 +164,7 @@ func (m *model) advance(now time.Time) {
 	}
 }
 
-// oldest returns the request of a priority whose turn it is among those that can be handed out.
+// oldest returns the next request of a priority among those that can be handed out.
 func (m *model) oldest(prio scheduler.Priority) *pending {
 	var first *pending
 	for _, p := range m.pending {
@@ -220,7 +220,7 @@ func (m *model) forget(key string) {
 	}
 }
 
-// nextAt returns when something leaves the timers: a request or, where none is pending, a hold.
+// nextAt returns when something leaves the timers: a request or, if none is pending, a delay.
 func (m *model) nextAt(now time.Time) (time.Time, bool) {
 	var times []time.Time
 	for _, p := range m.pending {
@@ -250,7 +250,7 @@ func (m *model) counts() (ready, waiting, running int) {
 	return ready, waiting, len(m.running)
 }
 
-// startable returns how many requests of a priority can be handed out.
+// startable returns the number of requests of a priority that can be handed out.
 func (m *model) startable(prio scheduler.Priority) int {
 	n := 0
 	for _, p := range m.pending {
@@ -261,7 +261,7 @@ func (m *model) startable(prio scheduler.Priority) int {
 	return n
 }
 
-// oldestReady returns since when the older of the two requests is due that are next in their classes.
+// oldestReady returns since when the older of the next requests of both classes has been due.
 func (m *model) oldestReady() (time.Time, bool) {
 	var times []time.Time
 	for _, prio := range []scheduler.Priority{scheduler.Low, scheduler.Normal} {

@@ -21,7 +21,7 @@ func TestScheduler_FIFOWithinPriority(t *testing.T) {
 	wantPop(t, s, after(3), "timer1", "between", "timer2", "timer2b", "last", "low1", "low2")
 }
 
-// rule 4: a duplicate does not change the place of a ready key.
+// rule 4: a duplicate does not change the position of a ready key.
 func TestScheduler_DuplicateKeepsItsPlace(t *testing.T) {
 	s := newScheduler()
 	for _, key := range []string{"a", "b", "c", "a", "b"} {
@@ -41,7 +41,7 @@ func TestScheduler_PriorityNeverFalls(t *testing.T) {
 	wantPop(t, s, after(1), "a", "b", "low")
 }
 
-// rule 4: a raise goes to the end of the higher class, past everything of its old one.
+// rule 4: a request whose priority rises goes to the end of the higher class, ahead of its old class.
 // controller-runtime: jumps ahead if raised; FIFO in the new priority after a raise.
 func TestScheduler_RaiseGoesToTheEndOfTheHigherClass(t *testing.T) {
 	s := newScheduler()
@@ -69,7 +69,8 @@ func TestScheduler_RaiseReachesWaitingAndBlockedRequests(t *testing.T) {
 	wantPop(t, s, after(1), "blocked", "waits", "low")
 }
 
-// rule 4: priority belongs to the request, not to the key: after its run a raised key is Low again if it is asked for as Low.
+// rule 4: priority belongs to the request, not to the key: after its run, a raised key is Low again if it is requested
+// as Low.
 func TestScheduler_PriorityEndsWithTheRun(t *testing.T) {
 	s := newScheduler()
 	s.Schedule(epoch, request{Key: "a"})
@@ -98,8 +99,9 @@ func TestScheduler_HotKeyTakesTurns(t *testing.T) {
 	}
 }
 
-// rule 4: waiting raises priority. Normal never runs dry here, and the Low request with n others before it is still handed out by the
-// (n+1)*(MaxPassedOver+1)th turn, and not before Normal has had MaxPassedOver turns for each.
+// rule 4: waiting raises priority. There are always Normal requests here, and the Low request with n others before it
+// is still handed out by the (n+1)*(MaxPassedOver+1)th turn, and not before Normal has had MaxPassedOver turns for
+// each.
 func TestScheduler_LowIsServedWithinItsBound(t *testing.T) {
 	s := newScheduler()
 	const lows = 20
@@ -126,7 +128,7 @@ func TestScheduler_LowIsServedWithinItsBound(t *testing.T) {
 	}
 }
 
-// rule 4: a Low request that comes when others of its class have just been passed over or worked off has no old claims.
+// rule 4: a Low request does not benefit from others of its class that were passed over or processed before it came.
 func TestScheduler_EmptyClassHasNoClaims(t *testing.T) {
 	s := newScheduler()
 	s.Schedule(epoch, request{Key: "low", Priority: scheduler.Low})

@@ -40,7 +40,7 @@ func popAll(s *keyScheduler, now time.Time) []string {
 	return keys
 }
 
-// wantPop fails the test if popping everything that is ready at a time does not give these keys.
+// wantPop fails the test unless popping everything that is ready at a time gives these keys.
 func wantPop(t *testing.T, s *keyScheduler, now time.Time, want ...string) {
 	t.Helper()
 	if diff := cmp.Diff(want, popAll(s, now)); diff != "" {
@@ -48,7 +48,7 @@ func wantPop(t *testing.T, s *keyScheduler, now time.Time, want ...string) {
 	}
 }
 
-// wantCounts fails the test if Len, Waiting and Running do not return these numbers.
+// wantCounts fails the test unless Len, Waiting and Running return these numbers.
 func wantCounts(t *testing.T, s *keyScheduler, ready, waiting, running int) {
 	t.Helper()
 	if s.Len() != ready || s.Waiting() != waiting || s.Running() != running {
@@ -71,8 +71,9 @@ func TestScheduler_RunningKeyIsBlockedUntilDone(t *testing.T) {
 	wantCounts(t, s, 0, 0, 0)
 }
 
-// rule 2: N triggers make one run, also while the key runs. kube-rs: scheduler_should_not_reschedule_pending_items.
-// controller-runtime: de-duplicates; enqueues a locked item (Len 1 while locked, returned after Done).
+// rule 2: N triggers are merged into one run, even while the key runs. kube-rs:
+// scheduler_should_not_reschedule_pending_items. controller-runtime: de-duplicates; enqueues a locked item (Len 1 while
+// locked, returned after Done).
 func TestScheduler_ManyRequestsMakeOneRun(t *testing.T) {
 	s := newScheduler()
 	for i := range 5 {
@@ -91,7 +92,8 @@ func TestScheduler_ManyRequestsMakeOneRun(t *testing.T) {
 	wantCounts(t, s, 0, 0, 0)
 }
 
-// rule 5: a key that cannot run does not hold up others. kube-rs: scheduler_pending_message_should_not_block_head_of_line.
+// rule 5: a key that cannot run does not block others. kube-rs:
+// scheduler_pending_message_should_not_block_head_of_line.
 func TestScheduler_BlockedKeyDoesNotHoldUpOthers(t *testing.T) {
 	s := newScheduler()
 	s.Schedule(epoch, request{Key: "a"})
@@ -113,7 +115,7 @@ func TestScheduler_RequestIsDueAtItsTime(t *testing.T) {
 	wantPop(t, s, after(3), "late")
 }
 
-// rule 3: the earliest time wins, and it brings its message. kube-rs: scheduler_dedupe_should_keep_earlier_item,
+// rule 3: the earliest time wins, and its message is used. kube-rs: scheduler_dedupe_should_keep_earlier_item,
 // scheduler_dedupe_should_replace_later_item, scheduler_should_overwrite_message_with_soonest_version,
 // scheduler_should_not_overwrite_message_with_later_version. controller-runtime: keeps the lowest After.
 func TestScheduler_EarlierRequestWins(t *testing.T) {
@@ -149,8 +151,8 @@ func TestScheduler_EarlierRequestWins(t *testing.T) {
 	}
 }
 
-// rule 3: a trigger absorbs a pending requeue timer; it does not fire a second time.
-// controller-runtime: TestWaitingItemIsReturnedRightAfterReadWithoutAfter.
+// rule 3: a trigger absorbs a pending requeue timer, which does not fire later. controller-runtime:
+// TestWaitingItemIsReturnedRightAfterReadWithoutAfter.
 func TestScheduler_TriggerAbsorbsTimer(t *testing.T) {
 	s := newScheduler()
 	s.Schedule(epoch, request{Key: "a", At: after(300)})
@@ -176,7 +178,8 @@ func TestScheduler_KeyCanBeScheduledAgainAfterItsRun(t *testing.T) {
 	}
 }
 
-// rule 2: a timer set while a key runs outlives the run and fires at its own time, whether the run ends before or after it.
+// rule 2: a timer set while a key runs survives the run and fires at its own time, whether the run ends before or after
+// it.
 func TestScheduler_TimerSetDuringRunFiresOnce(t *testing.T) {
 	for _, end := range []float64{1, 9} {
 		s := newScheduler()
@@ -195,7 +198,7 @@ func TestScheduler_TimerSetDuringRunFiresOnce(t *testing.T) {
 	}
 }
 
-// A Merge function sees every message in the order of the requests, whichever is due sooner.
+// A Merge function receives every message in the order of the requests, whichever is due sooner.
 func TestScheduler_MergeSeesEveryMessageInOrder(t *testing.T) {
 	s := scheduler.New[string, string](scheduler.Config[string]{
 		Merge: func(pending, next string) string { return pending + "," + next },
@@ -216,7 +219,7 @@ func TestScheduler_MergeSeesEveryMessageInOrder(t *testing.T) {
 	}
 }
 
-// rule 7: depth counts what is ready, those included whose key runs, and not what waits.
+// rule 7: the depth counts ready requests, including those whose key is running, and not those that wait.
 // controller-runtime: TestItemsAreInludedInLenAndMetricsOnceTheyAreReady.
 func TestScheduler_LenCountsWhatIsReady(t *testing.T) {
 	s := newScheduler()
@@ -233,7 +236,7 @@ func TestScheduler_LenCountsWhatIsReady(t *testing.T) {
 	wantCounts(t, s, 2, 0, 2)
 }
 
-// rule 7: a key that is forgotten is not handed out, whatever state it was in; its run is not touched.
+// rule 7: a forgotten key is not handed out, whatever state it was in; its run is not affected.
 func TestScheduler_ForgetDropsThePendingRequest(t *testing.T) {
 	s := newScheduler()
 	s.Forget("unknown")
@@ -251,7 +254,7 @@ func TestScheduler_ForgetDropsThePendingRequest(t *testing.T) {
 	wantCounts(t, s, 0, 0, 0)
 }
 
-// A Done without a run changes nothing; above all it does not let a key run twice at once.
+// A Done without a run changes nothing; in particular, it does not let a key run twice at once.
 func TestScheduler_DoneWithoutRunIsIgnored(t *testing.T) {
 	s := newScheduler()
 	s.Done("unknown")
@@ -263,7 +266,7 @@ func TestScheduler_DoneWithoutRunIsIgnored(t *testing.T) {
 	wantCounts(t, s, 0, 0, 0)
 }
 
-// rule 8: far timers are clamped, and an early one stays in order with them.
+// rule 8: distant timers are clamped, and an early one stays in order with them.
 func TestScheduler_FarTimersAreClamped(t *testing.T) {
 	for name, at := range map[string]time.Time{
 		"just over":    epoch.Add(scheduler.MaxDelay + 1),
@@ -284,7 +287,7 @@ func TestScheduler_FarTimersAreClamped(t *testing.T) {
 	}
 }
 
-// A clock that is set back loses nothing and runs nothing early.
+// If the clock is set back, nothing is lost and nothing runs early.
 func TestScheduler_ClockSetBackLosesNothing(t *testing.T) {
 	s := newScheduler()
 	s.Schedule(after(10), request{Key: "a", At: after(11)})
@@ -329,7 +332,7 @@ func TestScheduler_KnownKeyAllocatesNothing(t *testing.T) {
 	}
 }
 
-// A burst of keys gives its memory back once it is worked off.
+// A burst of keys frees its memory once it is processed.
 func TestScheduler_BurstGivesMemoryBack(t *testing.T) {
 	s := newScheduler()
 	heapInUse := func() uint64 {

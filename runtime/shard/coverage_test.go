@@ -20,7 +20,7 @@ func set(list ...int) (s slots.Set) {
 	return s
 }
 
-// lease is one that was heard of some time ago and lasts 15 s.
+// lease is a lease that last changed some time ago and lasts 15 s.
 func lease(id string, ago time.Duration, open ...int) Lease {
 	return Lease{ID: id, Lasts: 15 * time.Second, Heard: noon.Add(-ago), State: State{Takes: true, Open: set(open...)}}
 }
@@ -57,7 +57,7 @@ func TestCoverage_SaysWhoRunsEachSlot(t *testing.T) {
 	}
 }
 
-// randomView is a view with everything that can be wrong.
+// randomView is a view with all possible problems.
 func randomView(rng *rand.Rand) *View {
 	ids := []string{"", "a", "b", "c", "d"}
 	v := &View{ID: "a", Slots: 1 + rng.IntN(slots.Max)}
@@ -84,8 +84,7 @@ func randomView(rng *rand.Rand) *View {
 	return v
 }
 
-// TestCoverage_StatesSumToAll: each slot is in one state, and that is what a count of
-// who runs it says.
+// TestCoverage_StatesSumToAll: each slot is in one state, which agrees with the number of replicas that run it.
 func TestCoverage_StatesSumToAll(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	for range 5000 {
@@ -105,7 +104,7 @@ func TestCoverage_StatesSumToAll(t *testing.T) {
 	}
 }
 
-// simpleState is the state of a slot by the number of those that run it.
+// simpleState returns the state of a slot from the number of replicas that run it.
 func simpleState(v *View, slot int) SlotState {
 	run, others := 0, 0
 	live := map[string]bool{v.ID: true}
@@ -133,7 +132,7 @@ func simpleState(v *View, slot int) SlotState {
 	return Unowned
 }
 
-// TestAlarm_HasPatienceWithSlotsWithoutOwner: for a while; a slot is run twice for no time.
+// TestAlarm_HasPatienceWithSlotsWithoutOwner: they are tolerated for a while, but slots that are run twice are not.
 func TestAlarm_HasPatienceWithSlotsWithoutOwner(t *testing.T) {
 	var a alarm
 	cover := func(states ...SlotState) (c Coverage) {
@@ -181,8 +180,7 @@ func TestMoves_CountsWhatCameAndWent(t *testing.T) {
 	}
 }
 
-// TestState_LeaseStaysSmall: with the most slots there are, a lease is far below what
-// an annotation may have.
+// TestState_LeaseStaysSmall: with the maximum number of slots, a lease is far below the limit of an annotation.
 func TestState_LeaseStaysSmall(t *testing.T) {
 	s := State{Takes: true, Load: map[int]int{}, Summary: Summary{Controllers: 100, Objects: 1e6, Due: 1e6, Running: 1e3, Failing: 1e6, Runs: 1e12}}
 	for i := range slots.Max {

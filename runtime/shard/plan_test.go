@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// replicas returns the replicas of these numbers, which all take slots.
+// replicas returns replicas with these numbers, which all take slots.
 func replicas(ids ...int) (out []Replica) {
 	for _, id := range ids {
 		out = append(out, Replica{ID: fmt.Sprintf("r%02d", id), Takes: true})
@@ -15,7 +15,7 @@ func replicas(ids ...int) (out []Replica) {
 	return out
 }
 
-// targets returns how many slots each replica has or is to get.
+// targets returns the number of slots that each replica has or will get.
 func targets(r *Record) map[string]int {
 	counts := map[string]int{}
 	for _, s := range r.Slots {
@@ -28,8 +28,8 @@ func targets(r *Record) map[string]int {
 	return counts
 }
 
-// Replicas come and go: each slot gets an owner, none has more than one slot more
-// than another, and no more slots move than have to.
+// Replicas come and go: each slot gets an owner, the numbers of slots differ by at most one, and no more slots move
+// than necessary.
 func TestPlan_SpreadsEvenlyAndMovesLittle(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 16))
 	for range 500 {
@@ -69,8 +69,8 @@ func TestPlan_SpreadsEvenlyAndMovesLittle(t *testing.T) {
 	}
 }
 
-// A replica with much more load than the mean gives one slot to the one with the
-// least, and not where that would not help.
+// A replica with a much higher load than the mean gives one slot to the one with the lowest, but not if that would not
+// help.
 func TestRelieve_MovesTheHottestThatHelps(t *testing.T) {
 	r := &Record{Slots: make([]Slot, 8)}
 	members := replicas(1, 2)

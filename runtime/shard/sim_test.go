@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// world is an API server, the replicas, and the time that all of it happens in.
+// world contains an API server, the replicas, and the virtual time.
 type world struct {
 	t      *testing.T
 	rng    *rand.Rand
@@ -19,13 +19,13 @@ type world struct {
 	events eventHeap
 	seq    int
 
-	// The API server: each write makes a new snapshot. Snapshots are not changed.
+	// The API server: each write creates a new snapshot. Snapshots are immutable.
 	snaps    []snapshot
 	writes   [][]write // by slot, in order
 	replicas []*replica
 	slots    int
-	calm     bool            // no faults any longer
-	unowned  []time.Duration // by slot: since when nobody runs it
+	calm     bool            // no more faults
+	unowned  []time.Duration // by slot: since when no replica has run it
 	terms    []int           // by slot: how often it was opened
 	longest  time.Duration
 	failed   string
@@ -37,7 +37,7 @@ type snapshot struct {
 	version string
 }
 
-// write is one that the API server has carried out.
+// write is a write that the API server has carried out.
 type write struct {
 	by   *replica
 	term int
@@ -56,15 +56,15 @@ type replica struct {
 	dead    bool
 	frozen  time.Duration // until then it does nothing
 	cut     time.Duration // until then no request arrives, and no watch event
-	view    int           // the snapshot that its watch has come to
+	view    int           // the snapshot that its watch has reached
 	cache   []int         // by slot: the last revision in its cache
-	listed  []time.Time   // by slot: when its list was asked for
+	listed  []time.Time   // by slot: when its list was requested
 	running []bool        // by slot
-	term    []int         // by slot: as which it was opened last
-	runs    []int         // by slot: that go on
+	term    []int         // by slot: the number of its last opening
+	runs    []int         // by slot: running runs
 	wrote   []int         // by slot: the revision of the last write
 	wakeAt  time.Duration
-	version string // of the own lease
+	version string // of the replica's own lease
 }
 
 type event struct {
@@ -102,7 +102,7 @@ func (w *world) within(d time.Duration) time.Duration { return time.Duration(w.r
 
 func (w *world) head() *snapshot { return &w.snaps[len(w.snaps)-1] }
 
-// change makes a new snapshot, which the watches bring to each replica a little later.
+// change creates a new snapshot, which the watches deliver to each replica a little later.
 func (w *world) change(edit func(s *snapshot, version string)) string {
 	old := w.head()
 	s := snapshot{leases: make(map[string]Lease, len(old.leases)), record: old.record, version: old.version}
@@ -117,13 +117,13 @@ func (w *world) change(edit func(s *snapshot, version string)) string {
 	return version
 }
 
-// bring brings a snapshot to a replica.
+// bring delivers a snapshot to a replica.
 func (w *world) bring(r *replica, n int) {
 	w.after(time.Millisecond+w.within(30*time.Millisecond), func() {
 		if r.dead {
 			return
 		}
-		if stop := max(r.cut, r.frozen); w.now < stop { // the watch is made again later
+		if stop := max(r.cut, r.frozen); w.now < stop { // the watch is restarted later
 			w.after(stop-w.now, func() { w.bring(r, n) })
 			return
 		}
@@ -148,7 +148,7 @@ func (r *replica) see() {
 	r.core.Saw(r.clock(), leases, s.record, s.version)
 }
 
-// active reports whether the process does anything now; else do is called later.
+// active reports whether the process is active now; otherwise, do is called later.
 func (r *replica) active(do func()) bool {
 	if r.dead {
 		return false
@@ -190,7 +190,7 @@ func (r *replica) step() {
 	}
 }
 
-// sees checks what the replica says of the coverage: never that two run a slot.
+// sees checks the replica's view of the coverage: it never reports that two run a slot.
 func (r *replica) sees() {
 	record, leases, own := r.core.Slots(r.clock())
 	v := View{ID: r.id, Record: record, Leases: leases, Own: own, Slots: len(r.core.phases)}
@@ -199,7 +199,7 @@ func (r *replica) sees() {
 	}
 }
 
-// die ends the process. Its place is taken by another one.
+// die ends the process. Another one replaces it.
 func (r *replica) die() {
 	if r.dead {
 		return
@@ -222,8 +222,7 @@ func (w *world) alive() (out []*replica) {
 	return out
 }
 
-// request sends a request, which is carried out once or, where it is lost, not, and
-// whose answer may be lost.
+// request sends a request, which is carried out once or, if it is lost, never, and whose response may be lost.
 func (r *replica) request(serve func(), answer func(ok bool)) {
 	w := r.w
 	there, back := time.Millisecond+w.within(20*time.Millisecond), time.Millisecond+w.within(20*time.Millisecond)
@@ -324,7 +323,7 @@ func (r *replica) carryOut(e Effect) {
 	}
 }
 
-// open waits until the cache has the last writes, and then runs the slot.
+// open waits until the cache includes the last writes, and then runs the slot.
 func (r *replica) open(e Effect) {
 	w, i := r.w, e.Slot
 	var want int
@@ -336,12 +335,12 @@ func (r *replica) open(e Effect) {
 		then()
 		return
 	}
-	if r.listed[i].After(e.Since) { // it has all of that
+	if r.listed[i].After(e.Since) { // it includes all of that
 		then()
 		return
 	}
 	var ask func()
-	ask = func() { // what is written now, as the API server knows
+	ask = func() { // the writes so far, as known by the API server
 		r.request(func() { want = w.last(i) }, func(ok bool) {
 			if !ok {
 				ask()
@@ -396,7 +395,7 @@ func (r *replica) stop(i int) {
 	}
 }
 
-// reconcile is one run after the other.
+// reconcile performs one run after the other.
 func (r *replica) reconcile(i int) {
 	w := r.w
 	w.after(w.within(700*time.Millisecond), func() {
@@ -409,8 +408,8 @@ func (r *replica) reconcile(i int) {
 	})
 }
 
-// write is the write of a run. The gate is asked before it is sent, and ends it when
-// it closes, up to what is on its way.
+// write is the write of a run. The gate is checked before it is sent, and cancels it when it closes, except for
+// requests in flight.
 func (r *replica) write(i, term int) {
 	w := r.w
 	if !r.active(func() { r.write(i, term) }) {
@@ -436,7 +435,7 @@ func (r *replica) write(i, term int) {
 			}
 		}
 		if w.now >= r.cut {
-			w.snaps = append(w.snaps, *w.head()) // one revision for all
+			w.snaps = append(w.snaps, *w.head()) // one revision counter for all
 			rev := len(w.snaps) - 1
 			w.writes[i] = append(w.writes[i], write{r, term, rev})
 			r.wrote[i] = rev
@@ -452,7 +451,7 @@ func (r *replica) write(i, term int) {
 	})
 }
 
-// show brings a write to the cache of a replica.
+// show delivers a write to the cache of a replica.
 func (w *world) show(r *replica, slot, rev int) {
 	w.after(w.within(100*time.Millisecond), func() {
 		if stop := max(r.cut, r.frozen); w.now < stop && !r.dead {
@@ -496,7 +495,7 @@ func (w *world) start() *replica {
 	return r
 }
 
-// fault does something to a replica.
+// fault causes a fault in a replica.
 func (w *world) fault() {
 	alive := w.alive()
 	if w.calm || len(alive) == 0 {
@@ -548,10 +547,9 @@ func (w *world) run(until time.Duration) {
 	w.now = until
 }
 
-// Whatever happens to replicas: no two of them run a slot at once, none writes after
-// the next one has, the next one's cache has all that was written before, and once
-// all is calm each slot is run by one. WASMCTL_SIM_SEEDS says how many seeds are
-// played.
+// Whatever happens to replicas: no two of them run a slot at once, none writes after the next one has, the next one's
+// cache includes all earlier writes, and once the faults are over, each slot is run by one. WASMCTL_SIM_SEEDS sets the
+// number of seeds.
 func TestCore_OneRunsEachSlot(t *testing.T) {
 	n := uint64(300)
 	if testing.Short() {
@@ -584,8 +582,8 @@ func (w *world) rest() {
 	}
 }
 
-// A slot whose owner was killed is run by another one when its lease is over, and one
-// whose owner stops within a second.
+// A slot whose owner was killed is run by another one when its lease has expired, and one whose owner stops, within a
+// second.
 func TestCore_NoSlotIsLeftAlone(t *testing.T) {
 	for seed := range uint64(300) {
 		w := newWorld(t, seed)

@@ -10,7 +10,7 @@ import (
 
 func (c *ctrl) waitIdle() { synctest.Wait() }
 
-// begin notes that the guest was called, and checks what must be true then.
+// begin records that the guest was called, and checks the conditions at that time.
 func (c *ctrl) begin(req *abi.Request, finalize bool) *run {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -31,7 +31,7 @@ func (c *ctrl) begin(req *abi.Request, finalize bool) *run {
 	return r
 }
 
-// checkObject checks what the guest is given (rules 20 and 21).
+// checkObject checks the guest's input (rules 20 and 21).
 func (c *ctrl) checkObject(req *abi.Request, r *run, finalize bool) {
 	o := r.object
 	if o == nil {
@@ -53,7 +53,7 @@ func (c *ctrl) checkObject(req *abi.Request, r *run, finalize bool) {
 	}
 }
 
-// checkWrites checks that the run sees what the one before wrote (rule 22).
+// checkWrites checks that the run sees the writes of the previous one (rule 22).
 func (c *ctrl) checkWrites(req *abi.Request) {
 	writes := c.awaited[req.Key]
 	if c.spec.awaitWrites < 0 || req.Stale {
@@ -83,7 +83,7 @@ func (c *ctrl) checkWrites(req *abi.Request) {
 	}
 }
 
-// checkOutcome checks a run at its end. The caller holds mu.
+// checkOutcome checks a run at its end. The caller must hold mu.
 func (c *ctrl) checkOutcome(r *run) {
 	out := &r.out
 	if due, ok := c.due[out.Key]; ok && r.from.Before(due) && onlyTimers(out) {
@@ -106,9 +106,8 @@ func onlyTimers(out *applier.Outcome) bool {
 	return out.Reasons.Dropped == 0
 }
 
-// checkMapped checks, when the guest is asked about a config, that it was not
-// to be asked before the first job: all that was there when the watch began is
-// mapped then (rule 10). The caller holds mu.
+// checkMapped checks, when the guest maps a config, that this should not have happened before the first job: everything
+// that existed when the watch began is mapped then (rule 10). The caller must hold mu.
 func (c *ctrl) checkMapped(ev *abi.Event) {
 	i := slices.IndexFunc(c.spec.relations, func(w relationSpec) bool { return w.spec == "func" })
 	w := &c.spec.relations[i]
@@ -117,8 +116,7 @@ func (c *ctrl) checkMapped(ev *abi.Event) {
 	}
 }
 
-// checkReady checks, at the first job, that all that is needed has been listed
-// (rule 10). The caller holds mu.
+// checkReady checks, at the first job, that everything required has been listed (rule 10). The caller must hold mu.
 func (c *ctrl) checkReady() {
 	listed := func(resource, selector string, namespaces []string) {
 		if len(namespaces) == 0 {
@@ -152,8 +150,8 @@ func isClosed(ch <-chan struct{}) bool {
 	}
 }
 
-// checkCrowd looks whether the pool still has too many shared slots in use for
-// the clients that have joined since: then one of them has to wait.
+// checkCrowd checks whether the pool still has too many shared slots in use for the clients that have joined since:
+// then one of them must wait.
 func (s *sim) checkCrowd() {
 	if s.pool == nil || !s.crowded {
 		return
@@ -168,8 +166,7 @@ func (s *sim) checkCrowd() {
 	s.crowded = shared > p.Limit-p.Clients
 }
 
-// checkIdle checks, while everyone waits for time to pass, that nobody waits
-// who need not (rule 5).
+// checkIdle checks, while everything waits for time to pass, that no job waits unnecessarily (rule 5).
 func (c *ctrl) checkIdle() {
 	if !c.isRunning() {
 		return
@@ -180,7 +177,7 @@ func (c *ctrl) checkIdle() {
 	if st.Running != c.jobs {
 		c.violated("%s: %d jobs run, Stats says %d", c.spec.name, c.jobs, st.Running)
 	}
-	// Of what is due, at most one request for each key that runs is blocked.
+	// Of the due requests, at most one per running key is blocked.
 	if !c.open || c.paused || st.Ready <= st.Running || st.Running >= c.spec.concurrency {
 		return
 	}
@@ -197,7 +194,7 @@ func (c *ctrl) checkIdle() {
 	}
 }
 
-// checkEnd checks what the controller leaves behind.
+// checkEnd checks the state that the controller leaves behind.
 func (c *ctrl) checkEnd() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

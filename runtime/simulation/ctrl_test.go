@@ -21,17 +21,15 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/scheduler"
 )
 
-// ctrl is a controller of the simulation, through its restarts, and what the
-// checks know of it.
+// ctrl is a controller of the simulation across its restarts, and the state of the checks.
 type ctrl struct {
 	*sim
 	spec *ctrlSpec
 
-	// Of the present incarnation; owned by the simulation's own goroutine, but
-	// for what is said.
+	// Of the current incarnation; owned by the simulation's own goroutine, except where noted.
 	c         *controller.Controller
 	cache     *controller.Cache // set before it runs
-	active    chan struct{}     // nil where it is not a standby
+	active    chan struct{}     // nil if it is not a standby
 	activated bool
 	force     chan struct{}
 	cancel    context.CancelFunc
@@ -39,34 +37,34 @@ type ctrl struct {
 	chans     chan trigger.Trigger
 
 	mu       sync.Mutex
-	handles  []*controller.Handle // guarded by mu; by relation; nil where it is not watched
-	epochs   []int                // guarded by mu; counts the watches that a relation had
+	handles  []*controller.Handle // guarded by mu; by relation; nil if it is not watched
+	epochs   []int                // guarded by mu; the number of watches that a relation has had
 	paused   bool                 // guarded by mu
 	open     bool                 // guarded by mu; a run has started
 	jobs     int                  // guarded by mu; that run
 	stopped  bool                 // guarded by mu
 	running  map[abi.Key]*run     // guarded by mu
 	last     map[abi.Key]*run     // guarded by mu; the last run of each key
-	fails    map[abi.Key]int      // guarded by mu; failed runs in a row
+	fails    map[abi.Key]int      // guarded by mu; consecutive failed runs
 	required map[abi.Key]int64    // guarded by mu; the last run must not have started before
-	// requiredIf is required where the object is there in the end. One that the
-	// controller did not know when it was triggered runs when it comes to know it.
+	// requiredIf is like required, for objects that exist in the end. An object that the controller did not know when
+	// it was triggered runs when it becomes known.
 	requiredIf map[abi.Key]int64     // guarded by mu
 	due        map[abi.Key]time.Time // guarded by mu; when its own requeue may start
 	asked      map[abi.Key]int       // guarded by mu; calls of map by config
-	wrote      map[abi.Key][]written // guarded by mu; by the run that runs
-	awaited    map[abi.Key][]written // guarded by mu; by the run before
+	wrote      map[abi.Key][]written // guarded by mu; by the current run
+	awaited    map[abi.Key][]written // guarded by mu; by the previous run
 
 	// Of all incarnations.
 	runs      map[abi.Key]int       // guarded by mu
 	applied   map[types.UID]abi.Key // guarded by mu; objects that were reconciled
-	acquired  atomic.Int64          // guests that were asked for
-	mapped    atomic.Int64          // events that slow mappers had
+	acquired  atomic.Int64          // acquired guests
+	mapped    atomic.Int64          // events of slow mappers
 	finalized map[types.UID]bool    // guarded by mu; objects with a successful finalize
-	seen      map[sight]int64       // guarded by mu; at which version
+	seen      map[sight]int64       // guarded by mu; with the version
 }
 
-// sight is that a run of an object saw a related object which names it.
+// sight records that a run of an object saw a related object that names it.
 type sight struct {
 	uid types.UID
 	key abi.Key
@@ -126,7 +124,7 @@ func (c *ctrl) watch(i int) controller.Watch {
 	}
 }
 
-// slow makes a mapper slow, so that the events of its watch pile up.
+// slow makes a mapper slow, so that the events of its watch accumulate.
 func (c *ctrl) slow(mapper queue.Mapper) queue.Mapper {
 	return func(dst []queue.Request, ev reflector.Event) []queue.Request {
 		if r := c.rng("mapper", c.spec.name, ev.Ref(), c.mapped.Add(1)); !c.calm.Load() && chance(r, 0.7) {
@@ -136,7 +134,7 @@ func (c *ctrl) slow(mapper queue.Mapper) queue.Mapper {
 	}
 }
 
-// start starts the controller unless it runs.
+// start starts the controller unless it is running.
 func (c *ctrl) start() {
 	if c.isRunning() {
 		return
@@ -202,7 +200,7 @@ func (c *ctrl) activate() {
 	}
 }
 
-// discard makes another controller of the same watches and does not run it.
+// discard creates another controller with the same watches and does not run it.
 func (c *ctrl) discard() {
 	other, err := controller.New(c.config(controller.NewCache()))
 	if err != nil {
@@ -228,7 +226,7 @@ func (c *ctrl) pause(on bool) {
 	}
 }
 
-// toggleWatch adds the watch of a relation, or removes it.
+// toggleWatch adds or removes the watch of a relation.
 func (c *ctrl) toggleWatch(r *rand.Rand) {
 	if !c.isRunning() || len(c.spec.relations) == 0 {
 		return
@@ -247,7 +245,7 @@ func (c *ctrl) toggleWatch(r *rand.Rand) {
 
 func (c *ctrl) addWatch(i int) {
 	if c.epochs[i] > 0 && c.handles[i] == nil && !c.spec.relations[i].late {
-		return // of the config: there is no handle to remove it by
+		return // part of the config: there is no handle for removing it
 	}
 	c.mu.Lock()
 	c.epochs[i]++ // before its first event can lead to a run
@@ -263,7 +261,7 @@ func (c *ctrl) addWatch(i int) {
 	c.handles[i] = h
 }
 
-// watchAll adds the watches that are missing.
+// watchAll adds the missing watches.
 func (c *ctrl) watchAll() {
 	for i := range c.spec.relations {
 		if c.handles[i] == nil {
@@ -272,8 +270,7 @@ func (c *ctrl) watchAll() {
 	}
 }
 
-// trigger asks for reconciles, of all objects or of some, directly or through
-// the channel.
+// trigger requests reconciles of all objects or of some, directly or through the channel.
 func (c *ctrl) trigger(r *rand.Rand) {
 	if !c.isRunning() {
 		return
@@ -305,7 +302,7 @@ func (c *ctrl) trigger(r *rand.Rand) {
 	}
 }
 
-// onStart is called by the runner's loop before each job.
+// onStart is called from the runner's loop before each job.
 func (c *ctrl) onStart(time.Duration, scheduler.Priority) {
 	if c.sim.jobs.Add(1) > maxJobs {
 		c.tooMany("jobs")

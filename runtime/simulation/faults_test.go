@@ -29,7 +29,7 @@ func (c *counter) next(name string) int {
 	return c.n[name]
 }
 
-// phases are times in which all requests about a resource fail.
+// phases are times in which all requests for a resource fail.
 type phases struct {
 	mu    sync.Mutex
 	until map[string]time.Time // guarded by mu
@@ -57,7 +57,7 @@ func (p *phases) of(resource string) (why error, failing bool) {
 
 var errRefused = errors.New("dial tcp 127.0.0.1:6443: connection refused")
 
-// refusal draws why a request gets no answer.
+// refusal draws the reason for which a request fails.
 func refusal(r *rand.Rand, kind *memapi.Kind) error {
 	code, resource := pick(r, http.StatusForbidden, http.StatusNotFound, http.StatusTooManyRequests, http.StatusInternalServerError, 503, http.StatusGone, 0), kind.GVR().GroupResource()
 	switch code {

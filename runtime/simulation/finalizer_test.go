@@ -27,14 +27,14 @@ const (
 	longBackoff  = time.Hour
 )
 
-// finalizing is a controller of widgets that has a finalizer and whose runs all
-// fail, so that nothing but a change may lead to another within longBackoff.
+// finalizing is a controller of widgets that has a finalizer and whose runs all fail, so that only a change may lead to
+// another run within longBackoff.
 type finalizing struct {
 	t   *testing.T
 	api *memapi.Server
 
-	request, answer time.Duration // how long a patch is on its way, and its answer
-	refuse          error         // what the API server says instead
+	request, answer time.Duration // the delays of a patch and of its response
+	refuse          error         // the error of the API server, if any
 
 	mu  sync.Mutex
 	saw []int64 // guarded by mu; spec.value of each run
@@ -77,7 +77,7 @@ func (f *finalizing) settle(d time.Duration) {
 
 var widget = abi.Key{Namespace: "ns", Name: "w"}
 
-// set creates the object, or changes it as a user does.
+// set creates or changes the object like a user.
 func (f *finalizing) set(value int64, finalizers ...string) {
 	_, err := f.api.Change(widgets, widget, true, func(o *unstructured.Unstructured) error {
 		if len(finalizers) > 0 {
@@ -90,7 +90,7 @@ func (f *finalizing) set(value int64, finalizers ...string) {
 	}
 }
 
-// runs returns what the runs so far saw.
+// runs returns the values that the runs so far have seen.
 func (f *finalizing) runs() []int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -139,7 +139,7 @@ func (f *finalizing) AddFinalizer(ctx context.Context, object []byte, finalizer 
 	if err != nil {
 		return nil, result(err)
 	}
-	abi.RunFrom(ctx).Wrote(abi.Write{ // so that the next run does not see the state before (rule 22)
+	abi.RunFrom(ctx).Wrote(abi.Write{ // so that the next run does not see the previous state (rule 22)
 		Op: abi.OpAPIPatch, Group: group, Version: "v1", Resource: widgets.Resource, Key: widget,
 		UID: string(updated.GetUID()), ResourceVersion: updated.GetResourceVersion(),
 	})
@@ -155,13 +155,12 @@ func (f *finalizing) Inspect(context.Context, abi.Write) ([]byte, error) {
 	return nil, errors.New("nothing is written")
 }
 
-// Rule 19: the event of the finalizer that the host adds is what the run has seen,
-// and does not cut its back-off short, whether it comes before the answer or after
-// it. A change of anybody else does.
+// Rule 19: the run has already seen the event of the finalizer that the host adds, so the event does not cut its
+// back-off short, whether it comes before the response or after it. A change by any other writer does.
 func TestFinalizer_ItsEventDoesNotCutABackoffShort(t *testing.T) {
 	const ms = time.Millisecond
 	for _, predicates := range [][]string{nil, {"generation"}} {
-		for name, latency := range map[string][3]time.Duration{ // of the patch, its answer, and events
+		for name, latency := range map[string][3]time.Duration{ // of the patch, its response, and events
 			"the event is first":  {5 * ms, 50 * ms, 5 * ms},
 			"the answer is first": {5 * ms, 5 * ms, 50 * ms},
 			"both at once":        {0, 0, 0},
@@ -190,8 +189,8 @@ func TestFinalizer_ItsEventDoesNotCutABackoffShort(t *testing.T) {
 	}
 }
 
-// Rule 2: a write of somebody else that looks like the host's own is a change: here
-// the host's patch is refused for good, and a user adds the finalizer meanwhile.
+// Rule 2: a write of another user that looks like the host's own is a change: here, the host's patch is rejected
+// permanently, and a user adds the finalizer meanwhile.
 func TestFinalizer_AddedBySomebodyElseIsAChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &finalizing{request: 50 * time.Millisecond, answer: 50 * time.Millisecond, refuse: &abi.ResultError{Class: abi.ErrorPermanent, Message: "forbidden"}}
@@ -206,9 +205,8 @@ func TestFinalizer_AddedBySomebodyElseIsAChange(t *testing.T) {
 	})
 }
 
-// Rule 2: whatever others write while the finalizer is being added, and whichever
-// event or answer is first, a run sees the last state. No write leads to more than
-// one run.
+// Rule 2: whatever others write while the finalizer is being added, and whichever event or response is first, a run
+// sees the last state. No write leads to more than one run.
 func TestFinalizer_LosesNoChangeBesideIt(t *testing.T) {
 	for seed := range uint64(1000) {
 		synctest.Test(t, func(t *testing.T) {

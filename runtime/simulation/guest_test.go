@@ -12,8 +12,7 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// module is a ctrl as the module that it runs: applier.Module and queue.Module,
-// with Go in the place of Wasm.
+// module is a ctrl as the module that it runs: applier.Module and queue.Module, implemented in Go instead of Wasm.
 type module ctrl
 
 // guest is abi.Guest for one run.
@@ -29,7 +28,7 @@ var (
 	errHost  = errors.New("the host has no guest")
 )
 
-// misbehaves reports whether something goes wrong with a guest now.
+// misbehaves draws whether a guest fails now.
 func (c *ctrl) misbehaves(r *rand.Rand, p float64) bool {
 	return !c.calm.Load() && chance(r, p*c.plot.guestMood)
 }
@@ -47,7 +46,7 @@ func (m *module) Acquire(ctx context.Context) (abi.Guest, func(), error) {
 	return &guest{c: c}, func() {}, nil
 }
 
-// Map implements queue.Module. It goes by the content of a config.
+// Map implements queue.Module, based on the content of a config.
 func (m *module) Map(ctx context.Context, ev *abi.Event) ([]abi.Key, error) {
 	c := (*ctrl)(m)
 	c.mu.Lock()
@@ -71,8 +70,7 @@ func (m *module) Map(ctx context.Context, ev *abi.Event) ([]abi.Key, error) {
 	return keys, nil
 }
 
-// Filter implements queue.Module. It keeps changes of the value, of the uid,
-// and deletions.
+// Filter implements queue.Module. It passes changes of the value, of the uid, and deletions.
 func (m *module) Filter(ctx context.Context, ev *abi.Event) (bool, error) {
 	c := (*ctrl)(m)
 	r := c.rng("filter", c.spec.name, ev.Key, c.seq.Add(1))
@@ -140,7 +138,7 @@ func (g *guest) run(ctx context.Context, req *abi.Request, finalize bool) (abi.R
 	return res, nil
 }
 
-// asResult turns the error of a write into what a guest makes of it.
+// asResult turns the error of a write into a guest's result error.
 func asResult(ctx context.Context, err error, res *abi.Result) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -153,7 +151,7 @@ func asResult(ctx context.Context, err error, res *abi.Result) error {
 	return res.Error
 }
 
-// fail draws how a run fails.
+// fail draws the failure of a run.
 func (g *guest) fail() (abi.Result, error) {
 	failed := func(class abi.ErrorClass, after time.Duration) (abi.Result, error) {
 		return abi.Result{Error: &abi.ResultError{Class: class, Message: "planned", After: after}}, nil
@@ -191,7 +189,7 @@ func (g *guest) ErrorPolicy(_ context.Context, f *abi.Failure) (abi.Result, erro
 		c.violated("rule 19: %s: %s: attempt %d, want %d; first failed at %v", c.spec.name, f.Key, f.Attempt, want, f.FirstFailed)
 	}
 	r := g.r
-	if r == nil { // the run has not come to the guest
+	if r == nil { // the run has not reached the guest
 		r = c.rng("policy", c.spec.name, f.Key, f.Attempt)
 	}
 	switch {
@@ -205,7 +203,7 @@ func (g *guest) ErrorPolicy(_ context.Context, f *abi.Failure) (abi.Result, erro
 	return abi.Result{Action: abi.Action{Requeue: true, After: upTo(r, 10*time.Second)}}, nil
 }
 
-// nap is a pause of a guest; false if the run was interrupted.
+// nap is a pause of a guest; it returns false if the run was interrupted.
 func nap(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -224,7 +222,7 @@ func actionText(a abi.Action) string {
 	return fmt.Sprintf("requeue after %v", a.After)
 }
 
-// decode returns the object of msgpack.
+// decode decodes an object from msgpack.
 func decode(b []byte) *unstructured.Unstructured {
 	o, err := abi.DecodeObject(b)
 	if err != nil {

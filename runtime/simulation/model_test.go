@@ -14,28 +14,26 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/applier"
 )
 
-// run is one run as the simulation saw it.
+// run is one run as seen by the simulation.
 type run struct {
 	seq    int64     // when it started
-	number int       // among the runs of its key
-	from   time.Time // when it started and ended, as the runner sees it
+	number int       // number among the runs of its key
+	from   time.Time // when it started and ended, as seen by the runner
 	to     time.Time
 	guest  bool                       // the guest was called
-	object *unstructured.Unstructured // as the guest saw it
-	views  []view                     // of the relations, as the guest saw them
+	object *unstructured.Unstructured // as seen by the guest
+	views  []view                     // the relations, as seen by the guest
 	out    applier.Outcome
 }
 
-// view is what a run sees of one relation: what counts of each object that
-// names its own. The model is that the last run of an object has seen what is
-// there in the end.
+// view is what a run sees of one relation: the relevant part of each object that names its own. In the model, the last
+// run of an object has seen the final state.
 type view struct {
 	epoch   int // 0: not yet watched
 	objects map[abi.Key]string
 }
 
-// targets says whom an object concerns. It is written without a look at how
-// package queue does it.
+// targets returns the affected objects. It is written independently of package queue.
 func (c *ctrl) targets(spec string, o *unstructured.Unstructured) []abi.Key {
 	var names []string
 	switch spec {
@@ -72,12 +70,12 @@ func (c *ctrl) targets(spec string, o *unstructured.Unstructured) []abi.Key {
 	return keys
 }
 
-// filterValue is what the guest's filter goes by.
+// filterValue is the value that the guest's filter uses.
 func filterValue(o *unstructured.Unstructured) string {
 	return fmt.Sprint(o.GetUID(), value(o), o.GetDeletionTimestamp() != nil)
 }
 
-// counts returns what of an object may not change without a run.
+// counts returns the part of an object that may not change without a run.
 func counts(predicates []string, o *unstructured.Unstructured) string {
 	if len(predicates) == 0 || slices.Contains(predicates, "resourceVersion") {
 		return o.GetResourceVersion()
@@ -104,8 +102,8 @@ func watched(namespaces []string, selector string, o *unstructured.Unstructured)
 	return (len(namespaces) == 0 || slices.Contains(namespaces, o.GetNamespace())) && s.Matches(labels.Set(o.GetLabels()))
 }
 
-// see returns what a run of key sees of the relations now: what its guest would
-// be answered by cache_list. The caller holds mu.
+// see returns what a run of key sees of the relations now: the response of cache_list for its guest. The caller must
+// hold mu.
 func (c *ctrl) see(key abi.Key) []view {
 	views := make([]view, len(c.spec.relations))
 	for i := range c.spec.relations {
@@ -118,7 +116,7 @@ func (c *ctrl) see(key abi.Key) []view {
 		for _, ns := range namespaces {
 			list, _, _, err := c.cache.List(w.kind.GVR(), ns, "", nil, func(labels.Labels, []byte) bool { return true }, abi.Key{}, 1000)
 			if err != nil {
-				continue // what will be listed there leads to a run
+				continue // the objects that will be listed lead to a run
 			}
 			for _, b := range list {
 				if o := decode(b); slices.Contains(c.targets(w.spec, o), key) {
@@ -149,7 +147,7 @@ func (c *ctrl) truth(i int) map[abi.Key]map[abi.Key]string {
 	return all
 }
 
-// unreconciled says what is still to be reconciled, by the model.
+// unreconciled returns what is still to be reconciled, according to the model.
 func (c *ctrl) unreconciled() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -210,14 +208,12 @@ func (c *ctrl) unreconciled() []string {
 	return waits
 }
 
-// gaveUp says that a run has failed and that nobody wants another before
-// something changes.
+// gaveUp reports that a run has failed and that no other run is wanted before something changes.
 func (r *run) gaveUp() bool {
 	return r.out.Failed() && !r.out.Action.Requeue && r.out.DecidedBy != applier.DecidedByBackoff
 }
 
-// missesDeletion says why a run is not the last that a deleted object needs; ""
-// if it is.
+// missesDeletion returns why a run is not the last one that a deleted object needs, or "" if it is.
 func (c *ctrl) missesDeletion(last *run) string {
 	switch {
 	case last.out.Err == applier.ErrObjectNotFound: //nolint:errorlint // the applier gives it as it is
@@ -228,7 +224,7 @@ func (c *ctrl) missesDeletion(last *run) string {
 	return fmt.Sprintf("and its last run does not know: %v", last.out.Err)
 }
 
-// misses says what a run has missed of its object; "" if nothing.
+// misses returns what a run has missed of its object, or "" if nothing.
 func (c *ctrl) misses(o *unstructured.Unstructured, last *run) string {
 	err := last.out.Err
 	deleting, finalizer := o.GetDeletionTimestamp() != nil, slices.Contains(o.GetFinalizers(), c.finalizerName())
@@ -239,12 +235,12 @@ func (c *ctrl) misses(o *unstructured.Unstructured, last *run) string {
 		}
 		return ""
 	case c.spec.finalizer && deleting && !finalizer:
-		// That its own finalizer goes may be hidden by the predicates.
+		// The removal of its own finalizer may be hidden by the predicates.
 		if err != applier.ErrDeleting && (err != nil || !last.out.Finalize) { //nolint:errorlint // the applier gives it as it is
 			return fmt.Sprintf("is being deleted, and its last run does not know: %v", err)
 		}
 		return ""
-	case !last.guest && last.out.Failed() && last.gaveUp(): // no guest could be had, or no finalizer be added
+	case !last.guest && last.out.Failed() && last.gaveUp(): // no guest was available, or no finalizer could be added
 		return ""
 	case !last.guest || last.object == nil:
 		return fmt.Sprintf("is there, and its last run did not see it: %v", err)
@@ -268,7 +264,7 @@ func (c *ctrl) missesRelated(i int, seen *view, truth map[abi.Key]string) string
 		if len(truth) > 0 {
 			return fmt.Sprintf("its last run was before the watch was added, and there is %v", truth)
 		}
-		return "" // nothing that was listed names it
+		return "" // no listed object names it
 	}
 	for key, state := range truth {
 		if seen.objects[key] != state {
@@ -283,13 +279,13 @@ func (c *ctrl) missesRelated(i int, seen *view, truth map[abi.Key]string) string
 	return ""
 }
 
-// missesChildren compares the parts of an object with what its last run saw.
+// missesChildren compares the parts of an object with those that its last run saw.
 func (c *ctrl) missesChildren(last *run) string {
 	if c.spec.writes < writesChildren || last.out.Err != nil || last.object == nil || last.object.GetDeletionTimestamp() != nil {
 		return ""
 	}
 	if c.epochs[0] != last.views[0].epoch {
-		return "" // nobody watched them all the time
+		return "" // they were not watched all the time
 	}
 	owner := keyOf(last.object)
 	all, want := c.api.All(parts), c.wants(last.object)
@@ -310,10 +306,9 @@ func (c *ctrl) missesChildren(last *run) string {
 	return ""
 }
 
-// lostUnseen says that a child is not its owner's any longer, and that no run
-// of the owner has seen it when it last was: it was made, or came back, and was
-// deleted or given away while the watch had a gap. That leaves no trace in the
-// store, so that the owner was not told.
+// lostUnseen reports that a child no longer belongs to its owner, and that no run of the owner saw it when it last did:
+// it was created, or came back, and was deleted or given away while the watch had a gap. That leaves no trace in the
+// store, so the owner was not notified.
 func (c *ctrl) lostUnseen(child, owner abi.Key) bool {
 	since, over := c.api.Since(parts, child, func(o *unstructured.Unstructured) bool {
 		return slices.Contains(c.targets("owner", o), owner)

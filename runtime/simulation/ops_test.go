@@ -20,15 +20,15 @@ type opKind uint8
 const (
 	opSpec       opKind = iota // create a widget or zone, or change its spec
 	opLabel                    // change a label of a widget or zone
-	opTouch                    // change an annotation that means nothing
+	opTouch                    // change an irrelevant annotation
 	opPause                    // pause or unpause an object
 	opDelete                   // delete a widget or zone
 	opReplace                  // delete it and create it again
-	opConfig                   // create a config or change what it names
-	opConfigData               // change a config, but not what it names
-	opFlip                     // have a config name one object for a moment, and then another
+	opConfig                   // create a config or change the objects that it names
+	opConfigData               // change a config, but not the objects that it names
+	opFlip                     // make a config name one object for a moment, and then another one
 	opDeleteConfig
-	opPart // make, tamper with or delete a part
+	opPart // create, tamper with or delete a part
 	opGarbage
 	opTrigger
 	opPauseController
@@ -36,26 +36,26 @@ const (
 	opRestart
 	opStart
 	opActivate
-	opDiscard // make a controller and do not run it
+	opDiscard // create a controller and do not run it
 	opCompact
 	opEndStreams
-	opPhase // all requests about a resource fail for a while
+	opPhase // all requests for a resource fail for a while
 )
 
-// op is one thing that happens.
+// op is one step of a scenario.
 type op struct {
 	kind opKind
-	wait time.Duration // before it
+	wait time.Duration // before the step
 	r    *rand.Rand
 }
 
-// weights says how often what happens.
+// weights are the relative frequencies of steps.
 var weights = map[opKind]int{
 	opSpec: 20, opLabel: 6, opTouch: 6, opPause: 4, opDelete: 8, opReplace: 4, opConfig: 14, opConfigData: 5, opFlip: 5, opDeleteConfig: 4, opPart: 8,
 	opGarbage: 2, opTrigger: 4, opPauseController: 3, opWatch: 4, opRestart: 2, opDiscard: 1, opCompact: 3, opEndStreams: 5, opPhase: 4,
 }
 
-// deck has each kind of op as often as it weighs.
+// deck contains each kind of op as often as its weight.
 var deck = func() (d []opKind) {
 	for _, kind := range slices.Sorted(maps.Keys(weights)) {
 		for range weights[kind] {
@@ -65,7 +65,7 @@ var deck = func() (d []opKind) {
 	return d
 }()
 
-// write writes what happens.
+// write describes the step.
 func (p *plot) write(r *rand.Rand) {
 	draw := func(kind opKind, wait time.Duration) op {
 		return op{kind, wait, rand.New(rand.NewPCG(r.Uint64(), r.Uint64()))}
@@ -91,7 +91,7 @@ func (p *plot) write(r *rand.Rand) {
 	}
 }
 
-// play lets an op happen.
+// play performs an op.
 func (s *sim) play(o op) {
 	r := o.r
 	switch o.kind {
@@ -160,7 +160,7 @@ func (s *sim) key(r *rand.Rand, kind memapi.Kind) abi.Key {
 	return abi.Key{Namespace: pick(r, s.plot.namespaces...), Name: name}
 }
 
-// change changes or creates an object as a user does.
+// change changes or creates an object like a user.
 func (s *sim) change(kind memapi.Kind, key abi.Key, create bool, what string, f func(o *unstructured.Unstructured)) {
 	o, err := s.api.Change(kind, key, create, func(o *unstructured.Unstructured) error {
 		f(o)
@@ -211,8 +211,7 @@ func (s *sim) playObject(kind opKind, r *rand.Rand) {
 	}
 }
 
-// playConfig changes whom a config names, in each of the three ways by itself,
-// or something else of it.
+// playConfig changes the objects that a config names, in one of three ways, or another part of it.
 func (s *sim) playConfig(kind opKind, r *rand.Rand) {
 	target := func() string {
 		if chance(r, 0.1) {
@@ -242,12 +241,12 @@ func (s *sim) playConfig(kind opKind, r *rand.Rand) {
 	})
 }
 
-// playFlip has a config name an object for a moment in which that is reconciled
-// for another reason, so that it has to be notified when it is no longer named.
+// playFlip makes a config name an object for a moment in which the object is reconciled for another reason, so that it
+// must be notified when it is no longer named.
 func (s *sim) playFlip(r *rand.Rand) {
 	config, moment := s.key(r, configs), s.key(r, widgets)
 	moment.Namespace = config.Namespace
-	// An event before, so that what follows has to wait where mappers are slow.
+	// An event before it, so that the following one must wait if mappers are slow.
 	s.change(configs, s.key(r, configs), false, "nudges", func(o *unstructured.Unstructured) { set(o, int64(r.IntN(99)), "spec", "data") })
 	flip := func(name string) {
 		s.change(configs, config, true, "flips", func(o *unstructured.Unstructured) {
@@ -266,7 +265,7 @@ func (s *sim) playFlip(r *rand.Rand) {
 	flip("nobody")
 }
 
-// playPart does to a part, somebody's child or not, what users should not.
+// playPart does things to a part, whether it is a child or not, that users should not do.
 func (s *sim) playPart(r *rand.Rand) {
 	all := slices.SortedFunc(maps.Keys(s.api.All(parts)), compareKeys)
 	if len(all) == 0 || chance(r, 0.2) {
@@ -289,7 +288,7 @@ func (s *sim) playPart(r *rand.Rand) {
 	}
 }
 
-// owners returns a reference to a widget, if there is the one that is drawn.
+// owners returns a reference to a widget if the drawn one exists.
 func (s *sim) owners(r *rand.Rand, namespace string, controller bool) []metav1.OwnerReference {
 	key := s.key(r, widgets)
 	key.Namespace = namespace
@@ -308,7 +307,7 @@ func ownerOf(o *unstructured.Unstructured, controller bool) metav1.OwnerReferenc
 	return ref
 }
 
-// collectGarbage deletes parts all of whose owners are gone.
+// collectGarbage deletes parts whose owners are all gone.
 func (s *sim) collectGarbage() {
 	owners := s.api.All(widgets)
 	for key, o := range s.api.All(parts) {
@@ -331,7 +330,7 @@ func set(o *unstructured.Unstructured, value any, path ...string) {
 	}
 }
 
-// annotate sets an annotation; "" takes it out.
+// annotate sets an annotation; "" removes it.
 func annotate(o *unstructured.Unstructured, key, value string) {
 	all := o.GetAnnotations()
 	if all == nil {

@@ -10,15 +10,15 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/scheduler"
 )
 
-// plot is what a seed decides in advance: who is there, and what they do when.
+// plot is the part of a scenario that is decided in advance: the controllers, and their actions over time.
 type plot struct {
 	noStreams bool
-	pool      int     // 0: none
-	mood      float64 // how likely faults are; 0: there are none
+	pool      int     // 0 means none
+	mood      float64 // probability of faults; 0 means none
 	guestMood float64 // the same for guests
 	pageSize  int
-	slow      bool // runs take long, and workers are few
-	// slowMappers makes the events of related kinds pile up.
+	slow      bool // runs take long, and there are few workers
+	// slowMappers makes the events of related kinds accumulate.
 	slowMappers bool
 
 	namespaces []string
@@ -31,7 +31,7 @@ type plot struct {
 	force     bool
 }
 
-// writing is what a controller's guest does to the cluster.
+// writing is what a controller's guest writes to the cluster.
 type writing uint8
 
 const (
@@ -58,7 +58,7 @@ type ctrlSpec struct {
 	awaitWrites time.Duration
 	drain       time.Duration
 	standby     bool          // is elected later
-	startAt     time.Duration // 0: with the others; else by an op
+	startAt     time.Duration // 0 means with the others; otherwise by an op
 }
 
 // relationSpec is a watch of another kind.
@@ -74,7 +74,7 @@ type relationSpec struct {
 	late       bool // added by an op
 }
 
-// mapKey is the label and the annotation by which objects name others.
+// mapKey is the label and the annotation with which objects name others.
 const mapKey = group + "/for"
 
 func newPlot(r *rand.Rand) plot {
@@ -186,7 +186,7 @@ func chance(r *rand.Rand, p float64) bool { return r.Float64() < p }
 
 func pick[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
 
-// upTo returns a random time, short ones as likely as long ones.
+// upTo returns a random time, with short and long ones equally likely.
 func upTo(r *rand.Rand, limit time.Duration) time.Duration {
 	return time.Duration(float64(limit) * r.Float64() * r.Float64())
 }

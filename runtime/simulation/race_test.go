@@ -2,5 +2,5 @@
 
 package simulation
 
-// Under the race detector everything takes ten times as long.
+// Under the race detector, everything takes ten times as long.
 func init() { seeds = shortSeeds }

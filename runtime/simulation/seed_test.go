@@ -14,31 +14,29 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 )
 
-// seeds is how many seeds are played.
+// seeds is the number of seeds.
 var seeds int64 = 10_000
 
 const (
-	// shortSeeds is how many are played with -short.
+	// shortSeeds is the number of seeds with -short.
 	shortSeeds = 300
-	// maxFailed is after how many failed seeds no more are played.
+	// maxFailed is the number of failed seeds after which the test stops.
 	maxFailed = 10
 )
 
 var firstSeed = flag.Int64("seed", -1, "play this seed alone; with WASMCTL_SIM_SEEDS, so many from this one on")
 
-// TestMain takes out apimachinery's global limit of one reported error per
-// millisecond: it remembers the real time of the process's start, which in a
-// bubble lies 26 years ahead, and would sleep until then. The garbage collector
-// may run less often: the simulations keep next to nothing.
+// TestMain removes apimachinery's global limit of one reported error per millisecond: it stores the real time of the
+// process's start, which in a bubble is 26 years ahead, and would sleep until then. The garbage collector may run less
+// often, because the simulations retain little memory.
 func TestMain(m *testing.M) {
 	utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1]
 	debug.SetGCPercent(800)
 	os.Exit(m.Run())
 }
 
-// TestSeed plays one simulation per seed: seeds, or WASMCTL_SIM_SEEDS of them,
-// fewer with -short. With -seed it plays that one, or so many from there on. A
-// seed that fails prints how to play it alone.
+// TestSeed runs one simulation per seed: seeds, or WASMCTL_SIM_SEEDS of them, fewer with -short. With -seed, it runs
+// that one, or the given number starting from it. A failed seed prints how to run it alone.
 func TestSeed(t *testing.T) {
 	n := seeds
 	if testing.Short() {
@@ -60,7 +58,7 @@ func TestSeed(t *testing.T) {
 	for range runtime.GOMAXPROCS(0) {
 		wg.Go(func() {
 			for seed := next.Add(1) - 1; seed < first+n && failed.Load() < maxFailed; seed = next.Add(1) - 1 {
-				// Not t.Parallel: all seeds would be there at once.
+				// Not t.Parallel: all seeds would be in memory at once.
 				if !t.Run(strconv.FormatInt(seed, 10), func(t *testing.T) { play(t, uint64(seed)) }) {
 					failed.Add(1)
 				}

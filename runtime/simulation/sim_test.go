@@ -19,8 +19,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/watcher"
 )
 
-// The kinds of the simulated cluster. Users own widgets, configs and zones;
-// controllers of widgets make parts.
+// The kinds of the simulated cluster. Users own widgets, configs and zones; controllers of widgets create parts.
 var (
 	widgets = memapi.Kind{GroupVersionKind: gvk("Widget"), Resource: "widgets", Namespaced: true}
 	zones   = memapi.Kind{GroupVersionKind: gvk("Zone"), Resource: "zones"}
@@ -39,20 +38,19 @@ func keyOf(o *unstructured.Unstructured) abi.Key {
 
 // Bounds of one simulation.
 const (
-	// quietWithin is the virtual time within which everything must have been
-	// reconciled after the last fault: a stalled watch is noticed after 10.5
-	// minutes at most, and back-offs go up to 5.
+	// quietWithin is the virtual time within which everything must have been reconciled after the last fault: a stalled
+	// watch is noticed after 10.5 minutes at most, and back-offs go up to 5.
 	quietWithin = 90 * time.Minute
 	// maxRuns and maxRequests are far more than a simulation needs.
 	maxJobs, maxRequests = 20_000, 20_000
-	// maxLag is how many versions a list can be behind.
+	// maxLag is the maximum number of versions that a list can be outdated.
 	maxLag = 10
-	// maxReported is how many lines of its trace a simulation that failed prints.
+	// maxReported is the number of trace lines that a failed simulation prints.
 	maxReported = 1500
 )
 
-// sim is one simulation: all that happens is drawn from its seed, but for what
-// the Go scheduler and the jitter of back-offs decide.
+// sim is one simulation: everything is drawn from its seed, except the decisions of the Go scheduler and the jitter of
+// back-offs.
 type sim struct {
 	t      *testing.T
 	seed   uint64
@@ -66,11 +64,11 @@ type sim struct {
 	begin  time.Time
 	asked  atomic.Int64 // requests to the API server
 	jobs   atomic.Int64 // that were started
-	inPool atomic.Int64 // jobs that run, of all controllers
+	inPool atomic.Int64 // running jobs of all controllers
 	phases phases
 	counts counter // of requests, by scope
-	// crowded says that a controller has joined the pool, which had perhaps no
-	// slot to reserve for it; the simulation's own goroutine has it.
+	// crowded means that a controller has joined the pool when it may have had no slot to reserve; it belongs to the
+	// simulation's own goroutine.
 	crowded bool
 
 	mu    sync.Mutex
@@ -78,7 +76,7 @@ type sim struct {
 	bad   int     // guarded by mu
 }
 
-// entry is a line of the trace, formatted only if somebody reads it.
+// entry is a line of the trace, formatted only when it is needed.
 type entry struct {
 	at     time.Duration
 	format string
@@ -107,8 +105,7 @@ func newSim(t *testing.T, seed uint64) *sim {
 	return s
 }
 
-// rng returns the random numbers for one purpose: who draws from another
-// purpose's numbers, and when, does not matter.
+// rng returns the random numbers for one purpose, which are independent of those for other purposes.
 func (s *sim) rng(purpose ...any) *rand.Rand {
 	h := uint64(14695981039346656037) // FNV-1a
 	for _, p := range purpose {
@@ -126,7 +123,7 @@ func (s *sim) logf(format string, args ...any) {
 	s.trace = append(s.trace, entry{time.Since(s.begin), format, args})
 }
 
-// violated says that a rule was broken. The simulation goes on.
+// violated reports that a rule was broken. The simulation continues.
 func (s *sim) violated(format string, args ...any) {
 	s.t.Helper()
 	s.logf("VIOLATED: "+format, args...)
@@ -139,13 +136,12 @@ func (s *sim) violated(format string, args ...any) {
 	}
 }
 
-// tooMany ends the test of a simulation that turns round and round: virtual
-// time may never go on.
+// tooMany ends the test of a simulation in an endless loop, in which virtual time may never advance.
 func (s *sim) tooMany(what string) {
 	panic(fmt.Sprintf("too many %s\n%s", what, s.story()))
 }
 
-// report prints what happened, at the end of a simulation that failed.
+// report prints the trace at the end of a failed simulation.
 func (s *sim) report() {
 	if s.t.Failed() {
 		s.t.Log(s.story())
@@ -163,7 +159,7 @@ func (s *sim) story() string {
 	return b.String()
 }
 
-// simulate plays one seed. It is called in a bubble.
+// simulate runs one seed. It must be called in a bubble.
 func simulate(t *testing.T, seed uint64) {
 	s := newSim(t, seed)
 	defer s.report()
@@ -194,8 +190,7 @@ func simulate(t *testing.T, seed uint64) {
 	s.checkEnd()
 }
 
-// settle waits until every goroutine waits for time to pass, and checks what
-// must be true whenever that is so.
+// settle waits until every goroutine waits for time to pass, and checks the conditions that must hold then.
 func (s *sim) settle() {
 	synctest.Wait()
 	s.checkCrowd()
@@ -215,7 +210,7 @@ func (s *sim) endFaults() {
 	s.calm.Store(true)
 }
 
-// awaitQuiet waits until the model has nothing to object.
+// awaitQuiet waits until the model is satisfied.
 func (s *sim) awaitQuiet() {
 	var waits []string
 	for deadline := time.Now().Add(quietWithin); time.Now().Before(deadline); sleep(30 * time.Second) {
@@ -232,7 +227,7 @@ func (s *sim) awaitQuiet() {
 	s.violated("not reconciled %v after the last fault:\n\t%s", quietWithin, strings.Join(waits, "\n\t"))
 }
 
-// checkEnd checks what is left after everything was stopped.
+// checkEnd checks the state after everything was stopped.
 func (s *sim) checkEnd() {
 	synctest.Wait()
 	if n := len(s.set.States()); n > 0 {
@@ -246,7 +241,7 @@ func (s *sim) checkEnd() {
 	}
 }
 
-// sleep lets virtual time pass.
+// sleep advances virtual time.
 func sleep(d time.Duration) {
 	if d > 0 {
 		time.Sleep(d) //nolint:forbidigo // virtual time

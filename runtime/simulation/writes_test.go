@@ -20,7 +20,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/applier"
 )
 
-// written is a write that the API server has accepted and said so.
+// written is a write that the API server has accepted and acknowledged.
 type written struct {
 	resource string
 	key      abi.Key
@@ -32,14 +32,14 @@ var (
 	errLost        = errors.New("the connection was lost before the answer came")
 )
 
-// maxChildren is how many parts a widget can ask for.
+// maxChildren is the maximum number of parts of a widget.
 const maxChildren = 2
 
 func childKey(c *ctrl, owner abi.Key, i int) abi.Key {
 	return abi.Key{Namespace: owner.Namespace, Name: fmt.Sprintf("%s-%s-%d", owner.Name, c.spec.name, i)}
 }
 
-// wants returns what the children of an object have to be, by key.
+// wants returns the desired children of an object, by key.
 func (c *ctrl) wants(o *unstructured.Unstructured) map[abi.Key]int64 {
 	all := map[abi.Key]int64{}
 	for i := range count(o) {
@@ -58,7 +58,7 @@ func count(o *unstructured.Unstructured) int {
 	return int(min(n, maxChildren))
 }
 
-// work writes what a run has to write.
+// work performs the writes of a run.
 func (g *guest) work(ctx context.Context, run *run, res *abi.Result) error {
 	c, o := g.c, run.object
 	if o.GetDeletionTimestamp() != nil {
@@ -101,8 +101,8 @@ func (c *ctrl) child(owner *unstructured.Unstructured, i int) *unstructured.Unst
 	return o
 }
 
-// writeStatus notes the value that the run has seen: at whatever version the
-// object is, or at the one that the run has seen, as guests do it.
+// writeStatus writes the value that the run has seen: at any version of the object, or at the version that the run has
+// seen, as guests do.
 func (c *ctrl) writeStatus(ctx context.Context, r *rand.Rand, o *unstructured.Unstructured) error {
 	strict := chance(r, 0.3)
 	return c.write(ctx, r, c.spec.kind, func() (*unstructured.Unstructured, error) {
@@ -140,8 +140,8 @@ func (c *ctrl) writeChild(ctx context.Context, r *rand.Rand, owner *unstructured
 	return err
 }
 
-// applyChild is a server-side apply: it makes the child and its owner what they
-// have to be, and leaves the rest.
+// applyChild is a server-side apply: it sets the desired fields of the child and its owner, and does not change the
+// others.
 func (c *ctrl) applyChild(ctx context.Context, r *rand.Rand, owner, child *unstructured.Unstructured) error {
 	return c.write(ctx, r, parts, func() (*unstructured.Unstructured, error) {
 		return c.api.Change(parts, keyOf(child), true, func(now *unstructured.Unstructured) error {
@@ -152,8 +152,7 @@ func (c *ctrl) applyChild(ctx context.Context, r *rand.Rand, owner, child *unstr
 	})
 }
 
-// write does a write of a run. It may be late, be refused, or be accepted
-// without an answer.
+// write performs a write of a run. It may be late, be rejected, or be accepted without a response.
 func (c *ctrl) write(ctx context.Context, r *rand.Rand, kind memapi.Kind, do func() (*unstructured.Unstructured, error)) error {
 	bad := func(p float64) bool { return !c.calm.Load() && chance(r, p*c.plot.mood) }
 	if bad(0.2) && !nap(ctx, upTo(r, time.Second)) {
@@ -177,7 +176,7 @@ func (c *ctrl) write(ctx context.Context, r *rand.Rand, kind memapi.Kind, do fun
 	return nil
 }
 
-// report tells the run of a write.
+// report notifies the run of a write.
 func (c *ctrl) report(ctx context.Context, kind memapi.Kind, o *unstructured.Unstructured) {
 	run := abi.RunFrom(ctx)
 	if run == nil || run.Wrote == nil {
@@ -205,10 +204,10 @@ func version(o *unstructured.Unstructured) int64 {
 	return v
 }
 
-// cluster is a ctrl as applier.Cluster, with what kubeapi promises.
+// cluster is a ctrl as applier.Cluster, with the guarantees of kubeapi.
 type cluster ctrl
 
-// rand returns the random numbers of the run's next step.
+// rand returns the random numbers for the run's next step.
 func (cl *cluster) rand(ctx context.Context) *rand.Rand {
 	return (*ctrl)(cl).rng("cluster", abi.RunFrom(ctx).Key, cl.seq.Add(1))
 }
@@ -309,8 +308,7 @@ func (cl *cluster) RemoveFinalizer(ctx context.Context, object []byte, finalizer
 	return result(err)
 }
 
-// patchFinalizers is a JSON patch with tests: f returns nil where they do not
-// hold.
+// patchFinalizers is a JSON patch with tests: f returns nil if they fail.
 func (c *ctrl) patchFinalizers(o *unstructured.Unstructured, f func(now *unstructured.Unstructured) []string) (*unstructured.Unstructured, error) {
 	return c.api.Change(c.spec.kind, keyOf(o), false, func(now *unstructured.Unstructured) error {
 		next := f(now)

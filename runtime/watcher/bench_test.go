@@ -18,9 +18,8 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/watcher"
 )
 
-// BenchmarkSync100k is a watch of 100,000 small objects, from Run to Synced,
-// off the bytes of a streamed list and of a plain one: what it costs, and what
-// the store then holds.
+// BenchmarkSync100k is a watch of 100,000 small objects, from Run to Synced, from the bytes of a streamed list and of a
+// plain one: its cost, and the memory of the store.
 func BenchmarkSync100k(b *testing.B) {
 	const size = 100_000
 	var stream, items bytes.Buffer
@@ -79,8 +78,8 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// BenchmarkWire_Event is one change from the API server's bytes to the handler's
-// return: a pod of 4.4 KB, through the client, decoded, packed, stored, handed on.
+// BenchmarkWire_Event is one change from the API server's bytes to the handler's return: a pod of 4.4 KB, through the
+// client, decoded, packed, stored and delivered.
 func BenchmarkWire_Event(b *testing.B) {
 	w := &wire{TB: b}
 	feed, body := io.Pipe()
@@ -109,7 +108,7 @@ func BenchmarkWire_Event(b *testing.B) {
 	running.Wait()
 }
 
-// compactPod is the event of a running pod, as an API server writes it.
+// compactPod is the event of a running pod, in the format of an API server.
 func compactPod(b *testing.B) []byte {
 	b.Helper()
 	text, err := os.ReadFile("../reflector/testdata/pod.json")

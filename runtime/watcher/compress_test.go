@@ -11,8 +11,8 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/watcher"
 )
 
-// TestWatch_CompressesWhatIsNotRead: most of a first list at once, however it comes, and
-// the rest after a while; not what is read, no Secrets, and nothing unless asked to.
+// TestWatch_CompressesWhatIsNotRead: most of a first list at once, in any format, and the rest after a while; but not
+// objects that are read, no Secrets, and nothing unless enabled.
 func TestWatch_CompressesWhatIsNotRead(t *testing.T) {
 	const n = 1000
 	content := func(i int) string { return strings.Repeat(fmt.Sprintf("setting: the value of object %d\n", i), 80) }

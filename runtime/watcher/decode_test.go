@@ -30,8 +30,8 @@ func testDecoder(opts reflector.Options) *decoder {
 	return &decoder{options: opts, store: reflector.NewWriter().Store(), log: slog.New(slog.DiscardHandler), decoded: new(atomic.Int64)}
 }
 
-// slowEvents and slowObjects are the simplest decoders that can be: all of it
-// through encoding/json and maps, as client-go's dynamic client does.
+// slowEvents and slowObjects are the simplest possible decoders: they use encoding/json and maps for everything, like
+// client-go's dynamic client.
 type slowEvents struct{ readOnly }
 
 func (slowEvents) Decode(data []byte, _ *schema.GroupVersionKind, into k8sruntime.Object) (k8sruntime.Object, *schema.GroupVersionKind, error) {
@@ -55,7 +55,7 @@ func (d slowObjects) Decode(data []byte, _ *schema.GroupVersionKind, _ k8sruntim
 	return &unpacked{}, nil, nil
 }
 
-// events decodes a stream and returns what is on it, as text, and how it ends.
+// events decodes a stream and returns its events as text, and how it ends.
 func events(frames io.ReadCloser, event, object k8sruntime.Decoder) (list []string, end string) {
 	d := restwatch.NewDecoder(streaming.NewDecoder(frames, event), object)
 	for {
@@ -116,8 +116,7 @@ var streams = []string{
 	`{"type":"ADDED","object":{"metadata":{"name":"` + strings.Repeat("long", 10_000) + `"}}}` + "\n" + `{"type":"ADDED","object":{"metadata":{"name":"b"}}}`,
 }
 
-// What is on a watch is what client-go's own decoders find on it, however the
-// bytes arrive, and it ends in the same way.
+// The events of a watch equal those of client-go's own decoders, however the bytes arrive, and it ends in the same way.
 func TestEventDecoder_IsTheSlowWay(t *testing.T) {
 	for _, text := range streams {
 		sameEvents(t, text)
@@ -131,7 +130,7 @@ func FuzzEventDecoder(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) { sameEvents(t, text) })
 }
 
-// slowList decodes a list all at once.
+// slowList decodes a complete list.
 func slowList(js []byte, opts reflector.Options) ([]string, error) {
 	var list struct {
 		Kind       string               `json:"kind"`
@@ -199,8 +198,8 @@ var listBodies = []string{
 	"{\n  \"kind\": \"PodList\",\n  \"items\": [\n    {\n      \"metadata\": {\"name\": \"a\"}\n    }\n  ]\n}\n", `{"kind":"PodList":1}`, `{kind:"PodList"}`,
 }
 
-// A list read as it arrives is the list decoded at once; what is no list is
-// never taken for an empty one.
+// A list that is read as it arrives equals the list decoded at once; a response that is not a list is never treated as
+// an empty one.
 func TestReadList_IsTheSlowWay(t *testing.T) {
 	for _, js := range listBodies {
 		sameList(t, []byte(js))
@@ -228,8 +227,7 @@ func FuzzReadList(f *testing.F) {
 	})
 }
 
-// repeatsKey reports whether the outermost object has a key twice: then it
-// depends on the order what the items are.
+// repeatsKey reports whether the outermost object has a duplicate key: the items then depend on the order.
 func repeatsKey(js []byte) bool {
 	d := stdjson.NewDecoder(bytes.NewReader(js))
 	if _, err := d.Token(); err != nil {
@@ -250,8 +248,7 @@ func repeatsKey(js []byte) bool {
 	return false
 }
 
-// The store's own copy of a known state is used, and an object that cannot be
-// packed any longer stands at its last state.
+// The store's own copy of a known state is used, and an object that can no longer be packed keeps its last state.
 func TestReadList_KeepsWhatIsKnown(t *testing.T) {
 	w := reflector.NewWriter()
 	known, err := reflector.PackJSON([]byte(`{"metadata":{"name":"a","uid":"u","resourceVersion":"1"}}`), reflector.Options{})

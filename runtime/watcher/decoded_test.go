@@ -8,8 +8,8 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/watcher"
 )
 
-// What is decoded counts for those who watch then, in equal parts: the sum is what was
-// decoded, and who joins later counts nothing of what was before.
+// Decoded bytes count for the current subscribers in equal parts: the sum is the total, and a subscriber that joins
+// later does not count earlier bytes.
 func TestDecoded_IsDividedAmongSubscriptions(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bed) {
 		source := watcher.Source{Resource: configMaps, LabelSelector: "x=y"} // not that of b.u
@@ -40,7 +40,7 @@ func TestDecoded_IsDividedAmongSubscriptions(t *testing.T) {
 			b.u.expect("Applied ns/a")
 		}
 		shared, n := read(&first)-listed, read(&second)
-		if n == 0 || shared < n || shared > n+10 { // a rest of each event
+		if n == 0 || shared < n || shared > n+10 { // the remainder of each event
 			t.Errorf("of a shared watch %d and %d bytes", shared, n)
 		}
 		u.end()

@@ -13,19 +13,19 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/watcher"
 )
 
-// edge is one thing that can happen to a watch: what the API server sends, byte
-// by byte, after a list of a/5 and b/6 at version 10, and what must come of it.
+// edge is one thing that can happen to a watch: the bytes that the API server sends after a list of a/5 and b/6 at
+// version 10, and the expected result.
 type edge struct {
 	name     string
-	on       string        // what comes on the watch that the list came on, which then ends
+	on       string        // sent on the watch that the list came on, which then ends
 	open     bool          // it does not end
 	err      error         // it ends with this error
-	replies  []reply       // to the requests that follow
+	replies  []reply       // responses to the following requests
 	requests []string      // all after the first
 	events   []string      // all after the list
 	content  string        // of the store, at the end
 	fails    bool          // the watch is failing in between
-	within   time.Duration // the time that all of it may take; 0: at once
+	within   time.Duration // the maximum duration; 0 means at once
 }
 
 const second = time.Second
@@ -114,9 +114,8 @@ func hugeObject() map[string]any {
 	}
 }
 
-// Rules 11 and 12: whatever becomes of a watch, in virtual time and through the
-// real client, nothing is lost, nothing comes twice, and it is listed again only
-// where it must be.
+// Rules 11 and 12: whatever happens to a watch, in virtual time and through the real client, nothing is lost, nothing
+// comes twice, and it lists again only if it must.
 func TestEdges_OfAWatch(t *testing.T) {
 	for _, e := range edges {
 		t.Run(e.name, func(t *testing.T) {
@@ -125,7 +124,7 @@ func TestEdges_OfAWatch(t *testing.T) {
 				w.then(e.replies...)
 				var failed bool
 				u := start()
-				for range 40 { // 10 s, to see what the watch was in between
+				for range 40 { // 10 s, to see the state of the watch in between
 					synctest.Wait()
 					failed = failed || u.sub.State().Phase == watcher.Failing
 					if e.within > 0 {
@@ -154,8 +153,8 @@ func inNamespace(events []string) []string {
 	return list
 }
 
-// What can happen to the first list. Nothing is taken for deleted, nothing is
-// synced before a whole list has come, and each way out is found by itself.
+// What can happen to the first list. No object is considered deleted, nothing is synced before a complete list has
+// arrived, and each watch recovers by itself.
 func TestEdges_OfTheFirstList(t *testing.T) {
 	noStreams := refusal(422, "Invalid")
 	watching := reply{open: true}
@@ -236,15 +235,14 @@ func tooLarge() reply {
 		"details":{"causes":[{"reason":"ResourceVersionTooLarge","message":"Too large resource version"}]}}`}
 }
 
-// Rule 14: a watch on which nothing comes any longer, and which nobody closes,
-// is given up 30 s after the API server should have ended it, and resumed; the
-// user is notified in between.
+// Rule 14: a watch that is silent but is never closed is abandoned 30 s after the API server should have ended it, and
+// resumed; the user is notified in between.
 func TestEdges_SilentWatchIsGivenUp(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bed) {
 		b.cm.mu.Lock()
 		b.cm.stall = true
 		b.cm.mu.Unlock()
-		b.cm.set("c", 1) // nobody is told
+		b.cm.set("c", 1) // the user is not notified
 		start := time.Now()
 		for b.u.sub.State().Phase == watcher.Ready {
 			after(time.Second)
@@ -270,7 +268,7 @@ func TestEdges_SilentWatchIsGivenUp(t *testing.T) {
 	})
 }
 
-// Rule 14: so is a list that is not answered.
+// Rule 14: the same applies to a list that is not answered.
 func TestEdges_UnansweredListIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newFakeAPI()
@@ -287,8 +285,7 @@ func TestEdges_UnansweredListIsGivenUp(t *testing.T) {
 	})
 }
 
-// Rule 14: nothing that an API server does or leaves undone looks like a watch
-// that has come to a stand; only a watch that has does.
+// Rule 14: no behavior of an API server makes a watch look stalled; only a watch that has stalled does.
 func TestState_StalledIsAboutTheWatchAlone(t *testing.T) {
 	for name, set := range map[string]func(*fakeResource){
 		"quiet":    func(*fakeResource) {},

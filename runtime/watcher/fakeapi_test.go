@@ -27,10 +27,9 @@ import (
 
 var configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 
-// fakeAPI is a small API server in memory: one numbered history per resource,
-// watches that start anywhere in it, streamed lists, compaction, and faults on
-// request. It plays the moves that a real server cannot be made to play at a
-// given moment; the real one is in real_test.go.
+// fakeAPI is a small API server in memory: one numbered history per resource, watches that start anywhere in it,
+// streamed lists, compaction, and faults on request. It simulates behavior that cannot be provoked in a real server at
+// a given moment; the real one is in real_test.go.
 type fakeAPI struct {
 	mu        sync.Mutex
 	resources map[string]*fakeResource // guarded by mu
@@ -38,7 +37,7 @@ type fakeAPI struct {
 
 func newFakeAPI() *fakeAPI { return &fakeAPI{resources: map[string]*fakeResource{}} }
 
-// set returns a Set whose client talks to the fake.
+// set returns a Set whose client uses the fake.
 func (f *fakeAPI) set(cfg watcher.Config) *watcher.Set {
 	client, err := watcher.NewClient(&rest.Config{Host: "http://fake", Transport: f})
 	if err != nil {
@@ -49,7 +48,7 @@ func (f *fakeAPI) set(cfg watcher.Config) *watcher.Set {
 
 // RoundTrip implements http.RoundTripper.
 func (f *fakeAPI) RoundTrip(req *http.Request) (*http.Response, error) {
-	if req.URL.Path == "/version" { // it does not say
+	if req.URL.Path == "/version" { // it has no version
 		return &http.Response{StatusCode: http.StatusNotFound, Body: http.NoBody, Request: req}, nil
 	}
 	r := f.of(schema.GroupVersionResource{Resource: path.Base(req.URL.Path)})
@@ -101,18 +100,17 @@ type fakeResource struct {
 	compacted int // changes up to this one are forgotten
 	streams   []*fakeStream
 	requests  []string
-	// fault, if set, decides about each request: "list", "watch" or "stream".
+	// fault, if set, returns the fault of each request: "list", "watch" or "stream".
 	fault func(verb string) error
 	// closeAtOnce ends each watch as soon as it is opened.
 	closeAtOnce bool
 	// cutLists ends streamed lists before the bookmark that completes them.
 	cutLists bool
-	// listsExpire refuses lists from a resourceVersion on.
+	// listsExpire rejects lists from a resourceVersion.
 	listsExpire bool
-	// stall makes watches say nothing from now on, not even that they end; it
-	// closes nothing.
+	// stall makes watches silent from now on: they send not even their end, but are not closed.
 	stall bool
-	// hang makes list requests take this long to notice that they are cancelled.
+	// hang is how long list requests take to notice that they are canceled.
 	hang time.Duration
 }
 
@@ -121,14 +119,14 @@ type change struct {
 	ev watch.Event
 }
 
-// fakeStream is the body of the answer to a watch.
+// fakeStream is the response body of a watch.
 type fakeStream struct {
 	r      *fakeResource
 	result chan watch.Event
-	gone   <-chan struct{} // the request was given up
+	gone   <-chan struct{} // the request was canceled
 	closed bool            // guarded by r.mu
-	end    *time.Timer     // ends the watch in good order after the time that was asked for
-	rest   []byte          // of the event that is being read
+	end    *time.Timer     // ends the watch gracefully after the requested time
+	rest   []byte          // unread part of the current event
 }
 
 // Read implements io.Reader.
@@ -170,7 +168,7 @@ func (s *fakeStream) timeout() {
 	}
 }
 
-// end closes a stream. The caller holds mu.
+// end closes a stream. The caller must hold mu.
 func (r *fakeResource) end(s *fakeStream) {
 	if !s.closed {
 		s.closed = true
@@ -180,7 +178,7 @@ func (r *fakeResource) end(s *fakeStream) {
 	}
 }
 
-// list answers a list.
+// list responds to a list.
 func (r *fakeResource) list(req *http.Request) (*unstructured.UnstructuredList, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -205,7 +203,7 @@ func (r *fakeResource) list(req *http.Request) (*unstructured.UnstructuredList, 
 	return list, nil
 }
 
-// watch answers a watch.
+// watch responds to a watch.
 func (r *fakeResource) watch(req *http.Request) (io.ReadCloser, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -256,14 +254,14 @@ func expired() *metav1.Status {
 	return statusOf(apierrors.NewResourceExpired("too old resource version"))
 }
 
-// statusOf returns a refusal as API servers write it.
+// statusOf returns an error in the format of API servers.
 func statusOf(err *apierrors.StatusError) *metav1.Status {
 	st := err.Status()
 	st.APIVersion, st.Kind = "v1", "Status"
 	return &st
 }
 
-// begin notes a request and plays the fault. The caller holds mu.
+// begin records a request and applies the fault. The caller must hold mu.
 func (r *fakeResource) begin(ctx context.Context, verb, rv string) error {
 	r.requests = append(r.requests, verb+" "+rv)
 	if err := ctx.Err(); err != nil {
@@ -316,7 +314,7 @@ func (r *fakeResource) remove(name string) {
 	r.send(watch.Event{Type: watch.Deleted, Object: o})
 }
 
-// send records an event and passes it to the open watches. The caller holds mu.
+// send records an event and sends it to the open watches. The caller must hold mu.
 func (r *fakeResource) send(ev watch.Event) {
 	r.history = append(r.history, change{r.rv, ev})
 	if r.stall {
@@ -327,7 +325,7 @@ func (r *fakeResource) send(ev watch.Event) {
 	}
 }
 
-// cut ends all open watches as the API server does in good order.
+// cut ends all open watches gracefully, like the API server.
 func (r *fakeResource) cut() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -336,8 +334,7 @@ func (r *fakeResource) cut() {
 	}
 }
 
-// lose makes all open watches dead: nothing comes on them any longer, not even
-// their end.
+// lose makes all open watches dead: they are silent and never end.
 func (r *fakeResource) lose() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -347,7 +344,7 @@ func (r *fakeResource) lose() {
 	r.streams = nil
 }
 
-// compact makes the server forget its history.
+// compact discards the server's history.
 func (r *fakeResource) compact() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -367,8 +364,8 @@ func (r *fakeResource) sendBookmark() {
 	}
 }
 
-// failWith makes every request of the verbs (all, if none is given) fail with
-// err; nil ends the fault. Open watches go on.
+// failWith makes every request of the verbs (all, if none is given) fail with err; nil ends the fault. Open watches
+// continue.
 func (r *fakeResource) failWith(err error, verbs ...string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -389,7 +386,7 @@ func (r *fakeResource) took() []string {
 	return requests
 }
 
-// open returns how many watches are open.
+// open returns the number of open watches.
 func (r *fakeResource) open() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

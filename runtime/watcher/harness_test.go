@@ -15,18 +15,18 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/watcher"
 )
 
-// user runs one subscription and keeps its events as text: "Applied ns/a".
+// user runs one subscription and records its events as text: "Applied ns/a".
 type user struct {
 	t    *testing.T
 	sub  *watcher.Subscription
 	stop context.CancelFunc
 	done chan struct{}
-	// block, if not nil, holds up the handler until it is closed.
+	// block, if not nil, blocks the handler until it is closed.
 	block chan struct{}
 
 	mu     sync.Mutex
 	events []string                                  // guarded by mu
-	mirror map[reflector.ObjectRef]string            // guarded by mu; resourceVersions by the events alone
+	mirror map[reflector.ObjectRef]string            // guarded by mu; resourceVersions according to the events
 	last   map[reflector.ObjectRef]*reflector.Object // guarded by mu; New of each object's last event
 	count  *watcher.Decoded
 }
@@ -66,8 +66,7 @@ func (u *user) handle(_ context.Context, ev reflector.Event) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.events = append(u.events, ev.Type.String()+" "+ev.Ref().String())
-	// Each event starts from the state that the one before left: nothing is
-	// lost, nothing comes twice (rule 12).
+	// Each event starts from the state that the previous one left: nothing is lost, nothing comes twice (rule 12).
 	before := ""
 	if ev.Old != nil {
 		before = ev.Old.ResourceVersion()
@@ -98,8 +97,7 @@ func (u *user) synced() bool {
 	}
 }
 
-// expect compares the events since the last call, in any order, once all
-// goroutines of the bubble are idle.
+// expect compares the events since the last call, in any order, once all goroutines of the bubble are idle.
 func (u *user) expect(want ...string) {
 	u.t.Helper()
 	synctest.Wait()
@@ -113,7 +111,7 @@ func (u *user) expect(want ...string) {
 	}
 }
 
-// agrees checks that the events add up to what the API has, and the store too.
+// agrees checks that the events add up to the API's content, and to that of the store.
 func (u *user) agrees(r *fakeResource) {
 	u.t.Helper()
 	r.mu.Lock()
@@ -176,12 +174,12 @@ func bubble(t *testing.T, f func(t *testing.T, b *bed)) {
 	})
 }
 
-// pass lets virtual time pass; it is only called in a bubble.
+// pass advances virtual time; it must be called in a bubble.
 func pass(d time.Duration) {
 	time.Sleep(d) //nolint:forbidigo // virtual time
 }
 
-// after lets virtual time pass and waits until all goroutines are idle.
+// after advances virtual time and waits until all goroutines are idle.
 func after(d time.Duration) {
 	pass(d)
 	synctest.Wait()

@@ -26,7 +26,7 @@ func thing(tb testing.TB, name string, uid, v int, label string) *reflector.Obje
 	return o
 }
 
-// drain handles what an inbox has.
+// drain handles the contents of an inbox.
 func drain(b *inbox, handler func(reflector.Event)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	b.put(reflector.Event{Type: reflector.Applied, New: &reflector.Object{}}) // the last, which ends it
@@ -39,10 +39,9 @@ func drain(b *inbox, handler func(reflector.Event)) {
 	})
 }
 
-// Random changes against an inbox that is emptied from time to time: the events
-// that come out fit together without a gap and end in the same content; each
-// label that an object has had was notified of, in Old or New; each creation
-// and deletion was; and what waits of one object is bounded.
+// Random changes with an inbox that is emptied from time to time: the resulting events fit together without a gap and
+// lead to the same content; each label that an object has had was in Old or New; each creation and deletion was
+// delivered; and the number of waiting events per object is bounded.
 func TestInbox_LeavesOutNothingThatMatters(t *testing.T) {
 	for seed := range uint64(100) {
 		rnd := rand.New(rand.NewPCG(seed, 5))
@@ -88,10 +87,10 @@ func crowded(b *inbox) bool {
 	return slices.ContainsFunc(b.events, func(p pending) bool { return len(p.more)+3 > maxStates })
 }
 
-// tally is what a user learns from events.
+// tally is the information that a user gets from events.
 type tally struct {
 	content map[string]*reflector.Object
-	labels  map[string]bool // each object's labels, ever
+	labels  map[string]bool // all labels that each object has ever had
 	gone    map[string]int  // deletions by uid
 	events  int
 }
@@ -134,7 +133,7 @@ func (l *tally) agrees(t *testing.T, seed uint64, in *tally) {
 	}
 }
 
-// What waits is bounded by the objects, whatever changes about them.
+// The number of waiting events is bounded by the objects, whatever changes.
 func TestInbox_IsBoundedByObjects(t *testing.T) {
 	b := newInbox()
 	old := map[string]*reflector.Object{}
@@ -156,8 +155,8 @@ func TestInbox_IsBoundedByObjects(t *testing.T) {
 	}
 }
 
-// An event that comes while the handler is busy waits, merges with the next one,
-// and a Listed object is not merged with: the changes come after it.
+// An event that comes while the handler is busy waits and merges with the next one; a Listed object does not merge: its
+// changes come after it.
 func TestInbox_MergesWhatWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newInbox()
@@ -229,7 +228,7 @@ func TestInbox_Hammer(t *testing.T) {
 	}
 }
 
-// BenchmarkInbox is one event in and out, with the hop to another goroutine.
+// BenchmarkInbox is one event in and out, including the switch to another goroutine.
 func BenchmarkInbox(b *testing.B) {
 	box := newInbox()
 	handled := make(chan struct{}, 1)

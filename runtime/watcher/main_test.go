@@ -8,9 +8,8 @@ import (
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
 )
 
-// TestMain takes out apimachinery's global limit of one reported error per
-// millisecond: it remembers the real time of the process's start, which in a
-// bubble lies 26 years ahead, and would sleep until then.
+// TestMain removes apimachinery's global limit of one reported error per millisecond: it stores the real time of the
+// process's start, which in a bubble is 26 years ahead, and would sleep until then.
 func TestMain(m *testing.M) {
 	utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1]
 	devclustertest.Main(m)

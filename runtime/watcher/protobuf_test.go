@@ -18,7 +18,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/reflector"
 )
 
-// inProtobuf is obj as API servers send it.
+// inProtobuf encodes obj like API servers.
 func inProtobuf(t testing.TB, kind string, obj interface{ Marshal() ([]byte, error) }) []byte {
 	t.Helper()
 	return inProtobufOf(t, "v1", kind, obj)
@@ -48,7 +48,7 @@ func someConfigMaps(n int) *corev1.ConfigMapList {
 	return list
 }
 
-// TestProtobufList_IsTheListInJSON: the same objects, whatever pieces it comes in.
+// TestProtobufList_IsTheListInJSON: the same objects, in whatever pieces it arrives.
 func TestProtobufList_IsTheListInJSON(t *testing.T) {
 	in := someConfigMaps(20)
 	pb := inProtobuf(t, "ConfigMapList", in)
@@ -77,10 +77,10 @@ func TestProtobufList_IsTheListInJSON(t *testing.T) {
 	}
 }
 
-// TestProtobufList_CutAnywhereIsNoList: half a list must not be taken for one.
+// TestProtobufList_CutAnywhereIsNoList: a partial list must not be accepted.
 func TestProtobufList_CutAnywhereIsNoList(t *testing.T) {
 	pb := inProtobuf(t, "ConfigMapList", someConfigMaps(3))
-	list := bytes.LastIndex(pb, []byte("\x1a\x00\x22\x00")) // what follows the list says nothing
+	list := bytes.LastIndex(pb, []byte("\x1a\x00\x22\x00")) // the bytes after the list have no meaning
 	for n := len(protobufMagic); n < list; n++ {
 		if l, err := readList(bytes.NewReader(pb[:n]), testDecoder(reflector.Options{})); err == nil {
 			t.Errorf("%d of %d bytes: %d items", n, list, len(l.Items))
@@ -88,8 +88,8 @@ func TestProtobufList_CutAnywhereIsNoList(t *testing.T) {
 	}
 }
 
-// TestProtobuf_UnknownFieldsAskForJSON: what a later API server adds must not get
-// lost: the list and the event are refused, and JSON is asked for.
+// TestProtobuf_UnknownFieldsAskForJSON: fields of a later API server must not get lost: the list and the event are
+// rejected, and JSON is requested.
 func TestProtobuf_UnknownFieldsAskForJSON(t *testing.T) {
 	later := func(b []byte) []byte { return append(b, 0xfa, 0x0f, 1, 'x') } // field 255
 	cm, err := someConfigMaps(1).Items[0].Marshal()
@@ -118,8 +118,8 @@ func TestProtobuf_UnknownFieldsAskForJSON(t *testing.T) {
 	}
 }
 
-// TestProtobufList_AnEmptyOneAsksForJSON: of a kind whose JSON has what its protobuf has
-// not. The first object would end the watch else, which had to list again.
+// TestProtobufList_AnEmptyOneAsksForJSON: for a kind whose JSON contains more than its protobuf. Otherwise, the first
+// object would end the watch, which would have to list again.
 func TestProtobufList_AnEmptyOneAsksForJSON(t *testing.T) {
 	for kind, want := range map[string]bool{"StatefulSetList": false, "DeploymentList": true} {
 		d := testDecoder(reflector.Options{})
@@ -135,8 +135,8 @@ type raw []byte
 
 func (r raw) Marshal() ([]byte, error) { return r, nil }
 
-// TestProtobuf_OtherObjectsOfAWatch: a refusal is a Status, and a bookmark, which
-// has no name, keeps its version and annotations.
+// TestProtobuf_OtherObjectsOfAWatch: an error is a Status, and a bookmark, which has no name, keeps its version and
+// annotations.
 func TestProtobuf_OtherObjectsOfAWatch(t *testing.T) {
 	d := testDecoder(reflector.Options{})
 	o, _, err := d.Decode(inProtobuf(t, "Status", &metav1.Status{Code: 410, Reason: metav1.StatusReasonExpired}), nil, nil)
@@ -151,8 +151,7 @@ func TestProtobuf_OtherObjectsOfAWatch(t *testing.T) {
 	}
 }
 
-// FuzzProtobufList: no bytes make it panic, and what it takes is what client-go
-// takes.
+// FuzzProtobufList: no bytes make it panic, and accepted input gives the same result as client-go.
 func FuzzProtobufList(f *testing.F) {
 	f.Add(inProtobuf(f, "ConfigMapList", someConfigMaps(2))[len(protobufMagic):])
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -14,7 +14,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/watcher"
 )
 
-// widgets is a kind of a test's own, on the shared API server.
+// widgets is the test's own kind, on the shared API server.
 type widgets struct {
 	*testing.T
 	group, namespace string
@@ -48,7 +48,7 @@ func (w *widgets) objects(v string) things {
 	return things{w.T, w.client.Resource(w.version(v)).Namespace(w.namespace), w.group + "/" + v, "Widget"}
 }
 
-// crd returns the definition, with v1 and v2 served or not. What is stored is v2.
+// crd returns the definition, with v1 and v2 served or not. v2 is stored.
 func (w *widgets) crd(v1, v2 bool) *unstructured.Unstructured {
 	version := `{"name":"v%d","served":%t,"storage":%t,"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}`
 	text := fmt.Sprintf(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition",
@@ -75,10 +75,9 @@ func (w *widgets) serve(v1, v2 bool) {
 	}
 }
 
-// Rule 13: a watch on a kind that is not there waits for its CRD. With the CRD
-// its objects go, each as a deletion, and the watch waits for another one; what
-// is then created under the same name is another object. A watch on something
-// else notices none of it.
+// Rule 13: a watch of a missing kind waits for its CRD. When the CRD is deleted, its objects are deleted, and the watch
+// waits for another one; an object created later under the same name is a different object. A watch of another kind is
+// not affected.
 func TestReal_CRDArrivesGoesAndComesBack(t *testing.T) {
 	k := newWidgets(t)
 	w := k.observe("v1")
@@ -114,10 +113,8 @@ func TestReal_CRDArrivesGoesAndComesBack(t *testing.T) {
 	}
 }
 
-// Rule 13: a version that is not served any longer is absent, and its store
-// keeps what it has: the objects are still there. The other version is not
-// disturbed for long. Served again, the watch sees what it missed, and that
-// alone.
+// Rule 13: a version that is no longer served is absent, and its store keeps its content: the objects still exist. The
+// other version is not affected for long. When it is served again, the watch sees the missed changes, and only those.
 func TestReal_VersionOfAKindComesAndGoes(t *testing.T) {
 	k := newWidgets(t)
 	k.crds.make(k.crd(true, true))
@@ -136,7 +133,7 @@ func TestReal_VersionOfAKindComesAndGoes(t *testing.T) {
 	k.objects("v2").label("changed", "1")
 	k.objects("v2").remove("gone")
 	k.objects("v2").create("new")
-	seen := map[string]bool{} // as changes or by a list: the API server may end the watch
+	seen := map[string]bool{} // as changes or through a list: the API server may end the watch
 	for _, ev := range v2.before(k.objects("v2")) {
 		seen[strings.Fields(ev)[1]] = true
 	}

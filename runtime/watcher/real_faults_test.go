@@ -17,8 +17,8 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/watcher"
 )
 
-// missed makes a change of each sort; confirm checks that a watch that was away
-// meanwhile sees each, and nothing else.
+// missed makes one change of each kind; confirm checks that a watch that was interrupted meanwhile sees each of them,
+// and nothing else.
 func (c things) missed() {
 	c.Helper()
 	c.create("new")
@@ -40,9 +40,8 @@ func (w *witness) confirm(c things) {
 	c.agrees(w.sub.Store())
 }
 
-// Rules 11 and 12: etcd has forgotten what happened since the watch was cut, the
-// API server says 410, and a new list shows it: nothing is lost, and nothing
-// that did not change triggers. The list comes in pages.
+// Rules 11 and 12: etcd has discarded the history since the watch was cut, the API server returns 410, and a new list
+// contains the changes: nothing is lost, and unchanged objects trigger nothing. The list comes in pages.
 func TestReal_CompactionForcesAList(t *testing.T) {
 	// Without a watch cache, lists are paged and watches are etcd's.
 	c := devclustertest.Own(t, "--etcd-compaction-interval=1s", "--watch-cache-sizes=configmaps#0")
@@ -99,9 +98,8 @@ func count(queries []string, part string) (n int) {
 	return n
 }
 
-// wantListedOnce: each source was listed once, as a whole, and then watched. An API
-// server that does not stream its lists is asked for them in a watch, and one that
-// does not know that either for pages.
+// wantListedOnce: each source was listed once, completely, and then watched. If the API server does not list from its
+// cache, the list is requested in a watch, and if it does not support that either, in pages.
 func wantListedOnce(t *testing.T, c *devcluster.Cluster, asked []string, sources int) {
 	t.Helper()
 	lists, most := sources, 2*sources
@@ -113,7 +111,7 @@ func wantListedOnce(t *testing.T, c *devcluster.Cluster, asked []string, sources
 	}
 }
 
-// expired asks the API server whether a watch from version on is 410.
+// expired reports whether the API server answers a watch from version with 410.
 func (c things) expired(version string) bool {
 	seconds := int64(1)
 	w, err := c.Watch(c.Context(), metav1.ListOptions{ResourceVersion: version, TimeoutSeconds: &seconds})
@@ -130,8 +128,7 @@ func (c things) expired(version string) bool {
 	return false
 }
 
-// Rule 13: rights that are taken away and given back: denied in between, and
-// nothing is lost.
+// Rule 13: permissions are revoked and granted again: the watch is denied in between, and nothing is lost.
 func TestReal_RightsRevokedAndGivenBack(t *testing.T) {
 	c := devclustertest.Shared(t)
 	ns := devclustertest.Namespace(t, c)
@@ -145,7 +142,7 @@ func TestReal_RightsRevokedAndGivenBack(t *testing.T) {
 	w.expectListed([]string{"same", "changed", "gone", "recreated"})
 	w.phase(watcher.Ready)
 	revoke(t, c.RESTConfig(), limited, ns)
-	proxy.Cut() // an open watch goes on without rights
+	proxy.Cut() // an open watch continues without permissions
 	w.phase(watcher.Denied)
 	cm.missed()
 	if n := w.sub.Store().Len(); n < 4 {
@@ -156,8 +153,7 @@ func TestReal_RightsRevokedAndGivenBack(t *testing.T) {
 	w.confirm(cm)
 }
 
-// Rule 14: a connection that is open and passes nothing on is noticed, and
-// nothing is lost.
+// Rule 14: an open connection that transfers nothing is noticed, and nothing is lost.
 func TestReal_StalledConnectionIsNoticed(t *testing.T) {
 	// client-go's defaults are 30 s and 15 s.
 	t.Setenv("HTTP2_READ_IDLE_TIMEOUT_SECONDS", "1")
@@ -168,7 +164,7 @@ func TestReal_StalledConnectionIsNoticed(t *testing.T) {
 	cm.create("same", "changed", "gone", "recreated")
 	proxy := devclustertest.Proxy(t, c)
 	cfg := proxy.RESTConfig()
-	cfg.Dial = (&net.Dialer{}).DialContext // or client-go takes a transport that it has, with other times
+	cfg.Dial = (&net.Dialer{}).DialContext // otherwise client-go reuses a transport with other timeouts
 	w := observe(t, cfg, watcher.Source{Resource: configMaps, Namespace: ns})
 	w.expectListed([]string{"same", "changed", "gone", "recreated"})
 	w.phase(watcher.Ready)
@@ -180,8 +176,7 @@ func TestReal_StalledConnectionIsNoticed(t *testing.T) {
 	w.confirm(cm)
 }
 
-// With Metadata the API server sends no content, and everything else of a watch
-// is as without.
+// With Metadata, the API server sends no content, and everything else is as usual.
 func TestReal_MetadataOnly(t *testing.T) {
 	const secret = "content-that-is-not-asked-for"
 	c := devclustertest.Shared(t)
@@ -224,8 +219,8 @@ func TestReal_MetadataOnly(t *testing.T) {
 	}
 }
 
-// Rule 15, on the real server: watches that come, change and go leave the one
-// that stays alone, and cost one request each.
+// Rule 15, on the real server: watches that are added, changed and removed do not affect another one, and cost one
+// request each.
 func TestReal_AddingAndRemovingWatches(t *testing.T) {
 	c := devclustertest.Shared(t)
 	ns := devclustertest.Namespace(t, c)

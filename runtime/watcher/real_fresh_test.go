@@ -8,8 +8,8 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/watcher"
 )
 
-// A store is fresh without a request where its list was asked for after the time in
-// question. Else it has what was written before, though no event has come since.
+// A store is fresh without a request if its list was requested after the time in question. Otherwise, it includes
+// everything that was written before, although no event has come since.
 func TestReal_Fresh(t *testing.T) {
 	c := devclustertest.Shared(t)
 	ns := devclustertest.Namespace(t, c)

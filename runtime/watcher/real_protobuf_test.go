@@ -111,8 +111,7 @@ revision: 3
 data: {any: [1, null, {b: 1.5}]}`,
 }
 
-// Rule 12, of all kinds that the API server has: what the store has of them, from
-// the list and from events, is what their JSON says.
+// Rule 12, for all kinds of the API server: the store's objects, from the list and from events, equal their JSON.
 func TestReal_ObjectsAreTheirJSONWhateverTheyComeIn(t *testing.T) {
 	c := devclustertest.Own(t)
 	client, err := dynamic.NewForConfig(c.RESTConfig())
@@ -172,7 +171,7 @@ func TestReal_ObjectsAreTheirJSONWhateverTheyComeIn(t *testing.T) {
 	}
 }
 
-// same waits until the store of w has the object as the API has it in JSON.
+// same waits until the object in the store of w equals that of the API in JSON.
 func (c things) same(w *witness, name string, managed bool) {
 	c.Helper()
 	var diff string

@@ -14,8 +14,8 @@ import (
 
 // The tests of this file run on a real API server.
 
-// Rule 12, on the real server: one request streams the list and then the
-// changes; the store has what the API has, bit for bit.
+// Rule 12, on the real server: one request streams the list and then the changes; the store equals the API's content
+// exactly.
 func TestReal_StreamsTheListAndFollows(t *testing.T) {
 	c := devclustertest.Shared(t)
 	ns := devclustertest.Namespace(t, c)
@@ -39,8 +39,7 @@ func TestReal_StreamsTheListAndFollows(t *testing.T) {
 	}
 }
 
-// Selectors are the API server's matter: an object that stops matching is
-// deleted to the watch.
+// Selectors are evaluated by the API server: an object that stops matching is deleted for the watch.
 func TestReal_SelectorsSelect(t *testing.T) {
 	c := devclustertest.Shared(t)
 	ns := devclustertest.Namespace(t, c)
@@ -57,9 +56,8 @@ func TestReal_SelectorsSelect(t *testing.T) {
 	named.expect("Applied b")
 }
 
-// Rules 11 and 12: the API server is killed and started again twice; what was
-// created, changed, deleted and recreated before the watch is back is seen, and
-// what did not change triggers nothing.
+// Rules 11 and 12: the API server is killed and started again twice; objects that were created, changed, deleted and
+// recreated meanwhile are seen, and unchanged ones trigger nothing.
 func TestReal_KilledAPIServerLosesNothing(t *testing.T) {
 	c := devclustertest.Own(t)
 	cm := configMapsIn(t, c.RESTConfig(), "default")
@@ -75,8 +73,7 @@ func TestReal_KilledAPIServerLosesNothing(t *testing.T) {
 		if err := c.Restart(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		// The watch is waiting out its back-off, or already back: both must end
-		// in the same content.
+		// The watch is either waiting for its back-off, or has resumed: both must lead to the same content.
 		born := fmt.Sprint("new", round)
 		cm.create(born)
 		cm.label("changed", fmt.Sprint(round))
@@ -94,8 +91,7 @@ func TestReal_KilledAPIServerLosesNothing(t *testing.T) {
 	w.expect("Deleted gone")
 }
 
-// Rule 12: with the connection cut and nothing reachable for a while, nothing
-// is lost.
+// Rule 12: if the connection is cut and the server is unreachable for a while, nothing is lost.
 func TestReal_CutConnectionLosesNothing(t *testing.T) {
 	c := devclustertest.Shared(t)
 	ns := devclustertest.Namespace(t, c)
@@ -119,8 +115,7 @@ func TestReal_CutConnectionLosesNothing(t *testing.T) {
 	cm.agrees(w.sub.Store())
 }
 
-// Rule 13: a watch without rights says what it needs, and goes on when it is
-// granted.
+// Rule 13: a watch without permissions reports which ones it needs, and continues when they are granted.
 func TestReal_DeniedUntilGranted(t *testing.T) {
 	c := devclustertest.Shared(t)
 	ns := devclustertest.Namespace(t, c)

@@ -26,8 +26,7 @@ import (
 
 const patience = 30 * time.Second
 
-// rootCA is a ConfigMap that the control plane puts into every namespace, at its
-// own time: no test counts it.
+// rootCA is a ConfigMap that the control plane adds to every namespace at some time: no test counts it.
 const rootCA = "kube-root-ca.crt"
 
 // witness is a subscription to a real API server.
@@ -53,7 +52,7 @@ func observe(t *testing.T, cfg *rest.Config, source watcher.Source) *witness {
 	return w
 }
 
-// join is observe with a set that has others; phases are not seen.
+// join is like observe, with a set that has other subscribers; it does not see phases.
 func join(t *testing.T, set *watcher.Set, source watcher.Source) *witness {
 	t.Helper()
 	w := &witness{T: t, events: make(chan string, 10_000)}
@@ -201,7 +200,7 @@ func (c things) agrees(s *reflector.Store) {
 	}
 }
 
-// queries records the query of each list and watch that goes through cfg.
+// queries records the query of each list and watch that uses cfg.
 func queries(cfg *rest.Config) func() []string {
 	var mu sync.Mutex
 	var seen []string
@@ -226,10 +225,9 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// before makes a change and undoes it, waits for both, and returns the other
-// events that came before the second: whatever happened before the call is
-// among them, or came earlier. (One change is not enough. If a relist shows it,
-// the others that the relist shows may follow it.)
+// before makes a change and undoes it, waits for both, and returns the other events that came before the second:
+// everything that happened before the call is among them, or came earlier. (One change is not enough. If a relist
+// contains it, the other events of the relist may follow it.)
 func (w *witness) before(c things) []string {
 	w.Helper()
 	c.create("marker")
@@ -252,7 +250,7 @@ func (w *witness) before(c things) []string {
 	}
 }
 
-// userOf asks the API server whom it takes cfg for.
+// userOf asks the API server for the user of cfg.
 func userOf(t *testing.T, cfg *rest.Config) string {
 	t.Helper()
 	client, err := dynamic.NewForConfig(cfg)
@@ -327,7 +325,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// answers records the bodies of the answers that go through cfg.
+// answers records the bodies of the responses to requests that use cfg.
 func answers(cfg *rest.Config) func() string {
 	var mu sync.Mutex
 	var text strings.Builder
@@ -362,8 +360,7 @@ func (t *tee) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// withoutStreams makes the API server behind cfg one that does not stream lists, and
-// does not say its version.
+// withoutStreams makes the API server of cfg one that does not stream lists, and does not report its version.
 func withoutStreams(cfg *rest.Config) {
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {

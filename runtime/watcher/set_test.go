@@ -13,7 +13,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/watcher"
 )
 
-// Rule 15: users of one source share one watch, and the last one gone, it stops.
+// Rule 15: users of one source share one watch, which stops when the last one is gone.
 func TestSet_WatchesAreSharedAndCounted(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bed) {
 		source := watcher.Source{Resource: configMaps}
@@ -49,7 +49,7 @@ func TestSet_WatchesAreSharedAndCounted(t *testing.T) {
 	})
 }
 
-// Rule 15: sources that differ in anything do not share.
+// Rule 15: sources that differ in any field do not share.
 func TestSet_OtherSourcesHaveTheirOwnWatch(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bed) {
 		for i, source := range []watcher.Source{
@@ -71,7 +71,7 @@ func TestSet_OtherSourcesHaveTheirOwnWatch(t *testing.T) {
 	})
 }
 
-// Rule 15: adding and removing watches leaves the others alone.
+// Rule 15: adding and removing watches does not affect the others.
 func TestSet_AddingAndRemovingLeavesOthersAlone(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bed) {
 		for i := range 20 {
@@ -88,8 +88,7 @@ func TestSet_AddingAndRemovingLeavesOthersAlone(t *testing.T) {
 	})
 }
 
-// Rule 10: Synced comes after the handler has returned from the last object of
-// the first list, not before.
+// Rule 10: Synced is closed after the handler has returned for the last object of the first list, not before.
 func TestSubscription_SyncedAfterTheLastListedEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newFakeAPI()
@@ -128,7 +127,7 @@ func TestSubscription_RunWaitsForItsRequests(t *testing.T) {
 		if d := time.Since(start); d != time.Minute {
 			t.Errorf("stopped after %s, the list request ended after a minute", d)
 		}
-		u.phase(watcher.Syncing) // to be stopped is no failure
+		u.phase(watcher.Syncing) // being stopped is not a failure
 	})
 }
 
@@ -141,7 +140,7 @@ func TestSubscription_RunsOnceAndReleases(t *testing.T) {
 		if err := u.sub.Run(t.Context()); err == nil {
 			t.Error("a second Run must fail")
 		}
-		u.sub.Release() // nothing, while it runs
+		u.sub.Release() // nothing while it runs
 		unused := set.Acquire(source, nil)
 		unused.Release()
 		unused.Release()
@@ -158,9 +157,9 @@ func TestSubscription_RunsOnceAndReleases(t *testing.T) {
 	})
 }
 
-// Rules 12 and 15: users that come and go while everything changes and watches
-// break see each object from Listed on without a gap or a repeat (user.handle
-// checks each event against the one before), and end with what the API has.
+// Rules 12 and 15: users that come and go while everything changes and watches fail see each object from Listed on
+// without a gap or a repetition (user.handle checks each event against the previous one), and end with the API's
+// content.
 func TestSet_NothingLostOrDoubledForUsersThatComeAndGo(t *testing.T) {
 	for seed := range uint64(60) {
 		bubble(t, func(t *testing.T, b *bed) {
@@ -201,7 +200,7 @@ func TestSet_NothingLostOrDoubledForUsersThatComeAndGo(t *testing.T) {
 			b.cm.mu.Lock()
 			b.cm.cutLists, b.cm.listsExpire, b.cm.closeAtOnce = false, false, false
 			b.cm.mu.Unlock()
-			after(12 * time.Minute) // a dead watch is given up after 10.5 at most
+			after(12 * time.Minute) // a dead watch is abandoned after 10.5 minutes at most
 			for _, u := range users {
 				u.agrees(b.cm)
 			}
@@ -221,8 +220,7 @@ func randomChange(r *fakeResource, rnd *rand.Rand) {
 	}
 }
 
-// With real goroutines, under the race detector: users come and go while the
-// content changes and everyone reads.
+// With real goroutines, under the race detector: users come and go while the content changes, with concurrent readers.
 func TestSet_Hammer(t *testing.T) {
 	api := newFakeAPI()
 	set := api.set(watcher.Config{OnChange: func(watcher.Source, watcher.State) {}})

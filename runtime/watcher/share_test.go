@@ -13,8 +13,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/watcher"
 )
 
-// Rule 16, on the side of the watch: a handler that blocks holds up its own
-// watch and no other, and a stop does not wait for it.
+// Rule 16, for the watch: a handler that blocks delays its own watch and no other, and a stop does not wait for it.
 func TestSet_BlockedHandlerHoldsUpNoOtherWatch(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bed) {
 		b.api.of(resource("slow")).set("x", 1)
@@ -41,9 +40,8 @@ func TestSet_BlockedHandlerHoldsUpNoOtherWatch(t *testing.T) {
 	})
 }
 
-// Rule 16: users of one watch do not wait for one that is blocked: they get every
-// event at once, nothing is asked of the API server again, and new users join.
-// The blocked one has little more to catch up with than there are objects, and
+// Rule 16: users of one watch do not wait for a blocked one: they get every event at once, no further request is sent
+// to the API server, and new users join. The blocked one has little more to catch up with than there are objects, and
 // misses nothing.
 func TestSet_BlockedHandlerHoldsUpNobodyElse(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bed) {
@@ -76,7 +74,7 @@ func TestSet_BlockedHandlerHoldsUpNobodyElse(t *testing.T) {
 	})
 }
 
-// Rule 15: two users see one copy of each object.
+// Rule 15: two users share one copy of each object.
 func TestSet_UsersShareObjects(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bed) {
 		second := subscribe(t, b.set, watcher.Source{Resource: configMaps, Kind: "does not count without Metadata"})
@@ -90,8 +88,7 @@ func TestSet_UsersShareObjects(t *testing.T) {
 	})
 }
 
-// A user that gives up one watch and takes another leaves the others alone, and
-// one that comes back gets a new list.
+// A user that replaces one watch with another does not affect the others, and one that comes back gets a new list.
 func TestSet_ExchangingWatchesLeavesOthersAlone(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bed) {
 		other := b.api.of(resource("other"))
@@ -116,8 +113,7 @@ func TestSet_ExchangingWatchesLeavesOthersAlone(t *testing.T) {
 	})
 }
 
-// With Metadata the store has metadata and the kind that was given, although the
-// server sent more; nothing else is different.
+// With Metadata, the store contains metadata and the given kind, although the server sent more; nothing else differs.
 func TestSet_MetadataOnly(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bed) {
 		u := subscribe(t, b.set, watcher.Source{Resource: configMaps, Metadata: true, Kind: "ConfigMap"})

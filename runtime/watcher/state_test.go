@@ -15,8 +15,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/watcher"
 )
 
-// phases runs one subscription through steps and returns the phases that were
-// reported, and the log.
+// phases runs one subscription through steps and returns the reported phases, and the log.
 func phases(t *testing.T, source watcher.Source, steps func(*fakeResource, *user)) (seen []string, log string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -30,7 +29,7 @@ func phases(t *testing.T, source watcher.Source, steps func(*fakeResource, *user
 				seen = append(seen, st.Phase.String())
 			},
 		})
-		r.failWith(errRefused) // until the first step says otherwise
+		r.failWith(errRefused) // until the first step
 		u := subscribe(t, set, source)
 		u.phase(watcher.Failing)
 		steps(r, u)
@@ -45,8 +44,8 @@ func phases(t *testing.T, source watcher.Source, steps func(*fakeResource, *user
 	return seen, log
 }
 
-// Rule 13: without the right to list and watch, the watch is denied and names
-// what is missing; once it is granted, the watch is ready within 5 s.
+// Rule 13: without permission to list and watch, the watch is denied and names the missing permission; once it is
+// granted, the watch is ready within 5 s.
 func TestState_DeniedNamesTheMissingRule(t *testing.T) {
 	source := watcher.Source{Resource: configMaps, Namespace: "shop"}
 	seen, log := phases(t, source, func(r *fakeResource, u *user) {
@@ -68,7 +67,7 @@ func TestState_DeniedNamesTheMissingRule(t *testing.T) {
 	}
 }
 
-// Rule 13: the right to list alone is not enough, and does not look ready.
+// Rule 13: permission only to list is not enough, and does not look ready.
 func TestState_DeniedWithListOnly(t *testing.T) {
 	seen, _ := phases(t, watcher.Source{Resource: configMaps}, func(r *fakeResource, u *user) {
 		r.failWith(errForbidden, "watch", "stream")
@@ -82,8 +81,7 @@ func TestState_DeniedWithListOnly(t *testing.T) {
 	}
 }
 
-// Rule 13: a resource that is not there is waited for, and found within 5 s of
-// its CRD, however long that took.
+// Rule 13: a missing resource is waited for, and found within 5 s of the creation of its CRD, however long that takes.
 func TestState_AbsentUntilTheResourceArrives(t *testing.T) {
 	source := watcher.Source{Resource: schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}}
 	seen, log := phases(t, source, func(r *fakeResource, u *user) {
@@ -107,8 +105,7 @@ func TestState_AbsentUntilTheResourceArrives(t *testing.T) {
 	}
 }
 
-// Rule 13: failing, then ready, told once each, with the number of objects and
-// how long it took.
+// Rule 13: failing, then ready, reported once each, with the number of objects and the duration.
 func TestState_FailingThenReady(t *testing.T) {
 	for what, fault := range map[string]error{"refused": errRefused, "internal": errInternal, "busy": errBusy} {
 		t.Run(what, func(t *testing.T) {
@@ -129,8 +126,8 @@ func TestState_FailingThenReady(t *testing.T) {
 	}
 }
 
-// Rule 13: each edge between the phases, told once each. The store keeps what it
-// has in every phase, and what happened meanwhile is seen when it is over.
+// Rule 13: each transition between the phases, reported once each. The store keeps its content in every phase, and
+// changes that happened meanwhile are seen when it is over.
 func TestState_EveryEdge(t *testing.T) {
 	faults := map[watcher.Phase]error{
 		watcher.Denied: errForbidden, watcher.Absent: errNotFound, watcher.Failing: errRefused,
@@ -173,8 +170,8 @@ func TestState_EveryEdge(t *testing.T) {
 	}
 }
 
-// Rule 14: progress is what the API server sends, bookmarks too, and silence is
-// visible as an old LastProgress in a phase that is still ready.
+// Rule 14: everything that the API server sends is progress, including bookmarks, and silence is visible as an old
+// LastProgress in a phase that is still ready.
 func TestState_LastProgressMovesWithEventsAndBookmarks(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bed) {
 		for _, send := range []func(){b.cm.sendBookmark, func() { b.cm.set("a", 2) }} {

@@ -14,7 +14,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/watcher"
 )
 
-// Rule 12: changes come in their order, after the list.
+// Rule 12: changes come in order, after the list.
 func TestWatch_ListsThenFollows(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bed) {
 		b.cm.set("c", 1)
@@ -53,8 +53,8 @@ func TestWatch_FallsBackToListWithoutDelay(t *testing.T) {
 	})
 }
 
-// Rule 12: a watch that ends is resumed where it was, at once; what happened
-// meanwhile is not lost, nothing is listed, and the user is told nothing.
+// Rule 12: a watch that ends is resumed at once where it was; changes that happened meanwhile are not lost, nothing is
+// listed, and the user is not notified.
 func TestWatch_ResumesAtLastResourceVersion(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bed) {
 		after(4 * time.Minute)
@@ -70,7 +70,7 @@ func TestWatch_ResumesAtLastResourceVersion(t *testing.T) {
 	})
 }
 
-// Rule 12: a bookmark moves the place to resume at.
+// Rule 12: a bookmark advances the version at which to resume.
 func TestWatch_ResumesAtBookmark(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bed) {
 		b.cm.mu.Lock()
@@ -86,8 +86,7 @@ func TestWatch_ResumesAtBookmark(t *testing.T) {
 	})
 }
 
-// Rules 11 and 12: 410 leads to a new list, of which only the differences are
-// events.
+// Rules 11 and 12: 410 leads to a new list, of which only the differences become events.
 func TestWatch_ExpiredRelistsAndEmitsDifferences(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bed) {
 		after(time.Minute)
@@ -108,8 +107,7 @@ func TestWatch_ExpiredRelistsAndEmitsDifferences(t *testing.T) {
 	})
 }
 
-// Rule 12: a list that is itself answered 410 is asked for without a
-// resourceVersion at once.
+// Rule 12: a list that is itself answered with 410 is requested without a resourceVersion at once.
 func TestWatch_ExpiredListIsAskedForAgainAtOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bed) {
 		after(time.Minute)
@@ -121,14 +119,13 @@ func TestWatch_ExpiredListIsAskedForAgainAtOnce(t *testing.T) {
 		b.cm.cut()
 		synctest.Wait()
 		b.cm.set("c", 1)
-		after(1700 * time.Millisecond) // the one delay after the watch's own 410
+		after(1700 * time.Millisecond) // the only delay, after the watch's own 410
 		b.u.expect("Relisted ns/c")
 		b.u.phase(watcher.Ready)
 	})
 }
 
-// Rule 11: a list that is cut off changes nothing; the objects that had not
-// arrived are not taken for deleted.
+// Rule 11: a truncated list changes nothing; objects that had not arrived are not considered deleted.
 func TestWatch_ListThatIsCutOffChangesNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bed) {
 		after(time.Minute)
@@ -155,8 +152,7 @@ func TestWatch_ListThatIsCutOffChangesNothing(t *testing.T) {
 	})
 }
 
-// Rule 11: a relist that shows nothing new triggers nothing, and unchanged
-// objects stay the ones that are there.
+// Rule 11: a relist without changes triggers nothing, and unchanged objects keep their identity.
 func TestWatch_RelistOfUnchangedTriggersNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bed) {
 		before := b.u.sub.Store().List()
@@ -188,7 +184,7 @@ func TestWatch_RelistOfUnchangedTriggersNothing(t *testing.T) {
 // Rule 12: 429 waits and resumes; it does not relist.
 func TestWatch_TooManyRequestsDoesNotRelist(t *testing.T) { testNoRelist(t, errBusy) }
 
-// Rule 12: neither does an API server that is not there for a while.
+// Rule 12: the same applies to an API server that is unavailable for a while.
 func TestWatch_ConnectionRefusedDoesNotRelist(t *testing.T) { testNoRelist(t, errRefused) }
 
 func testNoRelist(t *testing.T, fault error) {
@@ -214,9 +210,8 @@ func testNoRelist(t *testing.T, fault error) {
 	})
 }
 
-// Rule 13: the back-off is that of client-go: 0.8 s, doubling to 30 s, plus as
-// much again at random, and from the start again every two minutes and after a
-// watch that lived for 10 s.
+// Rule 13: the back-off is that of client-go: 0.8 s, doubling to 30 s, plus up to 100 percent of jitter, and restarting
+// every two minutes and after a watch that lasted 10 s.
 func TestWatch_BacksOff(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bed) {
 		for range 2 {
@@ -241,8 +236,8 @@ func TestWatch_BacksOff(t *testing.T) {
 	})
 }
 
-// Rule 12: an API server that has forgotten the version in an outage is listed soon
-// after it answers again, and no oftener than others where it forgets each.
+// Rule 12: an API server that has discarded the version during an outage is listed soon after it answers again, and no
+// more often than others if it discards each.
 func TestWatch_ExpiredEndsAnOutage(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bed) {
 		after(15 * time.Second)
@@ -268,8 +263,7 @@ func TestWatch_ExpiredEndsAnOutage(t *testing.T) {
 	})
 }
 
-// An API server, or a proxy before it, that ends each watch at once is not
-// asked again in a tight loop.
+// If an API server, or a proxy before it, ends each watch at once, the watch does not retry in a tight loop.
 func TestWatch_ShortWatchesBackOff(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bed) {
 		after(3 * time.Minute)
@@ -291,7 +285,7 @@ func TestWatch_ShortWatchesBackOff(t *testing.T) {
 	})
 }
 
-// An object that cannot be packed is left out; the others arrive.
+// An object that cannot be packed is skipped; the others arrive.
 func TestWatch_LeavesOutObjectsThatCannotBePacked(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bed) {
 		b.cm.set("deep", deep())
@@ -302,8 +296,8 @@ func TestWatch_LeavesOutObjectsThatCannotBePacked(t *testing.T) {
 	})
 }
 
-// An object that was packed and then cannot be is neither lost nor taken for
-// deleted, by an event or by a list; its deletion is seen.
+// An object that can no longer be packed is neither lost nor considered deleted, through an event or a list; its
+// deletion is seen.
 func TestWatch_ObjectThatCannotBePackedKeepsItsLastState(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bed) {
 		b.cm.set("a", deep())
@@ -331,7 +325,7 @@ func deep() any {
 	return v
 }
 
-// Rule 13: one failing watch delays no other.
+// Rule 13: one failing watch does not delay others.
 func TestWatch_FailingWatchDelaysNoOther(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bed) {
 		for i, fault := range []error{errRefused, errForbidden, errNotFound, errInternal} {
@@ -347,8 +341,7 @@ func TestWatch_FailingWatchDelaysNoOther(t *testing.T) {
 	})
 }
 
-// A stop does not wait for a back-off: also at the worst moment, before the
-// first list, with the API server down.
+// A stop does not wait for a back-off, even at the worst moment: before the first list, with the API server down.
 func TestWatch_StopsAtOnceWhileBackingOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newFakeAPI()

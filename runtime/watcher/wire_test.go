@@ -19,9 +19,8 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/watcher"
 )
 
-// wire plays an API server byte by byte, below the real client: each request
-// takes the next reply. When they are used up, watches are opened and stay
-// silent, and lists fail the test.
+// wire simulates an API server byte by byte, below the real client: each request gets the next reply. When they are
+// used up, watches are opened and stay silent, and lists fail the test.
 type wire struct {
 	testing.TB
 
@@ -30,19 +29,19 @@ type wire struct {
 	requests []string // guarded by mu; since the last call of took
 }
 
-// reply is the answer to one request.
+// reply is the response to one request.
 type reply struct {
-	status int         // 0 is 200
+	status int         // 0 means 200
 	header http.Header // may be nil
 	body   string
-	err    error         // in place of an answer or, with a body, after it
-	open   bool          // the answer does not end after the body
-	stream io.ReadCloser // in place of body, err and open
+	err    error         // instead of a response or, with a body, after it
+	open   bool          // the response does not end after the body
+	stream io.ReadCloser // instead of body, err and open
 }
 
 // RoundTrip implements http.RoundTripper.
 func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.URL.Path == "/version" { // it does not say
+	if r.URL.Path == "/version" { // it has no version
 		return &http.Response{StatusCode: http.StatusNotFound, Body: http.NoBody, Request: r}, nil
 	}
 	w.mu.Lock()
@@ -80,8 +79,7 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// wireBody reads a reply's body and then ends, fails, or waits for the end of
-// the request.
+// wireBody returns a reply's body and then ends, fails, or waits for the end of the request.
 type wireBody struct {
 	text   io.Reader
 	reply  reply
@@ -150,8 +148,7 @@ func onWire(t *testing.T, f func(t *testing.T, w *wire, start func() *user)) {
 	})
 }
 
-// line is one event of a watch: "ADDED a 5" is object a, of uid ua, at
-// resourceVersion 5. A uid may follow.
+// line is one event of a watch: "ADDED a 5" is object a, with uid ua, at resourceVersion 5. A uid may follow.
 func line(event string) string {
 	f := strings.Fields(event)
 	meta := map[string]any{"name": f[1], "namespace": "ns", "uid": "u" + f[1], "resourceVersion": f[2]}
@@ -177,7 +174,7 @@ func lines(events ...string) string {
 	return b.String()
 }
 
-// bookmark ends a streamed list (initial) or only says how far the server is.
+// bookmark ends a streamed list (initial), or only reports the server's version.
 func bookmark(version string, initial bool) string {
 	meta := map[string]any{"resourceVersion": version}
 	if initial {
@@ -186,7 +183,7 @@ func bookmark(version string, initial bool) string {
 	return encodeLine("BOOKMARK", map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta})
 }
 
-// failure is a Status: as the body of an answer, or with line as an event.
+// failure is a Status: as the body of a response, or with line as an event.
 func failure(code int, reason string) map[string]any {
 	return map[string]any{
 		"apiVersion": "v1", "kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": "for the test: " + reason,
@@ -201,7 +198,7 @@ func refusal(code int, reason string) reply {
 	return reply{status: code, body: string(b)}
 }
 
-// listOf is a list answer: objects as in line, without the type.
+// listOf is a list response: objects as in line, without the type.
 func listOf(version, more string, objects ...string) string {
 	items := []any{}
 	for _, o := range objects {
@@ -222,7 +219,7 @@ func listOf(version, more string, objects ...string) string {
 	return string(b)
 }
 
-// streamed is a streamed list of a and b at 10, and what follows on it.
+// streamed is a streamed list of a and b at 10, and the events that follow.
 func streamed(rest string) string {
 	return lines("ADDED a 5", "ADDED b 6") + bookmark("10", true) + rest
 }

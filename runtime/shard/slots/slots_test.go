@@ -13,8 +13,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/shard/slots"
 )
 
-// Each object is in one slot, and that is the one that the API server's own selector
-// selects it by.
+// Each object is in exactly one slot, the one for which the API server's own selector selects it.
 func TestOf_IsWhatTheAPIServerSelects(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 16))
 	for range 2000 {
@@ -33,7 +32,7 @@ func TestOf_IsWhatTheAPIServerSelects(t *testing.T) {
 	}
 }
 
-// selects evaluates a selector as the API server does.
+// selects evaluates a selector like the API server.
 func selects(t *testing.T, selector, uid string) bool {
 	t.Helper()
 	parts := strings.Split(selector, "'")

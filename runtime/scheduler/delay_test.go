@@ -9,7 +9,8 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/scheduler"
 )
 
-// A held key is not handed out before its time, whatever is asked for; what was asked for leads to one run then, and none is lost (rule 2).
+// A delayed key is not handed out before its time, whatever is requested; the requests lead to one run then, and none
+// is lost (rule 2).
 func TestDelay_BeatsEveryRequest(t *testing.T) {
 	s := newScheduler()
 	s.Schedule(epoch, request{Key: "a"})
@@ -30,7 +31,7 @@ func TestDelay_BeatsEveryRequest(t *testing.T) {
 	wantPop(t, s, after(100))
 }
 
-// A hold does not bring a later request forward, and ends with the next run.
+// A delay does not bring a later request forward, and ends with the next run.
 func TestDelay_DoesNotHurryAndEndsWithTheRun(t *testing.T) {
 	s := newScheduler()
 	s.Delay(epoch, "a", after(5))
@@ -42,7 +43,7 @@ func TestDelay_DoesNotHurryAndEndsWithTheRun(t *testing.T) {
 	wantPop(t, s, after(8), "a")
 }
 
-// A key that is ready goes back to waiting, and a hold that is lifted lets it go at once.
+// A ready key that is delayed waits again, and removing the delay makes it ready at once.
 func TestDelay_AppliesToReadyKeysAndCanBeLifted(t *testing.T) {
 	s := newScheduler()
 	s.Schedule(epoch, request{Key: "a"})
@@ -56,7 +57,7 @@ func TestDelay_AppliesToReadyKeysAndCanBeLifted(t *testing.T) {
 	wantCounts(t, s, 0, 0, 1)
 }
 
-// A key of which nothing is known but a hold is forgotten once that has passed, and counts as nothing before.
+// A key that has only a delay is removed once the delay has expired, and does not count before.
 func TestDelay_LeavesNothingBehind(t *testing.T) {
 	s := newScheduler()
 	s.Delay(epoch, "a", after(10))
@@ -77,7 +78,7 @@ func TestDelay_LeavesNothingBehind(t *testing.T) {
 	}
 }
 
-// rule 8: a far hold is clamped.
+// rule 8: a distant delay is clamped.
 func TestDelay_IsClamped(t *testing.T) {
 	s := newScheduler()
 	s.Schedule(epoch, request{Key: "a"})
@@ -86,7 +87,7 @@ func TestDelay_IsClamped(t *testing.T) {
 	wantPop(t, s, epoch.Add(scheduler.MaxDelay), "a")
 }
 
-// Lookup tells the states apart, and what each of them waits for.
+// Lookup distinguishes the states, and what each of them waits for.
 func TestScheduler_LookupSaysWhatAKeyWaitsFor(t *testing.T) {
 	s := newDebounced(2*time.Second, 0)
 	s.Schedule(epoch, request{Key: "runs", Msg: "run", Priority: scheduler.Low, At: epoch})
