@@ -12,7 +12,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/wasmctl/wasmctl/internal/near"
+	"github.com/wasmctl/wasmctl/internal/suggest"
 )
 
 // Reader collects the errors of a file during reading. Path is the file's name in messages.
@@ -108,7 +108,7 @@ func (r *Reader) Mapping(n *yaml.Node, known []string) map[string]*yaml.Node {
 
 // Unknown returns a message about an unknown word, with the word that was probably meant.
 func Unknown(word string, known []string) string {
-	if meant := near.Word(word, known); meant != "" {
+	if meant := suggest.Word(word, known); meant != "" {
 		return fmt.Sprintf("%s: unknown key; did you mean %s?", word, meant)
 	}
 	return fmt.Sprintf("%s: unknown key; want one of %s", word, strings.Join(known, ", "))

@@ -9,7 +9,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/internal/failure"
-	"github.com/wasmctl/wasmctl/internal/near"
+	"github.com/wasmctl/wasmctl/internal/suggest"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
@@ -71,7 +71,7 @@ func KnownSetting(m *abi.Manifest, key string) error {
 	}
 	names := slices.Sorted(maps.Keys(m.Config))
 	meant := "the manifest has none (config)"
-	if word := near.Word(key, names); word != "" {
+	if word := suggest.Word(key, names); word != "" {
 		meant = "did you mean " + word + "? want one of " + strings.Join(names, ", ")
 	} else if len(names) > 0 {
 		meant = "want one of " + strings.Join(names, ", ")

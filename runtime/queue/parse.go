@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/wasmctl/wasmctl/internal/near"
+	"github.com/wasmctl/wasmctl/internal/suggest"
 	"github.com/wasmctl/wasmctl/runtime/reflector"
 )
 
@@ -56,7 +56,7 @@ func ParseMap(spec string, rel Relation) (Mapper, error) {
 	case "":
 		return nil, fmt.Errorf("map: required: want one of %s", mapSpecs)
 	default:
-		return nil, fmt.Errorf("map[%s]: want one of %s%s", spec, mapSpecs, near.Hint(kind, []string{MapFunc, "owner", "label", "annotation"}))
+		return nil, fmt.Errorf("map[%s]: want one of %s%s", spec, mapSpecs, suggest.Hint(kind, []string{MapFunc, "owner", "label", "annotation"}))
 	}
 	if err := checkKey(spec, kind, key, hasKey); err != nil {
 		return nil, err

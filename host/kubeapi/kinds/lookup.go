@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/wasmctl/wasmctl/internal/near"
+	"github.com/wasmctl/wasmctl/internal/suggest"
 	"github.com/wasmctl/wasmctl/internal/text"
 )
 
@@ -136,5 +136,5 @@ func (s *snapshot) mayArrive(group string) bool {
 	if !strings.Contains(group, ".") {
 		return false
 	}
-	return !slices.ContainsFunc(s.kinds, func(k Kind) bool { return near.Distance(k.Group, group) <= near.Slips(group) })
+	return !slices.ContainsFunc(s.kinds, func(k Kind) bool { return suggest.Distance(k.Group, group) <= suggest.Slips(group) })
 }

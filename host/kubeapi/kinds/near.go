@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/wasmctl/wasmctl/internal/near"
+	"github.com/wasmctl/wasmctl/internal/suggest"
 )
 
 // maxNear is the maximum number of suggestions in an error.
@@ -39,13 +39,13 @@ func (s *snapshot) nearKinds(want reading, show func(*Kind) string) []string {
 // too many.
 func farness(k *Kind, want reading) (far int, ok bool) {
 	name := strings.ToLower(want.name)
-	far = min(near.Distance(name, strings.ToLower(k.Resource)), near.Distance(name, strings.ToLower(k.Singular)), near.Distance(name, strings.ToLower(k.Kind)))
+	far = min(suggest.Distance(name, strings.ToLower(k.Resource)), suggest.Distance(name, strings.ToLower(k.Singular)), suggest.Distance(name, strings.ToLower(k.Kind)))
 	for _, short := range k.ShortNames {
-		if d := near.Distance(name, short); d == 0 { // CM; but po is no typing error for no
+		if d := suggest.Distance(name, short); d == 0 { // CM; but po is no typing error for no
 			far = 0
 		}
 	}
-	if far > near.Slips(name) {
+	if far > suggest.Slips(name) {
 		return 0, false
 	}
 	if want.version != "" && want.version != k.Version {
@@ -54,8 +54,8 @@ func farness(k *Kind, want reading) (far int, ok bool) {
 	if want.group == "" || want.group == k.Group {
 		return far, true
 	}
-	d := near.Distance(want.group, k.Group)
-	if far > 0 && d > near.Slips(want.group) {
+	d := suggest.Distance(want.group, k.Group)
+	if far > 0 && d > suggest.Slips(want.group) {
 		return 0, false // another name in another group
 	}
 	return far + 1 + min(d, maxNear), true

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/wasmctl/wasmctl/internal/near"
+	"github.com/wasmctl/wasmctl/internal/suggest"
 )
 
 // Limits of Parse.
@@ -138,7 +138,7 @@ func (p *parser) term(depth int) (term, error) {
 			return term{word: 1 << i}, nil
 		}
 	}
-	hint := near.Hint(word, append([]string{"all", "any"}, words[:]...))
+	hint := suggest.Hint(word, append([]string{"all", "any"}, words[:]...))
 	return term{}, fmt.Errorf("%q is not a predicate: want one of %s, or all(...) or any(...) of them%s", word, allWords, hint)
 }
 

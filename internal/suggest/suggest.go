@@ -1,5 +1,5 @@
-// Package near finds the known word that was probably meant by a misspelled one, in a manifest, a file or a command.
-package near
+// Package suggest finds the known word that was probably meant by a misspelled one, in a manifest, a file or a command.
+package suggest
 
 import (
 	"cmp"
