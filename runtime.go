@@ -30,10 +30,10 @@ import (
 	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 	"github.com/wasmctl/wasmctl/host/share"
-	"github.com/wasmctl/wasmctl/internal/aside"
 	"github.com/wasmctl/wasmctl/internal/engine"
 	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/internal/rollout/ledger"
+	"github.com/wasmctl/wasmctl/internal/spill"
 	"github.com/wasmctl/wasmctl/internal/telemetry"
 	"github.com/wasmctl/wasmctl/runtime/leader"
 	"github.com/wasmctl/wasmctl/runtime/metrics"
@@ -70,7 +70,7 @@ type Runtime struct {
 	forged      atomic.Uint64   // entries of the cache that were ignored
 	starts      sync.Mutex      // held while a controller takes its name
 	turns       turns           // of loading a module
-	bytes       aside.Shared    // of modules
+	bytes       spill.Shared    // of modules
 }
 
 // New returns a Runtime for a cluster. It sends nothing yet. The error matches

@@ -9,10 +9,10 @@ import (
 
 	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/host/load"
-	"github.com/wasmctl/wasmctl/internal/aside"
 	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/internal/rollout"
 	"github.com/wasmctl/wasmctl/internal/rollout/ledger"
+	"github.com/wasmctl/wasmctl/internal/spill"
 )
 
 // keep keeps the bytes of a module that is live and not on probation, so that a
@@ -38,7 +38,7 @@ func (rt *Runtime) keep(controller, digest string) {
 type held struct {
 	name    string // of the module that they come from
 	digest  string
-	wasm    *aside.Bytes
+	wasm    *spill.Bytes
 	signers []string // who has signed these
 }
 

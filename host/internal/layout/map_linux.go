@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/wasmctl/wasmctl/internal/aside"
+	"github.com/wasmctl/wasmctl/internal/spill"
 )
 
 // mapped reports whether Map works on this system.
@@ -56,7 +56,7 @@ func open(dir string, size int64) (*os.File, []byte) {
 	if Suits(dir, int(size)) != nil {
 		return nil, nil
 	}
-	f, err := aside.Create(dir)
+	f, err := spill.Create(dir)
 	if err != nil {
 		return nil, nil
 	}

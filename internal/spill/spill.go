@@ -1,6 +1,6 @@
-// Package aside stores rarely read bytes outside of the memory of the process. On the heap, Go's garbage collector would also reserve the
+// Package spill stores rarely read bytes outside of the memory of the process. On the heap, Go's garbage collector would also reserve the
 // same amount of free memory for them.
-package aside
+package spill
 
 import (
 	"errors"
@@ -56,7 +56,7 @@ func write(b []byte) (*os.File, error) {
 // Create creates an empty file that only this user can access, in a directory or, if dir is "", in the directory for temporary files. The
 // file has no name any more when Create returns.
 func Create(dir string) (*os.File, error) {
-	f, err := os.CreateTemp(dir, "wasmctl-aside-")
+	f, err := os.CreateTemp(dir, "wasmctl-spill-")
 	if err != nil {
 		return nil, err
 	}
