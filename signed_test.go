@@ -155,7 +155,7 @@ func TestSigned_MustBe(t *testing.T) {
 		t.Fatal(err)
 	}
 	next := enginetest.Worse(enginetest.Good, 2)
-	if _, err := c.Swap(t.Context(), Bytes(next), SwapOptions{}); !errors.Is(err, ErrDenied) || !strings.Contains(err.Error(), "module.verify: the module "+host.DigestOf(next)) {
+	if _, err := c.Swap(t.Context(), Bytes(next), SwapOptions{}); !errors.Is(err, ErrDenied) || !strings.Contains(err.Error(), "module.verify: the module "+load.DigestOf(next)) {
 		t.Error(err)
 	}
 }
