@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/wasmctl/wasmctl"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/printer"
 	"github.com/wasmctl/wasmctl/internal/failure"
 )
@@ -22,6 +24,9 @@ func execute(ctx context.Context, args []string, s streams) int {
 	err := cmd.ExecuteContext(ctx)
 	if err != nil {
 		_, _ = fmt.Fprintln(s.err, "wasmctl:", err)
+		if errors.Is(err, wasmctl.ErrNotGranted) {
+			_, _ = fmt.Fprintln(s.err, "The flag --grant grant.yaml gives the module a grant, and --grant-manifest accepts all that it requests.")
+		}
 	}
 	return exitCode(err)
 }

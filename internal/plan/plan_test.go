@@ -266,7 +266,7 @@ func TestGrant_AllThatLacksIsToldAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"wasmctl grant MODULE > grant.yaml", "--grant grant.yaml", "list, watch webs.example.dev", "list, watch secrets", "list, watch configmaps",
+		"wasmctl grant MODULE > grant.yaml", "list, watch webs.example.dev", "list, watch secrets", "list, watch configmaps",
 		"patch webs.example.dev (fields metadata.finalizers)", "finalizers: [other.com/finalizer]", "create pods",
 	} {
 		if !strings.Contains(err.Error(), want) {

@@ -17,9 +17,9 @@ func notGranted(text string) error {
 	return failure.Denied.Wrap(failure.As(errors.New(text), ErrNotGranted))
 }
 
-// HowToGrant is what to do where a module lacks a grant.
-const HowToGrant = "print the grant with: wasmctl grant MODULE > grant.yaml; read it, and run the module with --grant grant.yaml. " +
-	"--grant-manifest accepts all that the module requests (docs/capabilities.md)"
+// HowToGrant tells what to do if a module lacks a grant. A front end adds how to give it
+// one.
+const HowToGrant = "print the grant with: wasmctl grant MODULE > grant.yaml; read it, and give it to the controller, or accept all that the module requests (docs/capabilities.md)"
 
 // ungranted returns an error that lists the rights that a module cannot run
 // without, a finalizer that is not granted, and the rights that it only asks for.

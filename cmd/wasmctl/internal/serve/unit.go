@@ -132,6 +132,7 @@ func startProblem(st *admin.Controller, c *wasmctl.Controller) *problem {
 	switch {
 	case errors.Is(err, wasmctl.ErrNotGranted):
 		p.condition, p.reason, p.stalled = v1alpha1.Granted, "NotGranted", true
+		p.message += "\nPut the rules into spec.grant.capabilities, or set spec.grant.manifest to true."
 	case errors.Is(err, wasmctl.ErrDenied):
 		p.condition, p.reason = v1alpha1.Granted, "RightsMissing"
 	case errors.Is(err, wasmctl.ErrUnknownKind):
