@@ -16,14 +16,12 @@ import (
 	"github.com/wasmctl/wasmctl/host/oci/signature"
 	"github.com/wasmctl/wasmctl/runtime/queue/predicate"
 	"github.com/wasmctl/wasmctl/runtime/queue/trigger"
+	"github.com/wasmctl/wasmctl/runtime/runner"
 	"github.com/wasmctl/wasmctl/runtime/scheduler"
 )
 
-// Bounds of fields.
-const (
-	maxConcurrency = 1000
-	minFollow      = time.Second // registries count requests
-)
+// minFollow is the shortest interval to ask a registry at: registries count requests.
+const minFollow = time.Second
 
 // Validate returns what is wrong with the spec, as far as that can be told without the
 // module and the cluster. The paths of fields begin at root, which may be nil.
@@ -51,8 +49,8 @@ func (s *CommonSpec) Validate(root *field.Path) (errs field.ErrorList) {
 			errs = append(errs, field.Invalid(root.Child(name), value, err.Error()))
 		}
 	}
-	if n := s.Concurrency; n != nil && (*n < 1 || *n > maxConcurrency) {
-		bad("concurrency", *n, fmt.Errorf("want 1 to %d", maxConcurrency))
+	if n := s.Concurrency; n != nil && (*n < 1 || *n > runner.MaxConcurrency) {
+		bad("concurrency", *n, fmt.Errorf("want 1 to %d", runner.MaxConcurrency))
 	}
 	_, err := s.Selector.Labels()
 	bad("selector", s.Selector, err)
