@@ -11,6 +11,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 
 	"sigs.k8s.io/yaml"
 
@@ -75,8 +76,12 @@ func (o *Leader) LeaseName(controller string) string {
 func Options(s *v1alpha1.ControllerSpec, files *Files, stdin io.Reader, dev bool) wasmctl.ControllerOptions {
 	out := wasmctl.ControllerOptions{ControllerSpec: *s, Grants: files.Grant, Triggers: triggers(s.TriggerOn, stdin)}
 	out.Config = Settings(s, files)
-	if dev && s.GrantFile == "" && s.Grant == nil {
+	switch {
+	case s.GrantFile != "":
+	case s.Grant == nil && dev:
 		out.Grant = &v1alpha1.Grant{Manifest: true}
+	case s.Grant != nil && reflect.DeepEqual(*s.Grant, v1alpha1.Grant{}): // --grant-manifest=false
+		out.Grant = nil
 	}
 	if s.AuditFile != "" {
 		out.Audit = func(grant []byte) error { return project.ReplaceFile(s.AuditFile, grant) }
