@@ -33,7 +33,7 @@ type growth struct {
 }
 
 // BenchmarkGrowth_Objects reports the cost of one more object: CPU time until its first run has ended, and heap; and
-// the CPU time of a later run that changes nothing. The first two are the difference to the smallest size, divided by
+// the CPU time of a later run that changes nothing. The first two are the difference from the smallest size, divided by
 // the number of additional objects.
 func BenchmarkGrowth_Objects(b *testing.B) {
 	onlyNamed(b, "Growth")
