@@ -39,7 +39,7 @@ func TestShardStatus_SaysWhatIsRunAndByWhom(t *testing.T) {
 	if st.Replica != "a" || st.Epoch != 12 || st.Slots != 4 || st.Here != 1 || st.Covered || st.By["web"] != "namespace" {
 		t.Errorf("%+v", st)
 	}
-	if want := "2 of 4 slots are run by one replica each; slot 2 has no owner; slot 3 is on its way"; st.Coverage != want {
+	if want := "2 of 4 slots are run by one replica each; slot 2 has no owner; slot 3 is moving"; st.Coverage != want {
 		t.Errorf("%q, want %q", st.Coverage, want)
 	}
 	for i, want := range []admin.Replica{
