@@ -1,5 +1,7 @@
 package v1alpha1
 
+import "reflect"
+
 // Grant is what a module may do.
 //
 // +kubebuilder:validation:XValidation:rule="!(has(self.manifest) && self.manifest && has(self.capabilities))",message="manifest and capabilities cannot be combined"
@@ -20,6 +22,9 @@ type Grant struct {
 	// +listType=set
 	Digests []string `json:"digests,omitempty"`
 }
+
+// IsZero reports whether there is no grant. It may be called on a nil Grant.
+func (g *Grant) IsZero() bool { return g == nil || reflect.DeepEqual(*g, Grant{}) }
 
 // Capability is a rule about a kind.
 type Capability struct {

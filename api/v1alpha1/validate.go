@@ -178,10 +178,10 @@ func (h *HostSpec) validate(root *field.Path, c *CommonSpec) field.ErrorList {
 }
 
 func (h *HostSpec) validateRights(root *field.Path, c *CommonSpec) (errs field.ErrorList) {
-	if h.AuditFile != "" && (h.GrantFile != "" || c.Grant != nil) {
+	if h.AuditFile != "" && (h.GrantFile != "" || !c.Grant.IsZero()) {
 		errs = append(errs, field.Forbidden(root.Child("auditFile"), "allows everything, and cannot be combined with a grant"))
 	}
-	if h.GrantFile != "" && c.Grant != nil {
+	if h.GrantFile != "" && !c.Grant.IsZero() {
 		errs = append(errs, field.Forbidden(root.Child("grantFile"), "cannot be combined with grant"))
 	}
 	if account, ok := strings.CutPrefix(h.As, strings.TrimSuffix(ServiceAccountUser, ":")); ok {

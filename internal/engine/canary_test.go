@@ -119,7 +119,7 @@ func TestCanary_ObjectsStayAssigned(t *testing.T) {
 	if got := w.stateOf(first); got != "aborted" {
 		t.Errorf("revision %d is %q", first, got)
 	}
-	if _, err := w.life.Abort(t.Context(), "test"); err == nil || !strings.Contains(err.Error(), "--canary 10%") {
+	if _, err := w.life.Abort(t.Context(), "test"); err == nil || !strings.Contains(err.Error(), "no canary is running") {
 		t.Errorf("abort without a canary: %v", err)
 	}
 	w.unlabelled = false

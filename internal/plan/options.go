@@ -50,7 +50,7 @@ func GrantOf(s *v1alpha1.CommonSpec, everything bool) (Grant, error) {
 	switch {
 	case everything:
 		return Grant{Everything: true}, nil
-	case s.Grant == nil:
+	case s.Grant.IsZero():
 		return Grant{}, nil
 	case s.Grant.Manifest:
 		return Grant{Manifest: true}, nil

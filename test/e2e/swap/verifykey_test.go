@@ -79,7 +79,7 @@ func TestVerifyKey_OnlyWhatIsSignedRuns(t *testing.T) {
 	for _, with := range [][]string{verify, insecure} { // without the key, the process finds out
 		for _, command := range [][]string{{"swap"}, {"swap", "--canary", "50%"}, {"shadow", "--for", "1s"}} {
 			out := run(e2e.ExitModule, append(append(append([]string{command[0], "--socket", socket}, command[1:]...), "a", refs[1]), with...)...)
-			if !strings.Contains(out, "no signature of it") && !strings.Contains(out, "--verify-key: the module sha256:") {
+			if !strings.Contains(out, "no signature of it") && !strings.Contains(out, "module.verify: the module sha256:") {
 				t.Error(out)
 			}
 		}

@@ -11,7 +11,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"reflect"
 
 	"sigs.k8s.io/yaml"
 
@@ -80,7 +79,7 @@ func Options(s *v1alpha1.ControllerSpec, files *Files, stdin io.Reader, dev bool
 	case s.GrantFile != "":
 	case s.Grant == nil && dev:
 		out.Grant = &v1alpha1.Grant{Manifest: true}
-	case s.Grant != nil && reflect.DeepEqual(*s.Grant, v1alpha1.Grant{}): // --grant-manifest=false
+	case s.Grant.IsZero(): // --grant-manifest=false
 		out.Grant = nil
 	}
 	if s.AuditFile != "" {
