@@ -340,7 +340,7 @@ func TestDeclared_CrossesTheWall(t *testing.T) {
 	}
 	failed := encoded(map[string]any{"error": map[string]any{"class": "", "message": "m"}, "prune": true})
 	_, err = g.Reconcile(t.Context(), &abi.Request{Object: echoObject(failed)})
-	if ce := callError(t, err); ce.Kind != abi.FailureOutput || !strings.Contains(err.Error(), "beside an error") {
+	if ce := callError(t, err); ce.Kind != abi.FailureOutput || !strings.Contains(err.Error(), "in a result with an error") {
 		t.Errorf("an error beside prune: %v", err)
 	}
 }

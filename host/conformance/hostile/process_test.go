@@ -106,7 +106,7 @@ func (p *process) entry(name string, module []byte, more controllerEntry) contro
 	p.t.Helper()
 	file := name + ".wasm"
 	p.write(file, module)
-	e := controllerEntry{"name": name, "module": file, "for": "configmaps", "namespace": []string{p.ns}, "selector": "attack=" + name, "grantManifest": true}
+	e := controllerEntry{"name": name, "module": file, "for": "configmaps", "namespaces": []string{p.ns}, "selector": "attack=" + name, "grant": map[string]any{"manifest": true}}
 	maps.Copy(e, more)
 	return e
 }
