@@ -33,9 +33,8 @@ func built(t *testing.T) string {
 	return path
 }
 
-// TestImage_IsStaticAndReproducible: the same binaries give the same digest, and a
-// library that reads OCI layouts finds in it an image for each architecture, whose
-// user is nobody and whose program runs.
+// TestImage_IsStaticAndReproducible: the same binaries give the same digest. A library for OCI
+// layouts finds an image for each architecture, with an unprivileged user and a program that runs.
 func TestImage_IsStaticAndReproducible(t *testing.T) {
 	amd64 := built(t)
 	binary, err := os.ReadFile(amd64)
@@ -101,7 +100,7 @@ func TestImage_IsStaticAndReproducible(t *testing.T) {
 	}
 }
 
-// runs runs the program of an image, where nothing else is.
+// runs runs the program of an image without any other file.
 func runs(t *testing.T, binary []byte) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "wasmctl")

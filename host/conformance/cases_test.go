@@ -65,9 +65,8 @@ func TestCases_CoverTheABI(t *testing.T) {
 	}
 }
 
-// TestCases_AGuestThatDoesNothingPassesNone: a case that such a guest passes
-// could not fail. What it says of itself, and that its instances live on, is
-// right.
+// TestCases_AGuestThatDoesNothingPassesNone: a case that such a guest passes could never fail. Its
+// description of itself, and that its instances survive, are correct.
 func TestCases_AGuestThatDoesNothingPassesNone(t *testing.T) {
 	nothing, err := load.WithManifest(wasm.Empty, &abi.Manifest{For: &abi.Watch{Group: caseGroup, Version: "v1", Kind: caseKind}})
 	if err != nil {
@@ -89,8 +88,8 @@ func TestCases_AGuestThatDoesNothingPassesNone(t *testing.T) {
 	}
 }
 
-// TestOpen_RefusesOtherModules: what is no guest of the kit is distinguished
-// from a guest that fails.
+// TestOpen_RefusesOtherModules: a module that is not a guest of the kit is distinguished from a
+// failing guest.
 func TestOpen_RefusesOtherModules(t *testing.T) {
 	if _, err := Open(t.Context(), wasm.Empty, ""); err == nil || !strings.Contains(err.Error(), "no guest of this kit") {
 		t.Errorf("got %v", err)
@@ -99,7 +98,7 @@ func TestOpen_RefusesOtherModules(t *testing.T) {
 
 const tableStart = "<!-- The table is written by: go test ./host/conformance -run TestDocs -update -->\n"
 
-// TestDocs_HasTheCases keeps the table of CASES.md true.
+// TestDocs_HasTheCases compares the table of CASES.md with the cases.
 func TestDocs_HasTheCases(t *testing.T) {
 	const file = "CASES.md"
 	page, err := os.ReadFile(file)

@@ -119,8 +119,8 @@ func run(t *testing.T, dir string, env []string, name string, args ...string) {
 	}
 }
 
-// TestGuests_AllDoTheSame is what keeps SDKs from drifting apart: every guest,
-// in every language, does every case, and lacks none but those that it may.
+// TestGuests_AllDoTheSame keeps the SDKs equal: every guest, in every language, passes every case,
+// and lacks only permitted functions.
 func TestGuests_AllDoTheSame(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: -short: builds a guest for each toolchain")

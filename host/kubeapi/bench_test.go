@@ -16,7 +16,7 @@ import (
 	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 )
 
-// BenchmarkTranscode_4KiB is what an answer costs beside the request itself.
+// BenchmarkTranscode_4KiB measures the cost of an answer in addition to the request itself.
 func BenchmarkTranscode_4KiB(b *testing.B) {
 	env := make([]any, 20)
 	for i := range env {
@@ -102,8 +102,8 @@ func BenchmarkDeclare_Steady(b *testing.B) {
 	}
 }
 
-// BenchmarkDeclare_Sent is the same run where the host knows nothing of them:
-// eleven requests that change nothing.
+// BenchmarkDeclare_Sent is the same run if the host has no memory of them: eleven requests that
+// change nothing.
 func BenchmarkDeclare_Sent(b *testing.B) {
 	api, owner, r := benchDeclare(b)
 	b.ReportAllocs()

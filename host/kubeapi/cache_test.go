@@ -90,7 +90,7 @@ type whyNot abi.Status
 // Error implements error.
 func (w whyNot) Error() string { return "no answer" }
 
-// Status says why.
+// Status returns the reason.
 func (w whyNot) Status() abi.Status { return abi.Status(w) }
 
 func cachedSession(t *testing.T) (*session, *packedCache) {
@@ -170,8 +170,8 @@ func TestCache_ListRefusesBadRequests(t *testing.T) {
 	}
 }
 
-// TestCacheList_IndexesAreOfOneModule: what a module says of its index does not reach
-// another revision, nor another controller.
+// TestCacheList_IndexesAreOfOneModule: a module's index entries do not reach another revision or
+// another controller.
 func TestCacheList_IndexesAreOfOneModule(t *testing.T) {
 	cache := &packedCache{}
 	cache.add("a", "x", 1)

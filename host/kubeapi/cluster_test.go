@@ -33,7 +33,7 @@ func sharedSession(t *testing.T) *session {
 	return newSession(t, c.RESTConfig(), devclustertest.Namespace(t, c))
 }
 
-// TestCall_RBACOfTheServerIsAStatus holds that our policy is not the last word.
+// TestCall_RBACOfTheServerIsAStatus: the API server can still refuse what our policy allows.
 func TestCall_RBACOfTheServerIsAStatus(t *testing.T) {
 	c := devclustertest.Shared(t)
 	ns := devclustertest.Namespace(t, c)
@@ -289,8 +289,7 @@ func TestServerDown_IsUnavailableAndHeals(t *testing.T) {
 	testBrokenAPIService(t, s)
 }
 
-// testBrokenAPIService holds that an aggregated API that does not answer takes
-// nothing away from the kinds of the others.
+// testBrokenAPIService: an aggregated API that does not answer does not affect the kinds of others.
 func testBrokenAPIService(t *testing.T, s *session) {
 	body, err := yaml.YAMLToJSON([]byte(brokenAPIService))
 	if err != nil {

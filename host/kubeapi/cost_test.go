@@ -16,7 +16,7 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// cost is what a call takes: bytes that it allocates, and time.
+// cost is the cost of a call: allocated bytes, and time.
 func cost(f func()) (allocated uint64, took time.Duration) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -50,13 +50,13 @@ func TestFields_CheckCostsByTheSizeOfTheWrite(t *testing.T) {
 	}
 }
 
-// emptyMaps is a map with a list of so many empty maps, in msgpack.
+// emptyMaps returns a map with a list of n empty maps, in msgpack.
 func emptyMaps(n int) []byte {
 	head := []byte{0x81, 0xa1, 'a', 0xdd, byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)}
 	return append(head, bytes.Repeat([]byte{0x80}, n)...)
 }
 
-// denials are writes of a body to where the policy denies them.
+// denials are writes of a body that the policy denies.
 func denials(t *testing.T, body []byte) map[abi.Op][]byte {
 	t.Helper()
 	ref := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "namespace": "a", "name": "x"}
@@ -145,7 +145,7 @@ func TestCall_TextsAtTheirBounds(t *testing.T) {
 	}
 }
 
-// endless is a cache of so many objects that a search of it never ends.
+// endless is a cache with so many objects that a search never ends.
 type endless struct {
 	packedCache
 

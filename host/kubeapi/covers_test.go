@@ -101,8 +101,7 @@ func TestAllowedIn_AgreesWithEachNamespace(t *testing.T) {
 	}
 }
 
-// atTheBounds has what a manifest may ask for at most, and a grant of as much as a file
-// may have, all about one resource.
+// atTheBounds has the maximum manifest, and a grant of the maximum size, all about one resource.
 func atTheBounds() map[string]struct{ asked, granted []abi.Capability } {
 	rules := func(n, names, fields int, prefix string) (list []abi.Capability) {
 		for i := range n {
@@ -146,7 +145,7 @@ func TestPolicy_IsRightAtTheBounds(t *testing.T) {
 	}
 }
 
-// BenchmarkPolicy_AtTheBounds: what a hostile manifest costs when it is loaded.
+// BenchmarkPolicy_AtTheBounds measures loading a hostile manifest.
 func BenchmarkPolicy_AtTheBounds(b *testing.B) {
 	for name, c := range atTheBounds() {
 		b.Run(name, func(b *testing.B) {

@@ -19,7 +19,7 @@ import (
 	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 )
 
-// children is a cache of what the API server had when refresh was last called.
+// children is a cache with the API server's state at the last call of refresh.
 type children struct {
 	t     testing.TB
 	admin *Client
@@ -140,8 +140,8 @@ func (d *declarer) newOwner(name string) Owner {
 	return Owner{Kind: kind, Object: msg(d.t, made)}
 }
 
-// reference makes another Sprocket, which owns things: a garbage collector runs
-// beside the API server and deletes what owners that do not exist have.
+// reference creates another Sprocket as an owner. A garbage collector runs with the API server, and
+// deletes the objects of missing owners.
 func (d *declarer) reference(name string) map[string]any {
 	d.t.Helper()
 	o, err := d.newOwner(name).read()
@@ -175,8 +175,8 @@ func (d *declarer) uid() string {
 	return o.uid
 }
 
-// declare carries out a result that must succeed, lets the cache catch up, and
-// returns what was sent.
+// declare carries out a result that must succeed, lets the cache catch up, and returns the sent
+// requests.
 func (d *declarer) declare(r *abi.Declared) []string {
 	d.t.Helper()
 	d.sent()
@@ -188,8 +188,7 @@ func (d *declarer) declare(r *abi.Declared) []string {
 	return sent
 }
 
-// refuse is declare for a result that must fail; it returns the error and what
-// was sent.
+// refuse is declare for a result that must fail. It returns the error and the sent requests.
 func (d *declarer) refuse(class abi.ErrorClass, reason, text string, r *abi.Declared) (WriteError, []string) {
 	d.t.Helper()
 	d.sent()
@@ -200,7 +199,7 @@ func (d *declarer) refuse(class abi.ErrorClass, reason, text string, r *abi.Decl
 	return e, sent
 }
 
-// failsAs checks what a runtime sees of an error.
+// failsAs checks a runtime's view of an error.
 func failsAs(t testing.TB, err error, class abi.ErrorClass, reason, text string) WriteError {
 	t.Helper()
 	var result *abi.ResultError

@@ -28,7 +28,7 @@ func (f *fixedChildren) Children(_ abi.Key, _ string, yield func(schema.GroupVer
 	}
 }
 
-// script answers one request after the other, and keeps what was asked.
+// script answers the requests in order, and records them.
 type script struct {
 	mu      sync.Mutex
 	answers []http.HandlerFunc // guarded by mu
@@ -72,8 +72,8 @@ func scriptedOwner(t *testing.T, answers ...http.HandlerFunc) (*API, Owner, *scr
 	return api, owner, s, cached
 }
 
-// TestDeclare_LostAnswers: whether what was sent was carried out is not known,
-// so that nothing is taken for granted: the next run sends it again.
+// TestDeclare_LostAnswers: it is unknown whether a request without an answer was carried out, so
+// the next run sends it again.
 func TestDeclare_LostAnswers(t *testing.T) {
 	api, owner, s, cached := scriptedOwner(t, made("5"), cut, made("6"))
 	one := &abi.Declared{Apply: [][]byte{msg(t, configMap("x", "1"))}}

@@ -185,7 +185,7 @@ func TestDeclare_DropsFieldsThatAreNoLongerDeclared(t *testing.T) {
 	}
 }
 
-// TestDeclare_FailuresHaveAClass for what the API server refuses.
+// TestDeclare_FailuresHaveAClass: refusals of the API server have a class.
 func TestDeclare_FailuresHaveAClass(t *testing.T) {
 	d := newDeclarer(t)
 	d.refuse(abi.ErrorPermanent, "Invalid", "child[0 ConfigMap "+d.ns+"/Not_A_Name]: apply", d.result(configMap("Not_A_Name", "1")))
@@ -210,9 +210,8 @@ func TestDeclare_FailuresHaveAClass(t *testing.T) {
 	}
 }
 
-// TestDeclare_SendsNothingThatWouldChangeNothing: a run whose children are as
-// they were left costs no request; any change of theirs, of the list, or of
-// what the host knows costs one each.
+// TestDeclare_SendsNothingThatWouldChangeNothing: a run with unchanged children costs no request.
+// Any change of a child, of the list, or of the host's information costs one request each.
 func TestDeclare_SendsNothingThatWouldChangeNothing(t *testing.T) {
 	d := newDeclarer(t)
 	r := d.result(configMap("a", "1"), configMap("b", "1"), configMap("c", "1"))

@@ -40,7 +40,7 @@ func (s *session) stored() string {
 	return b.String()
 }
 
-// essence is an object without what no two writes have the same.
+// essence returns an object without the fields that differ between any two writes.
 func essence(object map[string]any) map[string]any {
 	meta, _ := at(object, "metadata").(map[string]any)
 	for _, key := range []string{"uid", "resourceVersion", "creationTimestamp", "managedFields", "generation"} {
@@ -55,7 +55,7 @@ func essence(object map[string]any) map[string]any {
 	return object
 }
 
-// dryWrites are writes, each of which would change something.
+// dryWrites are writes that would each change something.
 func dryWrites(s *session) []struct {
 	name string
 	op   abi.Op
@@ -93,9 +93,8 @@ func dryWrites(s *session) []struct {
 	}
 }
 
-// TestDryRun_AnswersAsTheWriteWould holds that a write of a dry run stores
-// nothing, is answered as if it had been carried out (apart from what the API
-// server makes up), and is told with what was there.
+// TestDryRun_AnswersAsTheWriteWould: a write of a dry run stores nothing, gets the answer of the
+// real write (except for generated values), and is reported with the previous state.
 func TestDryRun_AnswersAsTheWriteWould(t *testing.T) {
 	bothModes(t, func(t *testing.T, mode DryRun) {
 		d := newDeclarer(t)
@@ -133,8 +132,8 @@ func TestDryRun_AnswersAsTheWriteWould(t *testing.T) {
 	})
 }
 
-// TestDryRun_DeclaresWithoutBelief holds that what a dry run declares is tried
-// each time, changes nothing, and is not taken for done afterwards.
+// TestDryRun_DeclaresWithoutBelief: a dry run tries each declared change every time, changes
+// nothing, and does not remember the changes as done.
 func TestDryRun_DeclaresWithoutBelief(t *testing.T) {
 	bothModes(t, func(t *testing.T, mode DryRun) {
 		d := newDeclarer(t)
@@ -201,7 +200,7 @@ func TestDryRun_AddsAFinalizerToTheAnswerOnly(t *testing.T) {
 	})
 }
 
-// TestDryRun_DropsEvents and tells what they would have been.
+// TestDryRun_DropsEvents: events are discarded, and reported.
 func TestDryRun_DropsEvents(t *testing.T) {
 	api := offlineAPI(t, NewPolicy(eventRules()))
 	var reported []Exchange

@@ -30,7 +30,7 @@ func (d *declarer) record(req map[string]any) abi.Response {
 	return d.Call(ctx, abi.OpEventRecord, msg(d.t, req))
 }
 
-// awaitEvents waits for events in a namespace that enough says are enough.
+// awaitEvents waits for events in a namespace until enough returns true.
 func (d *declarer) awaitEvents(namespace string, enough func([]any) bool) []any {
 	d.t.Helper()
 	deadline := time.Now().Add(60 * time.Second)
@@ -129,8 +129,8 @@ func TestEvent_BadRequests(t *testing.T) {
 	}
 }
 
-// TestEvent_NeedsACapability in the namespace where the event lies: nothing is
-// allowed by itself.
+// TestEvent_NeedsACapability: the capability is needed in the namespace of the event. Nothing is
+// allowed by default.
 func TestEvent_NeedsACapability(t *testing.T) {
 	d := &declarer{session: &session{API: offlineAPI(t, everything()), t: t}}
 	d.owner.Object = msg(t, map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "p", "namespace": "a"}})
@@ -160,7 +160,7 @@ func TestEvent_NeedsACapability(t *testing.T) {
 	}
 }
 
-// TestEvent_NeverWaits: events that nobody sends are dropped and counted.
+// TestEvent_NeverWaits: events that are not sent are discarded and counted.
 func TestEvent_NeverWaits(t *testing.T) {
 	api := offlineAPI(t, NewPolicy(eventRules()))
 	for i := range 1200 {

@@ -24,8 +24,8 @@ func TestObservers_NoneIsNil(t *testing.T) {
 	}
 }
 
-// TestObserver_IsToldOfEveryOperation with its run, what was sent and answered,
-// and of denials with the rule that is missing.
+// TestObserver_IsToldOfEveryOperation: with its run, the request and the answer, and for denials
+// the missing rule.
 func TestObserver_IsToldOfEveryOperation(t *testing.T) {
 	s := sharedSession(t)
 	type reported struct {

@@ -116,9 +116,8 @@ func TestFields_AManagerOfTheModuleIsOneOfTheController(t *testing.T) {
 	}
 }
 
-// TestFields_OfOneItemOfAList: an apply of one container leaves the others
-// alone where the API server knows the list by its items, and is denied where it
-// would replace the list.
+// TestFields_OfOneItemOfAList: an apply of one container does not change the others if the API
+// server identifies the items of the list, and is denied if it would replace the list.
 func TestFields_OfOneItemOfAList(t *testing.T) {
 	s := sharedSession(t)
 	deployment := func(containers ...any) map[string]any {
@@ -152,8 +151,8 @@ func TestFields_OfOneItemOfAList(t *testing.T) {
 		with(ref, "patchType", "merge", "patch", only(container("app", "a:4"))))
 }
 
-// TestFields_OfDeclaredResults: the host's own owner reference needs no right,
-// what the module writes does.
+// TestFields_OfDeclaredResults: the host's own owner reference needs no right. The module's fields
+// do.
 func TestFields_OfDeclaredResults(t *testing.T) {
 	d := newDeclarer(t)
 	rules := []abi.Capability{

@@ -118,8 +118,8 @@ func TestFinalizer_LostTestsAreConflicts(t *testing.T) {
 	lost("another object has the name", remove(), "a.dev/a "+finalizer)
 }
 
-// TestFinalizer_OfAnObjectThatIsBeingDeleted: none is added any longer, and the
-// object goes with its last one.
+// TestFinalizer_OfAnObjectThatIsBeingDeleted: no finalizer is added, and the object disappears with
+// its last one.
 func TestFinalizer_OfAnObjectThatIsBeingDeleted(t *testing.T) {
 	d := newDeclarer(t)
 	d.setFinalizers(finalizer)
@@ -142,7 +142,7 @@ func TestFinalizer_OfAnObjectThatIsBeingDeleted(t *testing.T) {
 }
 
 // TestFinalizer_WithoutADomainIsForCustomResources: the API server decides, and
-// says so: abi.Manifest.Warnings speaks of it.
+// abi.Manifest.Warnings mentions it.
 func TestFinalizer_WithoutADomainIsForCustomResources(t *testing.T) {
 	d := newDeclarer(t)
 	updated, err := d.AddFinalizer(t.Context(), d.owner.Kind, d.owner.Object, "cleanup")
@@ -197,7 +197,7 @@ func (d *declarer) see() []byte {
 	return d.Call(context.Background(), abi.OpAPIGet, msg(d.t, d.sprocketRef("owner"))).Body
 }
 
-// retry tries until there is no conflict, and returns what the last try saw.
+// retry retries until there is no conflict, and returns the last result.
 func (d *declarer) retry(try func(object []byte) error) []string {
 	for {
 		object := d.see()

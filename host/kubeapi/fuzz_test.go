@@ -10,9 +10,8 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// FuzzDeclare holds that no result of a guest, once it is decoded, makes the
-// checks of what it declares panic, and that a policy of no rules lets nothing
-// through: not a child, not a status.
+// FuzzDeclare: no decoded result of a guest causes a panic in the checks, and a policy without
+// rules permits nothing: no child, no status.
 func FuzzDeclare(f *testing.F) {
 	files, err := filepath.Glob("../../abi/testdata/result-*.msgpack")
 	if err != nil || len(files) == 0 {

@@ -32,7 +32,7 @@ func (g plainGate) Err() error {
 	}
 }
 
-// gates makes a gate of each sort and says how it is closed.
+// gates returns a gate of each kind, with the way to close it.
 var gates = map[string]func(t *testing.T) (Gate, func()){
 	"a context": func(t *testing.T) (Gate, func()) { return context.WithCancel(t.Context()) },
 	"a gate": func(*testing.T) (Gate, func()) {

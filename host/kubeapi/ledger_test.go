@@ -17,7 +17,7 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// purse is an Account of so many bytes.
+// purse is an Account of a number of bytes.
 type purse struct {
 	limit, used, most atomic.Int64
 }
@@ -37,8 +37,8 @@ func (p *purse) Take(n int64) error {
 // Give implements Account.
 func (p *purse) Give(n int64) { p.used.Add(-n) }
 
-// largeObject is the JSON of a ConfigMap of so many small maps, about 8 bytes and
-// 340 decoded bytes each.
+// largeObject returns the JSON of a ConfigMap with n small maps, each about 8 bytes, and 340 bytes
+// decoded.
 func largeObject(maps int) string {
 	return `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x","namespace":"a","uid":"u-1","resourceVersion":"7"},"data":[` +
 		strings.Repeat(`{"a":1},`, maps) + `1]}`
@@ -53,8 +53,8 @@ func largeMap(t testing.TB, maps int) map[string]any {
 	return object
 }
 
-// TestLedger_CountsBeforeItDecodes: what is too large for the account is BUDGET,
-// with the name of the limit and nothing of others, before it takes the memory.
+// TestLedger_CountsBeforeItDecodes: a message that is too large for the account is BUDGET, with the
+// name of the limit and nothing about others, before it takes the memory.
 func TestLedger_CountsBeforeItDecodes(t *testing.T) {
 	object := largeMap(t, 20_000) // 7 MiB decoded
 	ref := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "namespace": "a", "name": "x"}
@@ -217,7 +217,7 @@ func TestLedger_Hammer(t *testing.T) {
 	}
 }
 
-// hammerLedger does one thing, of which nothing may stay.
+// hammerLedger does one thing that must leave nothing behind.
 func hammerLedger(t *testing.T, api *API, requests map[abi.Op][]byte, owner Owner, d *abi.Declared) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()

@@ -25,8 +25,8 @@ func limitsRequest(t *testing.T, kv ...any) []byte {
 	return msg(t, r)
 }
 
-// At most so many requests are under way, the next one waits, and one whose run
-// ends before says which limit it waited for.
+// At most a fixed number of requests are concurrent, the next one waits, and one whose run ends
+// before reports its limit.
 func TestLimits_InFlight(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
 	var mu sync.Mutex
@@ -83,10 +83,9 @@ func TestLimits_InFlight(t *testing.T) {
 	}
 }
 
-// A request beyond the rate waits; where the run has no time for that it is not
-// sent, and says so at once.
-// The requests of a second may be sent at once; the next waits for its turn, or
-// is refused where its run ends before.
+// A request beyond the rate waits. If the run has too little time, the request fails at once
+// without being sent. The requests of one second may be sent at once. The next one waits for its
+// turn, or fails if its run ends before.
 func TestLimits_Rate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLimiter(Limits{Rate: 2}, &limitHits{})
@@ -134,7 +133,7 @@ func TestLimits_RateIsARefusal(t *testing.T) {
 	}
 }
 
-// The next revision with equal limits shares what is left of them.
+// The next revision with equal limits shares their remainder.
 func TestWithLimits_EqualOnesCountTogether(t *testing.T) {
 	api := scripted(t, answer("application/json", 200, `{"kind":"ConfigMap"}`)).WithLimits(Limits{Rate: 1})
 	if other := api.WithPolicy(everything()).WithLimits(Limits{Rate: 1}); other.limits != api.limits {

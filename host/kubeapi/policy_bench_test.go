@@ -7,8 +7,8 @@ import (
 	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 )
 
-// BenchmarkPolicy_Check is what the policy costs one operation: that of a
-// manifest alone, and within a grant.
+// BenchmarkPolicy_Check measures the policy's cost for one operation: with a manifest alone, and
+// within a grant.
 func BenchmarkPolicy_Check(b *testing.B) {
 	kind := kinds.Kind{Group: "examples.wasmctl.dev", Version: "v1", Kind: "Generator", Resource: "generators", Namespaced: true}
 	caps := []abi.Capability{{Resource: "configmaps", Verbs: []string{VerbGet, VerbCreate, VerbPatch}}}

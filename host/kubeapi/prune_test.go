@@ -33,9 +33,8 @@ func TestPrune_DeletesWhatIsDeclaredNoLonger(t *testing.T) {
 	}
 }
 
-// TestPrune_LeavesWhatIsNotControlledByTheOwner: neither what others control,
-// nor what the owner merely owns, nor what nobody owns, nor what another object
-// that had the owner's name controls.
+// TestPrune_LeavesWhatIsNotControlledByTheOwner: objects that others control, that the owner merely
+// owns, that have no owner, or that belong to an earlier object with the owner's name.
 func TestPrune_LeavesWhatIsNotControlledByTheOwner(t *testing.T) {
 	d := newDeclarer(t)
 	owns := func(name string, reference map[string]any) {
@@ -55,8 +54,8 @@ func TestPrune_LeavesWhatIsNotControlledByTheOwner(t *testing.T) {
 	}
 }
 
-// TestPrune_TheCacheMayBeBehind: what it says is checked by preconditions, and
-// looked at again where they do not hold.
+// TestPrune_TheCacheMayBeBehind: preconditions check the cache's information, and the object is
+// read again if they do not hold.
 func TestPrune_TheCacheMayBeBehind(t *testing.T) {
 	d := newDeclarer(t)
 	meta := func(name string) any { return at(d.ok(abi.OpAPIGet, d.ref(name)), "metadata") }

@@ -153,8 +153,8 @@ func TestCall_RefusesBadMessages(t *testing.T) {
 	}
 }
 
-// TestCall_GoldenRequestsPassTheCheck holds that what the SDKs write is
-// understood: each golden request gets as far as the policy.
+// TestCall_GoldenRequestsPassTheCheck: the requests of the SDKs are understood: each golden request
+// reaches the policy.
 func TestCall_GoldenRequestsPassTheCheck(t *testing.T) {
 	files, err := filepath.Glob("../../abi/testdata/api-*.msgpack")
 	if err != nil || len(files) < 5 {
@@ -293,8 +293,8 @@ func TestNew_RefusesNamesTooLongForAFieldManager(t *testing.T) {
 	}
 }
 
-// FuzzCall holds that no bytes of a guest make the check panic, and that a
-// policy of no rules lets nothing through.
+// FuzzCall: no bytes of a guest cause a panic in the checks, and a policy without rules permits
+// nothing.
 func FuzzCall(f *testing.F) {
 	files, err := filepath.Glob("../../abi/testdata/*.msgpack")
 	if err != nil || len(files) == 0 {

@@ -55,8 +55,8 @@ type done struct {
 	request  string
 }
 
-// logbook says who did what, by uid and resourceVersion: others' writes always
-// change something, so that a version that both were answered is theirs.
+// logbook records the author of each change, by UID and resourceVersion. Writes of others always
+// change something, so a version that both received is theirs.
 type logbook struct {
 	mu      sync.Mutex
 	module  map[version]*done  // guarded by mu
@@ -166,11 +166,10 @@ func (h *history) follow(t *testing.T, client dynamic.Interface, k *modelKind, m
 	}()
 }
 
-// TestRights_WhatChangesLiesWithinThem: random writes under random rights, of all
-// verbs, subresources, patch types and versions, while another client writes to
-// the same objects and the garbage collector runs. Whatever changes anywhere must
-// be somebody else's doing or lie within the rights, and what is shown must lie
-// within get.
+// TestRights_WhatChangesLiesWithinThem: random writes under random rights, of all verbs,
+// subresources, patch types and versions, while another client writes to the same objects and the
+// garbage collector runs. Each change must be made by others or lie within the rights, and each
+// shown value must lie within get.
 func TestRights_WhatChangesLiesWithinThem(t *testing.T) {
 	cases, seed, workers := envInt(t, envRightsCases, 2000), envInt(t, envRightsSeed, 1), 4
 	c := devclustertest.Shared(t)
@@ -329,7 +328,7 @@ func (s *session) create(o map[string]any) map[string]any {
 	return nil
 }
 
-// seen judges what an answer shows.
+// seen judges the content of an answer.
 func (p *player) seen(rules rightsOf, k *modelKind, op abi.Op, sub, ns, name string, req map[string]any, got abi.Response) {
 	if rules.allow(k, "get", sub, ns, name) || rules.allow(k, "get", "", ns, name) {
 		return
@@ -463,7 +462,7 @@ func (h *history) judgeDeleted(t *testing.T, book *logbook, e *watched) {
 	t.Errorf("nobody deleted this: %s", asText(e.after))
 }
 
-// judge says what of a change was not allowed.
+// judge returns the parts of a change that were not allowed.
 func (d *done) judge(e *watched) string {
 	if e.before == nil {
 		if !d.rights.allow(d.kind, "create", "", d.ns, d.name) {

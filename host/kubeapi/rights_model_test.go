@@ -39,8 +39,7 @@ func (k *modelKind) gvr() schema.GroupVersionResource {
 
 func (k *modelKind) apiVersion() string { return k.gvk.GroupVersion().String() }
 
-// rightsOf are some rules, and those of a grant if there is one: what is done must
-// lie within both.
+// rightsOf are rules, and optionally those of a grant: an operation must lie within both.
 type rightsOf [][]abi.Capability
 
 // allowing returns the rules that allow a verb on an object, by their fields.
@@ -102,8 +101,8 @@ func (rs rightsOf) beyond(k *modelKind, verb, sub, ns, name string, before, afte
 	return ""
 }
 
-// masked is a copy of an object without what patterns allow to change, without
-// what the API server keeps, and without what is empty.
+// masked returns a copy of an object without the fields that patterns allow to change, the API
+// server's bookkeeping, and empty values.
 func masked(o map[string]any, patterns []string) any {
 	c, _ := copied(o).(map[string]any)
 	if meta, ok := c["metadata"].(map[string]any); ok {
@@ -193,8 +192,8 @@ func bared(v any) any {
 
 const modelManager = "wasmctl/tester"
 
-// lostOwners says which manager has lost or won a field that patterns do not
-// cover, other than the module's own.
+// lostOwners returns the managers, other than the module's own, that have lost or gained a field
+// that patterns do not cover.
 func lostOwners(before, after map[string]any, patterns []string) string {
 	if before == nil || after == nil {
 		return ""
@@ -224,7 +223,7 @@ func lostOwners(before, after map[string]any, patterns []string) string {
 	return ""
 }
 
-// within reports whether a field is one of some, or what they are in.
+// within reports whether a field is one of a list, or contains one.
 func within(field string, fields map[string]bool) bool {
 	for f := range fields {
 		if f == field || strings.HasPrefix(f, field+".") || strings.HasPrefix(f, field+"[") {
@@ -234,7 +233,7 @@ func within(field string, fields map[string]bool) bool {
 	return false
 }
 
-// above reports whether a field is what a pattern leads into.
+// above reports whether a pattern leads into a field.
 func above(field string, patterns []string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { return strings.HasPrefix(p, field+".") })
 }
@@ -286,7 +285,7 @@ func named(field string, patterns []string) bool {
 	return false
 }
 
-// TestModel_Notices what the model test is for.
+// TestModel_Notices checks that the model test finds violations.
 func TestModel_Notices(t *testing.T) {
 	k := &modelKind{gvk: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, resource: "configmaps"}
 	rule := abi.Capability{Resource: "configmaps", Verbs: []string{"patch"}, Fields: []string{"data.a", "spec.c[name=app].image"}}

@@ -11,7 +11,7 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// secretWord stands in what the module may not see unless it may get.
+// secretWord is in values that the module may not see without get.
 const secretWord = "unseen-"
 
 var dangling = []any{map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "name": "none", "uid": "00000000-0000-4000-8000-000000000000"}}
@@ -170,7 +170,7 @@ func drop(o map[string]any, path string) {
 	delete(o, keys[len(keys)-1])
 }
 
-// randomWrite is a write of one object, of which current is a state or nil.
+// randomWrite returns a write of one object. current is its state, or nil.
 func randomWrite(r *rand.Rand, k *modelKind, ns, name string, current map[string]any) (abi.Op, map[string]any) {
 	req := map[string]any{"apiVersion": k.apiVersion(), "kind": k.gvk.Kind, "name": name}
 	if !k.cluster {

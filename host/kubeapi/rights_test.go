@@ -170,8 +170,8 @@ func TestRights_WhatWasJudgedAbsentStaysAbsent(t *testing.T) {
 	}
 }
 
-// TestRights_ApplyTakesTheRightToWhatItReplaces: what the API server replaces as
-// a whole, and what the manager owned and leaves out, is changed.
+// TestRights_ApplyTakesTheRightToWhatItReplaces: a value that the API server replaces as a whole,
+// and fields that the manager owned and omits, are changed.
 func TestRights_ApplyTakesTheRightToWhatItReplaces(t *testing.T) {
 	s := sharedSession(t)
 	service := func(selector map[string]any) map[string]any {
@@ -311,8 +311,8 @@ func TestRights_CreatingTakesCreate(t *testing.T) {
 	}
 }
 
-// TestRights_AnswersShowWhatMayBeRead: without the right to get, neither an answer
-// nor an error nor whether a patch applies tells what is in an object.
+// TestRights_AnswersShowWhatMayBeRead: without the right to get, no answer, no error and no success
+// of a patch reveals the object.
 func TestRights_AnswersShowWhatMayBeRead(t *testing.T) {
 	s := sharedSession(t)
 	const hidden = "c2VjcmV0LXZhbHVl"

@@ -14,9 +14,8 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// scripted returns an API in front of an HTTP server that answers what a real
-// API server cannot be made to answer: proxies between us and it, pods behind
-// it, and faults.
+// scripted returns an API with an HTTP server that gives answers that a real API server does not
+// give on demand: those of proxies, of pods behind it, and faults.
 func scripted(t *testing.T, handler http.HandlerFunc) *API {
 	t.Helper()
 	server := httptest.NewServer(handler)
@@ -71,8 +70,7 @@ func TestCall_AnswersThatAreNoObjects(t *testing.T) {
 	}
 }
 
-// TestCall_FollowsNoRedirect holds that a pod behind the API server's proxy
-// cannot send our credentials where it likes.
+// TestCall_FollowsNoRedirect: a pod behind the API server's proxy cannot redirect our credentials.
 func TestCall_FollowsNoRedirect(t *testing.T) {
 	var caught atomic.Int32
 	thief := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { caught.Add(1) }))
@@ -86,8 +84,8 @@ func TestCall_FollowsNoRedirect(t *testing.T) {
 	}
 }
 
-// TestCall_SendsWritesOnce holds that a write is sent again only where the API
-// server says that it did nothing.
+// TestCall_SendsWritesOnce: a write is sent again only if the API server reports that it did
+// nothing.
 func TestCall_SendsWritesOnce(t *testing.T) {
 	create := msg(t, map[string]any{"object": map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "x", "namespace": "a"},
@@ -115,7 +113,7 @@ func TestCall_SendsWritesOnce(t *testing.T) {
 	}
 }
 
-// TestCall_SendsReadsAgain holds that a read survives a connection that breaks.
+// TestCall_SendsReadsAgain: a read survives a broken connection.
 func TestCall_SendsReadsAgain(t *testing.T) {
 	var sent atomic.Int32
 	api := scripted(t, func(w http.ResponseWriter, r *http.Request) {
@@ -130,8 +128,7 @@ func TestCall_SendsReadsAgain(t *testing.T) {
 	}
 }
 
-// TestCall_SaysEverythingOnTheWire compares what is sent, key by key, with what
-// the request said.
+// TestCall_SaysEverythingOnTheWire compares the HTTP request with the guest's request, key by key.
 func TestCall_SaysEverythingOnTheWire(t *testing.T) {
 	var line, contentType string
 	api := scripted(t, func(w http.ResponseWriter, r *http.Request) {

@@ -13,8 +13,7 @@ import (
 	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 )
 
-// everything lists what the sessions of these tests may do; the policy has
-// tests of its own.
+// everything lists the rights of these tests' sessions. The policy has tests of its own.
 func everything() *Policy {
 	var rules []abi.Capability
 	for _, gr := range []string{

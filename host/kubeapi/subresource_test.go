@@ -66,8 +66,7 @@ func TestCall_StatusOfACustomResource(t *testing.T) {
 	}
 }
 
-// TestCall_ScaleIsOfAnotherKind holds that a subresource's object may be of a
-// kind of its own.
+// TestCall_ScaleIsOfAnotherKind: the object of a subresource may have a kind of its own.
 func TestCall_ScaleIsOfAnotherKind(t *testing.T) {
 	s := sharedSession(t)
 	s.ok(abi.OpAPICreate, map[string]any{"object": s.sprocket("w", "spec", map[string]any{"size": 1})})
@@ -99,9 +98,8 @@ func TestCall_CreateOfASubresource(t *testing.T) {
 	}
 }
 
-// TestCall_RetryAfterIsBoundedByTheContext evicts a pod whose disruption budget
-// nobody has looked at yet: the API server says 429 and to come back in ten
-// seconds.
+// TestCall_RetryAfterIsBoundedByTheContext evicts a pod whose disruption budget was not observed
+// yet: the API server answers 429 with a retry after ten seconds.
 func TestCall_RetryAfterIsBoundedByTheContext(t *testing.T) {
 	s := sharedSession(t)
 	s.ok(abi.OpAPICreate, map[string]any{"object": s.pod("p")})

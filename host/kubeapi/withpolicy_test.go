@@ -24,8 +24,8 @@ func TestWithPolicy_EachDecidesForItself(t *testing.T) {
 	}
 }
 
-// Admits answers what is not carried out as Call does, and sends nothing for the
-// rest, where Call would find that nobody answers.
+// Admits returns the answer of Call for refused operations, and sends nothing for the others, even
+// if the API server is unreachable.
 func TestAdmits_AnswersAsCallDoes(t *testing.T) {
 	denied := offlineAPI(t, nil)
 	allowed := denied.WithPolicy(everything())
@@ -49,7 +49,7 @@ func TestAdmits_AnswersAsCallDoes(t *testing.T) {
 	}
 }
 
-// WithObserver tells another one, or nobody, and leaves the API as it is.
+// WithObserver notifies another observer, or none, and does not change the original API.
 func TestWithObserver_TellsAnother(t *testing.T) {
 	var first, second int
 	api := offlineAPI(t, nil)

@@ -10,8 +10,8 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// TestWrote_TellsEveryAcceptedWrite with what its answer says, and neither reads,
-// dry runs nor refusals.
+// TestWrote_TellsEveryAcceptedWrite: with the content of its answer. Reads, dry runs and refusals
+// are not reported.
 func TestWrote_TellsEveryAcceptedWrite(t *testing.T) {
 	s := sharedSession(t)
 	var reported []abi.Write

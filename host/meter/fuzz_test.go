@@ -26,7 +26,7 @@ import (
 
 const genFeatures = api.CoreFeaturesV2 | experimental.CoreFeaturesTailCall
 
-// seen is what a run of a generated module shows.
+// seen is the observable result of a generated module's run.
 type seen struct {
 	Results []uint64
 	Err     string
@@ -70,10 +70,9 @@ func runGenerated(t *testing.T, wasm []byte, mc *meter.Config) seen {
 	return s
 }
 
-// checkGenerated: a generated module does the same metered as unmetered, and
-// without slack it is charged exactly what it runs, by the count of a model that
-// counts before each instruction. It returns whether the module ended without a
-// trap.
+// checkGenerated checks that a generated module behaves the same with and without metering. Without
+// slack, its charge is exact, compared with a model that counts before each instruction. It reports
+// whether the module ended without a trap.
 func checkGenerated(t *testing.T, src []byte) bool {
 	t.Helper()
 	wasm := (&generator{src: src}).module()
@@ -205,8 +204,8 @@ func compile(t *testing.T, wasm []byte) error {
 	return err
 }
 
-// bigTables reports whether a module has a table section that is more than the
-// usual small one: wazero allocates what it says.
+// bigTables reports whether a module has a table section that is larger than usual, because wazero
+// allocates its declared size.
 func bigTables(wasm []byte) bool {
 	for p := 8; p+1 < len(wasm); {
 		id := wasm[p]
@@ -219,7 +218,7 @@ func bigTables(wasm []byte) bool {
 	return false
 }
 
-// compareExports runs what a module exports without parameters, side by side.
+// compareExports runs the exports without parameters of two modules, and compares them.
 func compareExports(t *testing.T, wasm []byte) {
 	t.Helper()
 	// What runs without end is stopped: unmetered by the clock, metered by its

@@ -17,8 +17,7 @@ func (g *generator) close() {
 	g.ins(0, 0x0b)
 }
 
-// finish writes what a block ends with: its value, or, from time to time, a
-// branch that leaves it.
+// finish writes the end of a block: its value or, sometimes, a branch that leaves it.
 func (g *generator) finish(result byte, depth int) {
 	switch {
 	case g.pick(4) == 0:
@@ -195,9 +194,9 @@ func (g *generator) branchTable(depth int) {
 	g.close()
 }
 
-// selection writes a loop as Go makes it of a function: a branch table by a local
-// leads to the ends of blocks, and most of what is behind them sets the local and
-// goes back to the head. Behind each end is what ends it all at last.
+// selection writes a loop like those of Go's functions: a branch table by a local leads to the ends
+// of blocks, and most of the code after them sets the local and branches to the head. The code
+// after each end finally leaves the loop.
 func (g *generator) selection(depth int) {
 	index, blocks := g.local(i32), 1+g.pick(5)
 	g.selections = append(g.selections, genSelection{index, blocks, len(g.labels)})

@@ -20,13 +20,13 @@ type generator struct {
 	selections []genSelection
 }
 
-// genLabel is what a branch to an open block needs.
+// genLabel is the information for a branch to an open block.
 type genLabel struct {
 	result byte // type of the value it takes, 0 for none
 	loop   bool
 }
 
-// genSelection is a loop that begins with a branch table of so many blocks.
+// genSelection is a loop that begins with a branch table of n blocks.
 type genSelection struct {
 	index        byte // the local that it looks at
 	blocks, head int  // head is its label, from outside

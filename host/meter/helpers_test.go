@@ -146,8 +146,8 @@ func read(tb testing.TB, file string) []byte {
 	return b
 }
 
-// rustGuest returns the Rust guest, or nil where nobody has built it: it is not
-// kept in the repository, because it has other people's code in it.
+// rustGuest returns the Rust guest, or nil if it was not built. It is not in the repository,
+// because it contains code of others.
 func rustGuest(tb testing.TB) []byte {
 	tb.Helper()
 	b, err := os.ReadFile("testdata/rustguest.wasm")

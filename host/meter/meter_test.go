@@ -235,7 +235,7 @@ func TestRewrite_IsDeterministic(t *testing.T) {
 	}
 }
 
-// TestRewrite_Guests: what the guests of this repository do does not change.
+// TestRewrite_Guests: the guests of this repository behave the same.
 func TestRewrite_Guests(t *testing.T) {
 	loops, rust := read(t, "testdata/loops.wasm"), rustGuest(t)
 	for _, c := range []struct {

@@ -120,8 +120,7 @@ func TestRewrite_DamagedNames(t *testing.T) {
 	}
 }
 
-// TestRewrite_HostSeesCaller: what the host sees when it is asked for fuel is
-// the instance that asks.
+// TestRewrite_HostSeesCaller: the refill function receives the instance that calls it.
 func TestRewrite_HostSeesCaller(t *testing.T) {
 	wasm := rewrite(t, assemble([]byte{0x03, 0x40, 0x0c, 0, 0x0b, 0x20, 0}), meter.Config{}).Wasm
 	r := wazero.NewRuntime(t.Context())

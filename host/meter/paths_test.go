@@ -22,8 +22,8 @@ func functionOf(code []byte) []byte {
 		section(10, append(binary.AppendUvarint([]byte{1}, uint64(len(body))), body...)))
 }
 
-// dispatch is the shape of Go's functions: a loop with a br_table that leads to n
-// places, behind each of which the function may return.
+// dispatch is the shape of Go's functions: a loop with a br_table to n places, after each of which
+// the function may return.
 func dispatch(n int) []byte {
 	b := slices.Concat([]byte{0x03, 0x40}, bytes.Repeat([]byte{0x02, 0x40}, n), []byte{0x20, 0, 0x0e})
 	b = binary.AppendUvarint(b, uint64(n)) //nolint:gosec // counts fit
@@ -33,8 +33,8 @@ func dispatch(n int) []byte {
 	return append(append(b, bytes.Repeat([]byte{0x0b, 0x20, 0, 0x04, 0x40, 0x0f, 0x0b}, n)...), 0x0b)
 }
 
-// What counts is how the blocks follow each other: a chain takes wazero time by
-// its square, and what a br_table leads to does not.
+// The order of the blocks matters: wazero's time is quadratic in a chain, and linear for the
+// targets of a br_table.
 func TestRewrite_BoundsWhatAFunctionTakesToCompile(t *testing.T) {
 	chain := func(link ...byte) func(n int) []byte {
 		return func(n int) []byte { return bytes.Repeat(link, n) }
@@ -68,7 +68,7 @@ func TestRewrite_BoundsWhatAFunctionTakesToCompile(t *testing.T) {
 	}
 }
 
-// An if whose arms are long is left at the depth where it began.
+// The depth after an if with long arms is the depth at its beginning.
 func TestRewrite_ArmsOfAnIfAreNotOneChain(t *testing.T) {
 	arm := bytes.Repeat([]byte{0x02, 0x40, 0x0b}, 1000)
 	one := slices.Concat([]byte{0x20, 0, 0x04, 0x40}, arm, []byte{0x05}, arm, []byte{0x0b})

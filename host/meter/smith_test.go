@@ -24,10 +24,10 @@ import (
 // smithVersion is the oldest minor version of cargo that builds testdata/smith.
 const smithVersion = 81
 
-// TestRewrite_SmithModules compares modules of wasm-smith, which knows all of the
-// language, as TestRewrite_RandomModules does those of our own generator: what
-// each exported function returns and leaves behind, and what it is charged.
-// METER_SMITH is how many, 300 without it; METER_SMITH_SEED is the first seed.
+// TestRewrite_SmithModules compares modules of wasm-smith, which uses the complete language, like
+// TestRewrite_RandomModules does with our own generator: the results and effects of each export,
+// and the charge. METER_SMITH is the number of modules, by default 300. METER_SMITH_SEED is the
+// first seed.
 func TestRewrite_SmithModules(t *testing.T) {
 	n, first := smithNumber(t, "METER_SMITH", 300), smithNumber(t, "METER_SMITH_SEED", 0)
 	if testing.Short() {
@@ -72,8 +72,7 @@ func smithNumber(t *testing.T, name string, otherwise int) int {
 	return n
 }
 
-// buildSmith builds testdata/smith, and returns its path, or "" where there is no
-// cargo for it.
+// buildSmith builds testdata/smith, and returns its path, or "" without a suitable cargo.
 func buildSmith(t *testing.T) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "cargo", "--version").Output()
@@ -97,7 +96,7 @@ func buildSmith(t *testing.T) string {
 	return filepath.Join(target, "release", "smith")
 }
 
-// smithCount is what a comparison has seen.
+// smithCount has the figures of a comparison.
 type smithCount struct {
 	Ended, Trapped int // calls
 	Exact          int // calls whose charge is the sum that the model counts
@@ -141,7 +140,7 @@ func (c *smithCount) compare(t *testing.T, wasm, counted []byte) {
 	}
 }
 
-// charge compares what a call without slack was charged with the model.
+// charge compares the charge of a call without slack with the model.
 func (c *smithCount) charge(t *testing.T, name string, plain, exact, model smithSeen) {
 	t.Helper()
 	switch {
@@ -185,7 +184,7 @@ func newSmith(t *testing.T, wasm []byte, mc *meter.Config) *smith {
 	return s
 }
 
-// linkSmith makes what the program's function imports names.
+// linkSmith provides the imports of the program's functions.
 func linkSmith(t *testing.T, r wazero.Runtime) {
 	t.Helper()
 	n32, n64, f64 := []api.ValueType{api.ValueTypeI32}, []api.ValueType{api.ValueTypeI64}, []api.ValueType{api.ValueTypeI64, api.ValueTypeF64}
@@ -205,7 +204,7 @@ func linkSmith(t *testing.T, r wazero.Runtime) {
 	}
 }
 
-// smithSeen is what a call shows.
+// smithSeen is the observable result of a call.
 type smithSeen struct {
 	Started bool
 	Results []uint64
@@ -300,8 +299,8 @@ func withoutReferences(def api.FunctionDefinition, results []uint64) (out []uint
 	return out
 }
 
-// reason is what a module died of, without the functions' numbers: one more is
-// imported where it is metered.
+// reason returns the cause of a trap without the numbers of functions: a metered module has one
+// more import.
 func reason(err error) string {
 	line, _, _ := strings.Cut(err.Error(), "\n")
 	if _, after, ok := strings.Cut(line, "] failed: "); ok {

@@ -38,7 +38,7 @@ var specSuites = []specSuite{
 	{"extended-const", api.CoreFeaturesV2 | experimental.CoreFeaturesExtendedConst, []string{"--enable-extended-const"}},
 }
 
-// wazeroDir is where the source of wazero is, or skips the test.
+// wazeroDir returns the folder of wazero's source, or skips the test.
 func wazeroDir(tb testing.TB) string {
 	tb.Helper()
 	out, err := exec.CommandContext(tb.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/tetratelabs/wazero").Output()
@@ -49,9 +49,9 @@ func wazeroDir(tb testing.TB) string {
 	return dir
 }
 
-// TestRewrite_SpecSuite: a metered module gives the same results, traps, stack
-// traces and memory as the module that it was made from, for each module and
-// each command of the WebAssembly test suite; and what is invalid stays so.
+// TestRewrite_SpecSuite: a metered module has the same results, traps, stack traces and memory as
+// the original, for each module and each command of the WebAssembly test suite, and an invalid
+// module stays invalid.
 func TestRewrite_SpecSuite(t *testing.T) {
 	root := filepath.Join(wazeroDir(t), "spectest")
 	spectest := read(t, filepath.Join(root, "testdata", "spectest.wasm"))
@@ -163,7 +163,7 @@ func (w *world) load(t *testing.T, wasm []byte, name string) (api.Module, error)
 	return w.r.InstantiateWithConfig(t.Context(), wasm, wazero.NewModuleConfig().WithName(name))
 }
 
-// resetStacks does what a host does before a call.
+// resetStacks does the host's work before a call.
 func (w *world) resetStacks() {
 	for _, m := range append([]api.Module{w.last}, values(w.modules)...) {
 		if m == nil {
@@ -224,7 +224,7 @@ func (w *world) act(t *testing.T, c *specCommand) outcome {
 	return o
 }
 
-// memory is all of a module's memory, nil where it has none.
+// memory returns the complete memory of a module, or nil without one.
 func memory(m api.Module) []byte {
 	mem := m.Memory()
 	if mem == nil || reflect.ValueOf(mem).IsNil() { // wazero's nil has a type

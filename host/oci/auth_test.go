@@ -77,7 +77,7 @@ func TestPullSecret_MatchesAsAKubelet(t *testing.T) {
 	}
 }
 
-// A secret that cannot be read is an error, which says nothing of what is in it.
+// An unreadable secret is an error that reveals none of its content.
 func TestPullSecret_IsNeverSilentlyEmpty(t *testing.T) {
 	for _, s := range []struct{ kind, key, content string }{
 		{"Opaque", ".dockerconfigjson", `{}`},

@@ -61,8 +61,8 @@ func push(t testing.TB, c *oci.Client, r oci.Ref, wasm []byte) oci.Ref {
 	return at
 }
 
-// What is pushed is what is pulled, in both formats, and the same bytes have the same
-// digest in each registry and at each time.
+// A pulled module equals the pushed one, in both formats, and the same bytes have the same digest
+// in each registry and at each time.
 func TestPush_SameBytesSameDigest(t *testing.T) {
 	for i, image := range []bool{false, true} {
 		var digests []string
@@ -163,8 +163,7 @@ func TestPull_LooksAtATagOnce(t *testing.T) {
 	}
 }
 
-// Whatever the registry sends in place of what was asked for is an error, and never a
-// module.
+// Any other content from the registry is an error, and never a module.
 func TestPull_RefusesWhatIsNotTheDigest(t *testing.T) {
 	wasm := module(1, 5000)
 	rnd := rand.New(rand.NewPCG(1, 2))
@@ -522,7 +521,7 @@ func TestResolve_TakesTheHighestOfARange(t *testing.T) {
 	}
 }
 
-// The cache answers where it may, and only then.
+// The cache answers only if it may.
 func TestCache_IsBoundToThePolicyAndTheRepository(t *testing.T) {
 	reg := ocitest.New(t)
 	at := push(t, client(reg), ref(t, reg, "a/b:1"), module(1, 1000))
@@ -567,7 +566,7 @@ func TestCache_IsBoundToThePolicyAndTheRepository(t *testing.T) {
 	}
 }
 
-// While a registry is away, a tag means what it meant last, and the pull says so.
+// While a registry is unreachable, a tag has its last known digest, and the pull reports that.
 func TestCache_ServesWhileTheRegistryIsAway(t *testing.T) {
 	reg := ocitest.New(t)
 	dir := t.TempDir()
@@ -636,8 +635,8 @@ func TestCache_SurvivesDamage(t *testing.T) {
 	}
 }
 
-// Processes that share a directory lose nothing, and it stays within its bound: what
-// was used last stays.
+// Processes that share a directory lose nothing, and it stays within its limit: the last used
+// modules stay.
 func TestCache_IsSharedAndBounded(t *testing.T) {
 	reg := ocitest.New(t)
 	dir := t.TempDir()
@@ -685,8 +684,8 @@ func TestCache_IsSharedAndBounded(t *testing.T) {
 	}
 }
 
-// What Verify sees is what is attached to the manifest, with the API of registries
-// and without, and nothing that is attached to another one.
+// Verify sees the artifacts attached to the manifest, with and without the registry's API for them,
+// and no others.
 func TestVerify_SeesWhatIsAttached(t *testing.T) {
 	const kind = "application/vnd.test.signature"
 	for name, layer := range map[string]ocitest.Layer{

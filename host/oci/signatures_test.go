@@ -66,9 +66,9 @@ func signers(t testing.TB, a *oci.Artifact) []string {
 // without is a registry that does not have the API of referrers.
 var without = ocitest.On(http.MethodGet, "/referrers/", func(w http.ResponseWriter, _ *http.Request, _ http.Handler) { http.NotFound(w, nil) })
 
-// What is signed is pulled by who trusts one of its keys, in each format and of each
-// registry, and the proof says by which. Signatures add up. Others are refused
-// before anything of the module is read.
+// A client that trusts one of the keys can pull a signed module, in each format and from each
+// registry, and the proof has the key. Signatures add up. Other modules are refused before any of
+// their content is read.
 func TestSign_IsWhatAPolicyAdmits(t *testing.T) {
 	a, b, c := newKey(t), newKey(t), newKey(t)
 	for name, layers := range map[string][]ocitest.Layer{"api": nil, "tag": {without}} {

@@ -15,8 +15,8 @@ import (
 	"github.com/wasmctl/wasmctl/host/oci/ocitest"
 )
 
-// kept is a model of a bounded cache: digests of manifests in the order of their
-// last use, the oldest first, with the repositories that they were pulled from.
+// kept is a model of a limited cache: digests of manifests in the order of their last use, the
+// oldest first, with their repositories.
 type kept struct {
 	most  int
 	order []string
@@ -69,8 +69,8 @@ func manifestSize(t *testing.T, reg *ocitest.Registry, at oci.Ref) int {
 	return len(b)
 }
 
-// TestCache_LeastRecentlyUsedGoesFirst: of random pulls from two repositories, of
-// modules some of which share a layer, exactly those are hits that a model says.
+// TestCache_LeastRecentlyUsedGoesFirst: for random pulls from two repositories, of modules that may
+// share a layer, the cache has exactly the hits of a model.
 func TestCache_LeastRecentlyUsedGoesFirst(t *testing.T) {
 	reg := ocitest.New(t)
 	repositories := []string{"a/b", "c/d"}
@@ -115,8 +115,8 @@ func TestCache_LeastRecentlyUsedGoesFirst(t *testing.T) {
 	}
 }
 
-// TestCache_RemovesWhatAKilledProcessLeft: files that were never renamed, of blobs
-// and of the index, go with the next module that is kept.
+// TestCache_RemovesWhatAKilledProcessLeft: files that were never renamed, of blobs and of the
+// index, are removed when the next module is stored.
 func TestCache_RemovesWhatAKilledProcessLeft(t *testing.T) {
 	reg := ocitest.New(t)
 	dir := t.TempDir()

@@ -7,8 +7,8 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// BenchmarkLearn_OtherKind is what an object that is no Secret costs: a typical
-// Deployment of about 4 KiB.
+// BenchmarkLearn_OtherKind measures an object other than a Secret: a typical Deployment of about 4
+// KiB.
 func BenchmarkLearn_OtherKind(b *testing.B) {
 	env := []any{}
 	for range 20 {

@@ -144,7 +144,7 @@ func TestLearn_OnlyFromSecrets(t *testing.T) {
 	}
 }
 
-// Learning checks the kind where it stands, in whatever order the keys are.
+// Learning finds the kind for any order of the keys.
 func TestLearn_FindsTheKindInAnyOrder(t *testing.T) {
 	const data = "\xaastringData\x81\xa1a\xafhunter2-hunter2"
 	long := "authentication.k8s.io/" + strings.Repeat("x", 18)

@@ -64,7 +64,7 @@ func export(name string, kind, index byte) []byte { return append(text(name), ki
 // body is a function without locals.
 func body(code ...byte) []byte { return sized(append(append([]byte{0}, code...), 0x0b)) }
 
-// bodyOf is a function of so many locals, each of i64.
+// bodyOf returns a function with n locals of type i64.
 func bodyOf(locals uint32, code ...byte) []byte {
 	return sized(append(append(binary.AppendUvarint([]byte{1}, uint64(locals)), 0x7e), append(code, 0x0b)...))
 }

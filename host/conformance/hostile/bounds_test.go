@@ -16,8 +16,8 @@ import (
 // sweepTimeout is that of attacks that only differ in the function of WASI.
 const sweepTimeout = 50 * time.Millisecond
 
-// hostMemory is what this process may take for an attack beside the memory of its
-// instance: stacks, and what the host reads, decodes and keeps at a time.
+// hostMemory is the memory that this process may use for an attack in addition to the memory of its
+// instance: stacks, and what the host reads, decodes and retains.
 const hostMemory = 64 << 20
 
 // TestHostile_EndsInTimeAndMemory carries out each attack that a timeout is to end,
@@ -77,7 +77,7 @@ func bounded(t *testing.T, a *attack) {
 	}
 }
 
-// forgetAll gives back what is garbage, and returns what is left of the process.
+// forgetAll collects garbage, and returns the remaining size of the process.
 func forgetAll(t *testing.T) int64 {
 	t.Helper()
 	debug.FreeOSMemory()

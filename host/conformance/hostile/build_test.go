@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// Each .wasm is what its .wat says, byte for byte, and each is in the table: a
-// guest that no test loads shows nothing.
+// Each .wasm equals its .wat, byte for byte, and each is in the table: a guest that no test loads
+// proves nothing.
 func TestGuests_AreBuiltFromTheirSourcesAndUsed(t *testing.T) {
 	used := map[string]bool{}
 	for _, a := range attacks() {

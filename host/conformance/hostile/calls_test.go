@@ -26,9 +26,8 @@ var discovery = map[string]string{
 		`{"name":"secrets","singularName":"secret","namespaced":true,"kind":"Secret","verbs":["get","list","create","update","patch","delete"]}]}`,
 }
 
-// clusterAPI serves operations as wasmctl does, for a module that may read
-// ConfigMaps. A request that reaches the API server all the same, beside
-// discovery, fails the test.
+// clusterAPI serves operations like wasmctl, for a module that may read ConfigMaps. Any request to
+// the API server except discovery fails the test.
 func clusterAPI(tb testing.TB) operation.API {
 	tb.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -62,8 +61,7 @@ func clusterAPI(tb testing.TB) operation.API {
 	return api
 }
 
-// notForged holds that no line of a guest can be taken for one of the host's or
-// of another controller.
+// notForged checks that no line of a guest looks like one of the host or of another controller.
 func notForged(t *testing.T, w *world) {
 	t.Helper()
 	text := string(w.log.text)

@@ -38,8 +38,7 @@ func headerAttacks() []attack {
 	})
 }
 
-// countAttacks say that there is more than there is: who allocates by a count is
-// dead.
+// countAttacks claim more elements than there are. A host that allocates by a count would crash.
 func countAttacks() []attack {
 	const most = 1<<32 - 1
 	var out []attack
@@ -65,7 +64,7 @@ func countAttacks() []attack {
 
 // sizeAttacks are large.
 func sizeAttacks() []attack {
-	// 1 GiB, most of which is never touched.
+	// 1 GiB, most of it never touched.
 	gigabyte := func() []byte {
 		b := make([]byte, 1<<30)
 		copy(b, header())

@@ -104,7 +104,7 @@ func requests() map[string]func() []byte {
 	}
 }
 
-// wideMap is a msgpack map of so many bytes: msg, and as many keys as fit.
+// wideMap returns a msgpack map of size bytes: msg, and as many keys as fit.
 func wideMap(size int) []byte {
 	n := (size - 16) / 8
 	out := binary.BigEndian.AppendUint32([]byte{0xdf}, uint32(n+1))
@@ -117,12 +117,12 @@ func wideMap(size int) []byte {
 	return append(out, make([]byte, max(0, size-len(out)))...)
 }
 
-// emptyMaps is an array of so many empty maps.
+// emptyMaps returns an array of n empty maps.
 func emptyMaps(n int) []byte {
 	return append(binary.BigEndian.AppendUint32([]byte{0x81, 0xa1, 'x', 0xdd}, uint32(n)), bytes.Repeat([]byte{0x80}, n)...)
 }
 
-// wideAndDeep is a map of so many keys, below so many others.
+// wideAndDeep returns a map with many keys, nested in many others.
 func wideAndDeep(width, depth int) map[string]any {
 	m := map[string]any{}
 	for i := range width {
@@ -147,7 +147,7 @@ func operations(n int) []any {
 	return slices.Repeat([]any{map[string]any{"op": "test", "path": "/data/a", "value": "x"}}, n)
 }
 
-// selector is a label selector of so many bytes.
+// selector returns a label selector of size bytes.
 func selector(size int) string {
 	var b strings.Builder
 	for i := 0; b.Len() < size; i++ {

@@ -108,8 +108,7 @@ func faultAttacks() []attack {
 		{guest: "store_outside", kind: abi.FailureTrap, message: "out of bounds memory access"},
 		{guest: "fill_outside", kind: abi.FailureTrap, message: "out of bounds memory access"},
 		{guest: "null_call", kind: abi.FailureTrap, message: "invalid table access"},
-		// Segments behind the end of a table are left out: what they should have
-		// filled is null.
+		// Segments beyond the end of a table are omitted: the entries stay null.
 		{guest: "elements_outside", kind: abi.FailureTrap, message: "invalid table access"},
 		{guest: "wrong_call", kind: abi.FailureTrap, message: "indirect call type mismatch"},
 		{guest: "divide", kind: abi.FailureTrap, message: "integer divide by zero"},

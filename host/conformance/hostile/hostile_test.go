@@ -21,26 +21,25 @@ import (
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
 
-// attack is one malicious guest, and what the host must make of it.
+// attack is one malicious guest, with the required result.
 type attack struct {
 	// guest is the name of a file of guests/; where bytes is set it is a name only.
 	guest string
 	bytes func() []byte
-	// on is where it strikes: load, or the export that is called. Empty is
-	// reconcile.
+	// on is the place of the attack: load, or the called export. If empty, it is reconcile.
 	on string
 	// limits are what differs from those of every attack.
 	limits share.Limits
-	// kind and says are the error that it must end with; says is a part of its
-	// text. Neither: there must be none. kind is empty where the module is refused
-	// and where the error is the guest's own.
+	// kind and says describe the required error; says is a part of its text. If both are empty,
+	// there must be no error. kind is empty if the module is refused, or the error is the guest's
+	// own.
 	kind    abi.FailureKind
 	message string
-	// runs is how many calls there are, 1 where it is 0: the last must end so.
+	// runs is the number of calls; 0 means 1. The last one must end like this.
 	runs int
 	// api serves its operations; nil answers all with an empty map.
 	api func(tb testing.TB) operation.API
-	// after checks what is left, before the module is closed.
+	// after checks the remaining state before the module is closed.
 	after func(t *testing.T, w *world)
 }
 
@@ -50,7 +49,7 @@ const onLoad = "load"
 // long the others take is the machine's affair.
 const spinning = 150 * time.Millisecond
 
-// world is what an attack finds.
+// world is the environment of an attack.
 type world struct {
 	cfg    host.Config
 	log    *logbook
@@ -79,8 +78,7 @@ func (a *attack) module(tb testing.TB) []byte {
 	return b
 }
 
-// newWorld makes the host of an attack: small, and shared with the neighbour
-// where it can be.
+// newWorld creates the host of an attack: it is small, and shared with the neighbor if possible.
 func newWorld(tb testing.TB, a *attack, cpuScheduler *share.CPUScheduler) *world {
 	tb.Helper()
 	w := &world{log: &logbook{}, budget: share.NewBudget(256 << 20)}
@@ -156,10 +154,10 @@ func (w *world) call(ctx context.Context, export string) error {
 	return err
 }
 
-// TestHostile_EachAttackIsNamedAndContained: whatever a guest does, the host
-// stays up, the error says what happened, another module is served meanwhile and
-// afterwards, and all memory comes back. rule 17: what goes wrong in a guest is an
-// error of that one call. rule 16: a slow guest slows only itself.
+// TestHostile_EachAttackIsNamedAndContained: whatever a guest does, the host stays up, the error
+// describes the attack, another module is served meanwhile and afterwards, and all memory is
+// returned. Rule 17: a failure in a guest is an error of that one call. Rule 16: a slow guest slows
+// only itself.
 func TestHostile_EachAttackIsNamedAndContained(t *testing.T) {
 	cpuScheduler := share.NewCPUScheduler(runtime.GOMAXPROCS(0))
 	list := attacks()
@@ -190,7 +188,7 @@ func settled() uint64 {
 	return m.HeapAlloc
 }
 
-// contain carries an attack out beside a neighbour.
+// contain carries out an attack next to a neighbor.
 func contain(t *testing.T, a *attack, cpuScheduler *share.CPUScheduler) {
 	w := newWorld(t, a, cpuScheduler)
 	wasm := a.module(t)
@@ -241,8 +239,8 @@ func check(t *testing.T, a *attack, err error) {
 	}
 }
 
-// stillServes holds that the attack did not cost the module itself its slots: a
-// guest can be had as before.
+// stillServes checks that the attack did not use up the module's slots: a guest can be acquired as
+// before.
 func (w *world) stillServes(t *testing.T, a *attack) {
 	t.Helper()
 	for range 3 {
@@ -324,7 +322,7 @@ func (n *neighbour) serve(t *testing.T) (stop func(*testing.T)) {
 	}
 }
 
-// logbook counts what is logged, and keeps the beginning.
+// logbook counts log lines, and stores the first ones.
 type logbook struct {
 	mu    sync.Mutex
 	lines int    // guarded by mu

@@ -25,12 +25,12 @@ type hostLoop struct {
 	// request of the host lies before it. pages is how large memory is besides.
 	data  func() []byte
 	pages int
-	// manifest is what it says of itself, for abi.AppendValue.
+	// manifest is its manifest, for abi.AppendValue.
 	manifest map[string]any
 }
 
 const (
-	// dataAt is where the data of a hostLoop begins.
+	// dataAt is the start of a hostLoop's data.
 	dataAt = 1 << 16
 	// dataLen stands for the length of the data among its arguments.
 	dataLen = math.MinInt64
@@ -85,7 +85,7 @@ func (l *hostLoop) bytes() []byte {
 	return m.bytes()
 }
 
-// manifestOf is the section of a manifest, nothing where it is nil.
+// manifestOf returns the section of a manifest. It is empty for nil.
 func manifestOf(manifest map[string]any) []byte {
 	if manifest == nil {
 		return nil

@@ -34,10 +34,9 @@ func startWatch(tb testing.TB, pid int) *stopwatch {
 	return &stopwatch{pid: pid, start: time.Now(), busy: busy(tb), mine: cpuTime(pid), queued: queued(pid, os.Getpid())}
 }
 
-// read returns the time since the start, and how long the process may have been
-// delayed by others: as long as they computed, but not longer than its threads
-// were ready to run and did not. The clock is the test's: what it has waited for
-// itself, before it saw what the process did, is a delay too.
+// read returns the time since the start, and the time for which others may have delayed the
+// process: their computing time, but at most the time for which its threads were ready without
+// running. The clock is the test's: its own delay before it observes the process counts too.
 func (w *stopwatch) read(tb testing.TB) (took, delay time.Duration) {
 	tb.Helper()
 	took = time.Since(w.start)
@@ -57,13 +56,13 @@ func (w *stopwatch) waitedSince(pid int) (waited time.Duration) {
 	return waited
 }
 
-// computed is how long the process has since the start: what others do does not
-// make that longer. An ended process has computed nothing.
+// computed returns the computing time of the process since the start. Other processes do not extend
+// it. An ended process has computed nothing.
 func (w *stopwatch) computed() time.Duration { return cpuTime(w.pid) - w.mine }
 
-// late says what is wrong where a call was to end within a time, "" if nothing is:
-// neither may it have lasted longer, but for the delay by others, nor may the
-// process have computed for longer on all CPUs.
+// late returns an error text if a call exceeded a time limit, and otherwise "". The call may last
+// longer only by the delay of others, and the process must not have computed for longer on all
+// CPUs.
 func (w *stopwatch) late(tb testing.TB, within time.Duration) string {
 	tb.Helper()
 	took, delay := w.read(tb)
@@ -114,7 +113,7 @@ func busy(tb testing.TB) time.Duration {
 	return sum
 }
 
-// cpuTime is how long a process has computed, 0 where there is none.
+// cpuTime returns the computing time of a process, or 0 without one.
 func cpuTime(pid int) time.Duration {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -130,9 +129,8 @@ func cpuTime(pid int) time.Duration {
 	return time.Duration(user+system) * tick
 }
 
-// memoryOf is how much of a process is in the machine's memory now, and the most
-// that was since forgetPeak. The kernel keeps the latter: nothing escapes it
-// between two samples.
+// memoryOf returns the current resident memory of a process, and its peak since forgetPeak. The
+// kernel records the peak, so nothing is missed between two samples.
 func memoryOf(tb testing.TB, pid int) (now, peak int64) {
 	tb.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

@@ -30,8 +30,8 @@ import (
 
 var p99Window = flag.Duration("hostile.p99", 0, "how long TestHostile_NeighbourKeepsItsP99 measures each attack; 0 skips it")
 
-// p99Pieces is in how many pieces a window is cut: alone and beside take turns,
-// so that what else the machine does falls on both.
+// p99Pieces is the number of pieces of a window. The runs with and without attack alternate, so
+// that other load affects both.
 const p99Pieces = 8
 
 // TestHostile_NeighbourKeepsItsP99 measures how long a reconcile with one operation
@@ -241,8 +241,8 @@ func (n *neighbour) measure(t *testing.T, window time.Duration, pace remote) []t
 	return out
 }
 
-// repeat carries the attack out, in so many loops, until stop is called, which
-// waits for the last.
+// repeat carries out the attack in parallel loops until stop is called, which waits for the last
+// one.
 func (w *world) repeat(ctx context.Context, export string, loops int) (stop func()) {
 	var over atomic.Bool
 	var wg sync.WaitGroup

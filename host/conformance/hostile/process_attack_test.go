@@ -10,7 +10,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
-// needsLinux skips where nobody says what a process takes.
+// needsLinux skips the test if the system does not report the resources of a process.
 func needsLinux(t *testing.T) {
 	t.Helper()
 	if runtime.GOOS != "linux" {
@@ -60,7 +60,7 @@ func (f *family) start(t *testing.T) *process {
 	return p
 }
 
-// settled reports whether so many controllers run, or cannot be started.
+// settled reports whether n controllers run, or cannot be started.
 func (p *process) settled(controllers int) bool {
 	all := p.phases()
 	n := 0

@@ -22,11 +22,10 @@ type family struct {
 	modules map[string][]byte
 	entry   controllerEntry
 	args    []string
-	// objects is how many of each attack run at a time, one where it is 0.
+	// objects is the number of objects of each attack that run at the same time; 0 means one.
 	objects int
-	// memory is what the process may take beside what it had before all attacks:
-	// linear memory, what the host reads and decodes, stacks, and as much again of
-	// garbage that is not collected yet.
+	// memory is the memory that the process may use in addition to that before all attacks: linear
+	// memory, what the host reads and decodes, stacks, and the same amount of garbage.
 	memory int64
 }
 
@@ -101,8 +100,8 @@ func guestFiles(t *testing.T) map[string][]byte {
 	return out
 }
 
-// largeFrames recurses without end, with so many operands alive across each call:
-// they are in no local, and each takes its place in the frame.
+// largeFrames recurses without end, with many operands alive across each call. They are not in
+// locals, and each has its slot in the frame.
 func largeFrames(operands int) []byte {
 	m := plain()
 	m.types = append(m.types, []byte{0x60, 1, wasmI64, 1, wasmI64})

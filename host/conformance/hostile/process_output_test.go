@@ -19,8 +19,7 @@ import (
 // its own on a line of its own.
 const forged = "x\x1b]0;t\x07\x1b[2J\x00\r\nFORGED yes\u0085FORGED \u009b31m\u202eFORGED\u2028FORGED"
 
-// wantHonest holds that a text commands no terminal, and that no line of it is a
-// guest's.
+// wantHonest checks that a text has no terminal commands, and no line of a guest.
 func wantHonest(t *testing.T, of string, out []byte) {
 	t.Helper()
 	if len(out) > 1<<20 {
@@ -42,7 +41,7 @@ func wantHonest(t *testing.T, of string, out []byte) {
 	}
 }
 
-// ask runs a command to its end, and returns what it writes. It must end soon.
+// ask runs a command to its end, and returns its output. It must end soon.
 func ask(t *testing.T, most int64, args ...string) []byte {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), wasmctlBinary(t), args...) //nolint:gosec // what we have built
@@ -78,13 +77,12 @@ func ask(t *testing.T, most int64, args ...string) []byte {
 	return out.Bytes()
 }
 
-// commandMemory is what a command may take that looks at a module: a tenth of it is
-// the program.
+// commandMemory is the memory that a command may use for a module. The program itself is a tenth of
+// it.
 const commandMemory = 256 << 20
 
-// TestProcess_OutputIsHonest: whatever a module says of itself, inspect, validate
-// and rbac end, take little memory, and write nothing that a terminal obeys and no
-// line that is the module's.
+// TestProcess_OutputIsHonest: for any claims of a module, inspect, validate and rbac end, use
+// little memory, and print no terminal commands and no line of the module.
 func TestProcess_OutputIsHonest(t *testing.T) {
 	needsLinux(t)
 	dir := t.TempDir()
@@ -101,8 +99,8 @@ func TestProcess_OutputIsHonest(t *testing.T) {
 	}
 }
 
-// saying are modules that say forged where a module can say something, and modules
-// that say much.
+// saying are modules that write forged text in every possible place, and modules with very long
+// texts.
 func saying() map[string][]byte {
 	out := map[string][]byte{
 		"export":              with(func(m *binaryModule) { m.exports = append(m.exports, export(forged, 0, 0)) })(),
@@ -119,7 +117,7 @@ func saying() map[string][]byte {
 	return out
 }
 
-// manifests are manifests, by what is wrong with them.
+// manifests are manifests, by their error.
 func manifests() map[string]map[string]any {
 	kind := func(more map[string]any) map[string]any {
 		k := map[string]any{"group": "", "version": "v1", "kind": "ConfigMap"}
@@ -236,9 +234,9 @@ func (p *process) ask(args ...string) []byte {
 	return out
 }
 
-// TestProcess_ManifestsOfAnySize: a process that is given manifests of any size says
-// what is wrong with each, or takes it within its bounds, reconciles for the
-// neighbour meanwhile, and ends within a second of two SIGINTs.
+// TestProcess_ManifestsOfAnySize: a process with manifests of any size reports the errors of each,
+// or accepts it within its limits, serves the neighbor meanwhile, and ends within a second after
+// two SIGINTs.
 func TestProcess_ManifestsOfAnySize(t *testing.T) {
 	needsLinux(t)
 	modules := map[string][]byte{}

@@ -49,13 +49,14 @@ func wasmctlBinary(t *testing.T) string {
 	return path
 }
 
-// giveUp is when a process is taken to hang, beside what others computed.
+// giveUp is the time after which a process is considered to hang, in addition to the computing time
+// of others.
 const giveUp = 20 * time.Second
 
 // controllerEntry is one of the controllers' file.
 type controllerEntry map[string]any
 
-// process is a "wasmctl run -f" with attacks, beside a neighbour that is harmless.
+// process is a "wasmctl run -f" with attacks, next to a harmless neighbor.
 type process struct {
 	t       *testing.T
 	cmd     *exec.Cmd
@@ -250,7 +251,7 @@ func (p *process) ran(since int, name string) bool {
 	return ok
 }
 
-// served holds that the neighbour is: an object that is new is reconciled.
+// served checks that the neighbor reconciles a new object.
 func (p *process) served(name string) (took time.Duration) {
 	p.t.Helper()
 	start, since := time.Now(), p.logged()
@@ -262,7 +263,7 @@ func (p *process) served(name string) (took time.Duration) {
 	return time.Since(start)
 }
 
-// wantEnd holds that the process ends within a time.
+// wantEnd checks that the process ends in time.
 func (p *process) wantEnd(within time.Duration) {
 	p.t.Helper()
 	watch := startWatch(p.t, p.pid())

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestGrows_ALeakAndNotAPlateau: memory grows by pages, and a collector's heap
-// doubles until it has what it needs.
+// TestGrows_ALeakAndNotAPlateau: memory grows by pages, and a collector's heap doubles until it is
+// large enough.
 func TestGrows_ALeakAndNotAPlateau(t *testing.T) {
 	const mi = 1 << 20
 	for name, tc := range map[string]struct {

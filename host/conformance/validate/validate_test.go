@@ -187,8 +187,8 @@ func TestModule_EndOfContextIsAnError(t *testing.T) {
 	}
 }
 
-// TestAllowed_FollowsTheManifest: what every module may, what a capability
-// allows, and what nothing does.
+// TestAllowed_FollowsTheManifest: the rights of every module, those of a capability, and missing
+// rights.
 func TestAllowed_FollowsTheManifest(t *testing.T) {
 	m := &abi.Manifest{For: aKind, Capabilities: []abi.Capability{
 		{Resource: "configmaps", Verbs: []string{"get"}},
@@ -213,7 +213,7 @@ func TestAllowed_FollowsTheManifest(t *testing.T) {
 	}
 }
 
-// TestYounger_SaysTheSame: what is added is unknown, and nothing is lost.
+// TestYounger_SaysTheSame: the additions are unknown keys, and nothing is lost.
 func TestYounger_SaysTheSame(t *testing.T) {
 	msg := abi.AppendRequest(nil, &abi.Request{ID: "r", Controller: "c", Attempt: 1, Key: key, Object: encode(object{"a": int64(1)})})
 	want, err := abi.DecodeObject(msg)

@@ -30,7 +30,7 @@ type store struct {
 	most    int                        // guarded by mu
 }
 
-// pass lets virtual time pass, and what is due by then happen.
+// pass advances virtual time and lets due work happen.
 func pass(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestMissing_IsWhatComparingEachFieldWithEachPatternFinds: a walk that keeps what it
-// knows of shared steps finds the same as a dumb comparison.
+// TestMissing_IsWhatComparingEachFieldWithEachPatternFinds: a walk that reuses results of shared
+// steps finds the same as a naive comparison.
 func TestMissing_IsWhatComparingEachFieldWithEachPatternFinds(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	found, items := 0, 0

@@ -26,7 +26,7 @@ func object(t testing.TB, text string) map[string]any {
 	return o
 }
 
-// all returns what a walk yields.
+// all returns the fields of a walk.
 func all(f Fields) []Path { return f.Collect(1 << 30) }
 
 func texts(paths []Path) string {
@@ -209,9 +209,8 @@ func copyOf(t testing.TB, o map[string]any) map[string]any {
 	return object(t, string(js))
 }
 
-// TestChanged_PutsOneStateOverTheOther holds on random objects that two states
-// are equal exactly where nothing is named, and that what is named is right:
-// with the named fields taken out of both they are equal.
+// TestChanged_PutsOneStateOverTheOther: for random objects, two states are equal exactly if no
+// field is returned, and without the returned fields both are equal.
 func TestChanged_PutsOneStateOverTheOther(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 5000 {

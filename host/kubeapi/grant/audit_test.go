@@ -12,8 +12,8 @@ import (
 	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 )
 
-// TestAudit_LearnsTheLeast: what was done and no more, fields included; many
-// siblings become their parent.
+// TestAudit_LearnsTheLeast: exactly the used rights, including fields. Many siblings become their
+// parent.
 func TestAudit_LearnsTheLeast(t *testing.T) {
 	a := NewAudit(nil)
 	do := func(op abi.Op, ns string, sent map[string]any) bool {

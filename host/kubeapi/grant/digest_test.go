@@ -42,8 +42,8 @@ func TestFor_EachModuleHasItsDocuments(t *testing.T) {
 	}
 }
 
-// TestParse_ADigestIsWhole: what is not a whole digest binds to nothing that could
-// run, or to more than was meant.
+// TestParse_ADigestIsWhole: a partial digest would bind to nothing that could run, or to more than
+// intended.
 func TestParse_ADigestIsWhole(t *testing.T) {
 	for digest, want := range map[string]string{
 		digestA[:70]:                           "g.yaml:3:9: digest: \"sha256:aaa",
@@ -67,9 +67,8 @@ func TestParse_ADigestIsWhole(t *testing.T) {
 	}
 }
 
-// TestFor_AgreesWithAModel: of random documents and modules, a module has those that
-// neither its digest nor its signers exclude; and where none names it, it is said to
-// which others the rest is bound.
+// TestFor_AgreesWithAModel: for random documents and modules, a module gets the documents that
+// exclude neither its digest nor its signers. If none names it, the others' modules are reported.
 func TestFor_AgreesWithAModel(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	some := func(from string) (list []string) {

@@ -213,8 +213,7 @@ func TestLookupGVK_WantsTheExactName(t *testing.T) {
 	}
 }
 
-// TestSnapshot_KeepsKindsOfFailedGroups holds that an aggregated API that is
-// down does not take its kinds away.
+// TestSnapshot_KeepsKindsOfFailedGroups: an aggregated API that is down does not lose its kinds.
 func TestSnapshot_KeepsKindsOfFailedGroups(t *testing.T) {
 	old := testSnapshot()
 	failed := map[schema.GroupVersion]error{{Group: "management.example.io", Version: "v3"}: errors.New("stale")}
@@ -224,8 +223,8 @@ func TestSnapshot_KeepsKindsOfFailedGroups(t *testing.T) {
 	}
 }
 
-// FuzzLookup holds that no name a user or a guest gives makes it panic, and
-// that what is found has the name's own version.
+// FuzzLookup: no name of a user or a guest causes a panic, and the found kind has the version of
+// the name.
 func FuzzLookup(f *testing.F) {
 	for _, name := range []string{"cm", "deployments.v1.apps", "apps/v1/Deployment", "v1/", "..", "\xff.\xff", "clusterz"} {
 		f.Add(name, "apps", "v1")

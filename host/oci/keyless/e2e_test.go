@@ -15,9 +15,9 @@ import (
 
 var wasm = []byte("\x00asm\x01\x00\x00\x00")
 
-// TestPull_OfASignedModule: a client that requires the identity pulls a module whose
-// bundle is attached to it, and refuses it for another identity; the command says
-// the same, and prints a reference that can be run.
+// TestPull_OfASignedModule: a client that requires the identity pulls a module with an attached
+// bundle, and refuses it for another identity. The command does the same, and prints a reference
+// that can be run.
 func TestPull_OfASignedModule(t *testing.T) {
 	reg := ocitest.New(t)
 	s := services(t)

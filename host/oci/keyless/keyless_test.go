@@ -58,7 +58,7 @@ func trusting(t *testing.T, s *ca.VirtualSigstore, ct bool) []byte {
 	return content
 }
 
-// statement says that a manifest is signed, or something else of it.
+// statement states that a manifest is signed, or has another predicate.
 func statement(t *testing.T, digest, predicate string) []byte {
 	t.Helper()
 	content, err := json.Marshal(map[string]any{

@@ -161,7 +161,7 @@ func TestGenerateKey_OpensWithItsPassword(t *testing.T) {
 	}
 }
 
-// TestKeys_OthersAreRefused: with what is wrong, and without the content.
+// TestKeys_OthersAreRefused: the error has the reason, but not the content.
 func TestKeys_OthersAreRefused(t *testing.T) {
 	p384, err := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
 	if err != nil {

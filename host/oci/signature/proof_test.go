@@ -37,8 +37,8 @@ func proven(t testing.TB, index bool) (module string, p *Proof, signers []string
 	return module, p, signers
 }
 
-// TestProof_ShowsTheSigners: to somebody who has only the module and the proof; and
-// of no other module.
+// TestProof_ShowsTheSigners: a verifier needs only the module and the proof, which is valid for no
+// other module.
 func TestProof_ShowsTheSigners(t *testing.T) {
 	for _, index := range []bool{false, true} {
 		module, p, signers := proven(t, index)

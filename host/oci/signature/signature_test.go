@@ -33,8 +33,8 @@ func sign(t testing.TB, legacy bool, digest string, key *PrivateKey) Candidate {
 	return Candidate{From: "referrer", Bundle: b}
 }
 
-// TestVerify_AgreesWithWhoSigned compares with a list of who signed what: the
-// signers are those of the keys that signed this digest, whatever else is there.
+// TestVerify_AgreesWithWhoSigned compares the signers with a list of signatures: only keys that
+// signed this digest count, whatever else exists.
 func TestVerify_AgreesWithWhoSigned(t *testing.T) {
 	keys := testKeys(t)
 	digests := []string{digestA, digestB}
@@ -72,7 +72,7 @@ func TestVerify_AgreesWithWhoSigned(t *testing.T) {
 	}
 }
 
-// damage changes a bit of what is signed or of the signature.
+// damage changes a bit of the signed content or of the signature.
 func damage(r *rand.Rand, c *Candidate) {
 	if c.Bundle == nil {
 		c.Payload = slices.Clone(c.Payload)
@@ -168,8 +168,7 @@ func TestVerify_SaysWhatWasFound(t *testing.T) {
 	}
 }
 
-// TestVerify_IsBounded: what is beyond the bounds is not looked at, and an error
-// stays short.
+// TestVerify_IsBounded: candidates beyond the limits are ignored, and an error stays short.
 func TestVerify_IsBounded(t *testing.T) {
 	keys := testKeys(t)
 	policy := Policy{Keys: []*Key{&keys[0].Key}}

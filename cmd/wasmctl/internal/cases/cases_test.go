@@ -79,7 +79,7 @@ cases:
 	}
 }
 
-// updateText has an expectation of each shape; what is to stay says so.
+// updateText has an expectation of each shape. Unchanged parts are marked.
 const updateText = `# stays: a comment at the top
 
 cases:

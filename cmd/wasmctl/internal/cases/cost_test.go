@@ -97,8 +97,7 @@ cases:
 	}
 }
 
-// Whatever a run has cost: it fails exactly if a part is above its limit, and fits
-// into what is proposed.
+// For any cost, a run fails exactly if a part exceeds its limit, and fits into the proposed limits.
 func TestVerdict_FitsIntoItsProposal(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	amount := func() *Amount {

@@ -25,8 +25,7 @@ import (
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
 
-// TestMain is the process that compiles where it is started as one, as the main
-// of wasmctl is.
+// TestMain runs the compiling process if it is started as one, like wasmctl's main.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == Command {
 		if err := Serve(context.Background(), os.Stdin, os.Stdout); err != nil {
@@ -38,8 +37,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// bomb is a module that takes long to compile and much memory where it has
-// functions of 20,000 blocks, which is as many as the host lets one have.
+// bomb is a module that takes long to compile, and much memory if its functions have 20,000 blocks,
+// which is the host's limit.
 func bomb(functions, blocks int) []byte {
 	leb := func(n int) []byte { return binary.AppendUvarint(nil, uint64(n)) }
 	section := func(id byte, body []byte) []byte { return append(append([]byte{id}, leb(len(body))...), body...) }
@@ -204,8 +203,8 @@ func startBomb(t *testing.T, lower func(pid int)) (*exec.Cmd, io.Closer) {
 	return cmd, in
 }
 
-// wantConfined waits until a process has given up what it does not need, and ends
-// the test otherwise with its time.
+// wantConfined waits until a process has given up its rights. Otherwise the test fails at its
+// timeout.
 func wantConfined(t *testing.T, proc string) {
 	t.Helper()
 	for t.Context().Err() == nil {
@@ -220,7 +219,7 @@ func wantConfined(t *testing.T, proc string) {
 	}
 }
 
-// Whatever is on stdin, a process says what it is for and ends.
+// For any input on stdin, a process explains its purpose and ends.
 func TestServe_TakesNoOtherInput(t *testing.T) {
 	for _, in := range []string{"", "\n", "{}\n", "[]\n", `{"dir":"x","size":-1}` + "\n", strings.Repeat("x", 1<<20)} {
 		if err := Serve(t.Context(), strings.NewReader(in), io.Discard); !errors.Is(err, ErrNoJob) {

@@ -14,8 +14,8 @@ import (
 	"github.com/wasmctl/wasmctl/host/load"
 )
 
-// A module of many times what a ConfigMap holds goes into one, if it can be
-// compressed; several need not fit together. One that cannot is refused by name.
+// A module much larger than a ConfigMap fits if it can be compressed. Several need not fit
+// together. The error names a module that does not fit.
 func TestModules_EachHasAConfigMap(t *testing.T) {
 	random := make([]byte, MaxConfigMap+1)
 	for i := range random {
@@ -49,9 +49,8 @@ func TestModules_EachHasAConfigMap(t *testing.T) {
 	}
 }
 
-// TestReplicas_EndInTime, of all combinations: the time that a pod has to end is
-// longer than what a stop may take, and only replicas that share the objects are
-// counted by an autoscaler.
+// TestReplicas_EndInTime: for all combinations, a pod has more time to end than a stop may take,
+// and an autoscaler counts only replicas that share the objects.
 func TestReplicas_EndInTime(t *testing.T) {
 	for _, drain := range []time.Duration{0, time.Second, 5 * time.Minute} {
 		for _, shards := range []int{0, 8} {

@@ -25,11 +25,11 @@ import (
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
 
-// parentCommand is a process that starts a guest process and says its number.
+// parentCommand starts a process that starts a guest process and prints its number.
 const parentCommand = "parent-of-guests"
 
-// TestMain is a guest process where it is started as one, as the main of wasmctl
-// is: a hostile one where the mode of its hardening says so.
+// TestMain runs a guest process if it is started as one, like wasmctl's main. A special hardening
+// mode makes it hostile.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == Command {
 		in, err := io.ReadAll(os.Stdin)
@@ -60,8 +60,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// beHostile takes connections, says that code is loaded, and then does something
-// else than it should.
+// beHostile accepts connections, reports that code is loaded, and then misbehaves.
 func beHostile(how string) {
 	control, err := connOf(controlFD)
 	if err != nil {

@@ -16,11 +16,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// asHardened makes the test binary be a process that hardens itself, and then tries
-// what it must not do, on many threads.
+// asHardened makes the test binary a process that hardens itself, and then tries forbidden things
+// on many threads.
 const asHardened = "HARDEN_TEST_POLICY"
 
-// found is what a hardened process says of itself.
+// found is the report of a hardened process.
 type found struct {
 	State
 	Tried map[string]string // what was tried, and the error; "" where it worked
@@ -189,8 +189,7 @@ func wantTried(t *testing.T, f found, want map[string]string) {
 	}
 }
 
-// Every thread has lost what the process does not need, also those that were there
-// before.
+// Every thread has lost the unnecessary rights, including threads that existed before.
 func TestApply_RestrictsEachThread(t *testing.T) {
 	f := hardened(t, &Policy{Execute: []string{"/bin/true"}, AnyFile: true})
 	wantTried(t, f, map[string]string{

@@ -14,7 +14,7 @@ import (
 
 var statusNow = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// statusWith is a status of n controllers, some of which have something.
+// statusWith returns a status of n controllers with various problems.
 func statusWith(n int) *admin.Status {
 	st := &admin.Status{Version: "v1", PID: 7, Started: statusNow.Add(-time.Hour)}
 	for i := range n {
@@ -46,8 +46,8 @@ func statusWith(n int) *admin.Status {
 	return st
 }
 
-// No line is wider than the terminal, whatever its width and what is shown, and
-// what a guest has chosen does not command the terminal.
+// No line is wider than the terminal, for any width and content, and text of a guest cannot command
+// the terminal.
 func TestStatus_NeverWraps(t *testing.T) {
 	for _, n := range []int{0, 1, 5, 200} {
 		for _, width := range []int{60, 80, 100, 120, 200} {
@@ -65,8 +65,7 @@ func TestStatus_NeverWraps(t *testing.T) {
 	}
 }
 
-// The causes come first where the table is shown live, and each is named also
-// on a narrow terminal.
+// In a live table the causes come first, and a narrow terminal shows all of them.
 func TestStatus_NamesEachCause(t *testing.T) {
 	for _, width := range []int{0, 200, 100} {
 		lines := StatusLines(statusWith(5), statusNow, Screen{width: width}, true)

@@ -36,7 +36,7 @@ func newPrinting() *printing {
 	return p
 }
 
-// report reports an exchange and returns what was printed of it.
+// report reports an exchange and returns the output.
 func (p *printing) report(ctx context.Context, e kubeapi.Exchange) string {
 	p.out.Reset()
 	if p.run != nil {
@@ -107,9 +107,8 @@ func TestWrites_HaveOneLook(t *testing.T) {
 	}
 }
 
-// TestWrites_FoldWhatIsUnchanged: a swap that reconciles 323 objects with five
-// children each, of which one object gets another child, is two lines; and so it is
-// where writes never pause, and at the end.
+// TestWrites_FoldWhatIsUnchanged: a swap that reconciles 323 objects with five children each, and
+// adds a child to one of them, prints two lines, also if writes never pause, and at the end.
 func TestWrites_FoldWhatIsUnchanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
@@ -173,8 +172,8 @@ func TestWrites_CopiesOfSecretsAreHidden(t *testing.T) {
 	}
 }
 
-// TestWrites_OfADryRunOnce: what would change, against what is there, and not
-// again while it stays the same; also what the host writes for itself.
+// TestWrites_OfADryRunOnce: it prints planned changes against the current state, and not again
+// while they stay the same, including the host's own writes.
 func TestWrites_OfADryRunOnce(t *testing.T) {
 	p := newPrinting()
 	e := kubeapi.Exchange{

@@ -108,8 +108,8 @@ func TestBuild_ShowsTheCompilersWordsAndKeepsTheOldModule(t *testing.T) {
 	}
 }
 
-// TestBuild_AModuleAsksForTheStackThatItsStartNeeds: one whose variables nest calls too
-// deeply for the default is built, and its manifest says what run has to give.
+// TestBuild_AModuleAsksForTheStackThatItsStartNeeds: a module whose variables nest calls too deeply
+// for the default is built, and its manifest requests the stack.
 func TestBuild_AModuleAsksForTheStackThatItsStartNeeds(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: -short: builds modules")
@@ -214,8 +214,8 @@ func TestArtifact_IsTheProjectsOwn(t *testing.T) {
 	}
 }
 
-// TestBuild_AControllerThatNoModuleCanBeIsLeftOut: and the build says so, while the
-// others have a manifest each.
+// TestBuild_AControllerThatNoModuleCanBeIsLeftOut: the build reports it, and each other controller
+// has a manifest.
 func TestBuild_AControllerThatNoModuleCanBeIsLeftOut(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: -short: builds an operator")
@@ -237,7 +237,7 @@ func TestBuild_AControllerThatNoModuleCanBeIsLeftOut(t *testing.T) {
 	}
 }
 
-// severalMain has three controllers, one of which has the name of the project.
+// severalMain has three controllers. One has the name of the project.
 const severalMain = `package main
 
 import (

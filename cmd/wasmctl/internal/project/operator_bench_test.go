@@ -16,9 +16,9 @@ import (
 	"github.com/wasmctl/wasmctl/host/operation"
 )
 
-// BenchmarkOperator is what a run of an operator with controller-runtime costs: CPU time
-// and fuel of one that creates a Deployment and records an Event, of one that patches
-// the status, and of one that changes nothing. The answers of the API server are canned.
+// BenchmarkOperator measures a run of an operator on controller-runtime, in CPU time and fuel: one
+// that creates a Deployment and records an Event, one that patches the status, and one that changes
+// nothing. The API server's answers are canned.
 func BenchmarkOperator(b *testing.B) {
 	dir := filepath.Join(b.TempDir(), "operator")
 	if err := os.CopyFS(dir, os.DirFS("../../../../guest-sdk/controller-runtime/testdata/webapp")); err != nil {

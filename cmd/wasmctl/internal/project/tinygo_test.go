@@ -26,7 +26,7 @@ esac
 while [ $# -gt 1 ]; do [ "$1" = -o ] && cp "$MODULE" "$2"; shift; done
 `
 
-// fakeGo obeys GOTOOLCHAIN, where it is not offline.
+// fakeGo follows GOTOOLCHAIN unless it is offline.
 const fakeGo = `#!/bin/sh
 [ -z "$GOTOOLCHAIN" ] || [ -z "$OFFLINE" ] || { echo "go: download $GOTOOLCHAIN: no network" >&2; exit 1; }
 echo "${GOTOOLCHAIN:-go1.26}"

@@ -23,8 +23,8 @@ import (
 	"github.com/wasmctl/wasmctl/host/operation"
 )
 
-// typesModule decodes the object of its run or, where that has no spec, the list
-// of the cache, into a type of k8s.io/api.
+// typesModule decodes the object of its run into a type of k8s.io/api or, if it has no spec, the
+// list of the cache.
 const typesModule = `package main
 
 import (

@@ -161,8 +161,8 @@ func Setup(mgr ctrl.Manager) error {
 }
 `
 
-// TestCheck_FindsEachTrouble: at its line, and nothing else; what does not compile in
-// one package does not hide what is in others.
+// TestCheck_FindsEachTrouble: it finds each problem at its line, and nothing else. A compile error
+// in one package does not hide problems in others.
 func TestCheck_FindsEachTrouble(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: -short: compiles a program")

@@ -8,8 +8,8 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// Who has no markers is told the command for the roles that are there: those of a chart
-// are what helm prints, and those of tests and samples are of others.
+// Without markers, the hint has the command for the existing roles. The roles of a chart come from
+// helm's output, and those of tests and samples are ignored.
 func TestHint_NamesTheRolesThatAreThere(t *testing.T) {
 	p := &Project{Root: filepath.Join(t.TempDir(), "shop"), Package: "."}
 	if got := p.hint(nil, nil); !strings.Contains(got, "name a file with its roles by --roles") {

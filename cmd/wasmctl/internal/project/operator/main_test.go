@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestMain_OptionsWinOverTheFile: arguments as a whole, the environment by name;
-// what either says is left out.
+// TestMain_OptionsWinOverTheFile: arguments are replaced as a whole, and the environment by name.
+// Without adds up.
 func TestMain_OptionsWinOverTheFile(t *testing.T) {
 	file := Main{Args: []string{"--a", "--b"}, Env: map[string]string{"X": "1", "Y": "1"}, Without: []string{"webhooks"}}
 	got := Main{Args: []string{"--c"}, Env: map[string]string{"Y": "2"}, Without: []string{"sources"}}.Over(file)
@@ -40,8 +40,7 @@ func TestMain_LinkerFlagsNeedNoQuotes(t *testing.T) {
 	}
 }
 
-// TestOlder_ComparesWhatAProjectPins: pseudo-versions too; what is no version is
-// left alone.
+// TestOlder_ComparesWhatAProjectPins: it compares pseudo-versions too, and ignores other texts.
 func TestOlder_ComparesWhatAProjectPins(t *testing.T) {
 	for pinned, want := range map[string]bool{"v0.33.2": true, "v0.34.0": false, "v0.35.1": false, "": false, "v0.0.0-20250101000000-0123456789ab": true} {
 		if got := older(pinned, "v0.34.0"); got != want {

@@ -9,8 +9,8 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// TestMarkers_AreReadAsControllerGenWritesThem: quotes, braces and spaces,
-// and a comma where a semicolon is meant.
+// TestMarkers_AreReadAsControllerGenWritesThem: quotes, braces and spaces, and a comma in the place
+// of a semicolon.
 func TestMarkers_AreReadAsControllerGenWritesThem(t *testing.T) {
 	src := `package x
 // +kubebuilder:rbac:groups="",resources=pods;pods/log,verbs=get;list
@@ -37,8 +37,8 @@ func f() {
 	}
 }
 
-// TestCapabilities_AskForWhatAModuleNeeds: rules add up; watching and what the
-// manager needs are left out; rules for everything are reported.
+// TestCapabilities_AskForWhatAModuleNeeds: rules add up. Watches and the manager's own rights are
+// omitted, and rules for everything are reported.
 func TestCapabilities_AskForWhatAModuleNeeds(t *testing.T) {
 	rules := []rule{
 		{groups: []string{"core"}, resources: []string{"pods", "events"}, verbs: []string{"get", "watch"}},

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestObjects_AreReadFromFiles: each document that has one. Secrets, what is no object and
-// too much are errors.
+// TestObjects_AreReadFromFiles: each document has an object. Secrets, other documents and too many
+// bytes are errors.
 func TestObjects_AreReadFromFiles(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "o.yaml")
 	read := func(text string) (int, error) {

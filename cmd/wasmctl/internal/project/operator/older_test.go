@@ -92,8 +92,8 @@ func TestCheck_AProjectOfAnOlderVersionCompiles(t *testing.T) {
 	}
 }
 
-// TestAdvice_NamesWhatOlderVersionsHave: what has no place beside later forms, by the
-// compiler's words.
+// TestAdvice_NamesWhatOlderVersionsHave: the compiler's errors about APIs that do not fit later
+// versions.
 func TestAdvice_NamesWhatOlderVersionsHave(t *testing.T) {
 	for text, want := range map[string]string{
 		"undefined: ctrl.ConfigFile": "--files",

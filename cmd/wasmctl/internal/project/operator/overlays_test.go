@@ -59,8 +59,8 @@ func TestOverlays_TheTableListsEachFolder(t *testing.T) {
 	}
 }
 
-// TestOverlays_FitTheVersionsOfTheTable: nothing that an entry removes or replaces is missing,
-// and what it adds or edits is Go.
+// TestOverlays_FitTheVersionsOfTheTable: each tested version has all files and texts that an entry
+// removes or replaces, and the added or edited files are valid Go.
 func TestOverlays_FitTheVersionsOfTheTable(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: -short: downloads libraries")

@@ -6,9 +6,8 @@ import (
 	"testing"
 )
 
-// TestRules_OfRolesInFiles: each role of each file counts, and keeps its namespace. Other
-// objects, as helm template prints them, and roles for people do not. A file that is named
-// has to be there, and to have rules.
+// TestRules_OfRolesInFiles: each role of each file counts, with its namespace. Other objects in the
+// output of helm template, and roles for people, do not. A named file must exist and have rules.
 func TestRules_OfRolesInFiles(t *testing.T) {
 	root := t.TempDir()
 	write(t, filepath.Join(root, "config", "rbac", "role.yaml"), "kind: ClusterRole\nrules:\n- {apiGroups: [apps], resources: [deployments], verbs: [get]}\n")

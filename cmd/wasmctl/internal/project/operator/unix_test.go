@@ -2,8 +2,8 @@ package operator
 
 import "testing"
 
-// TestCheck_FilesForUnixAreThoseOfAModule: but not where the package has others for what is
-// no unix, nor what is for one system.
+// TestCheck_FilesForUnixAreThoseOfAModule: files for unix are part of a module, unless the package
+// has files for other systems. Files for one system are not.
 func TestCheck_FilesForUnixAreThoseOfAModule(t *testing.T) {
 	r := checked(t, map[string]string{
 		"main.go": fineMain, "internal/controller/a.go": fineController,
