@@ -38,7 +38,7 @@ func (s *ControllerSpec) Validate(root *field.Path) field.ErrorList {
 		errs = append(errs, field.Invalid(path, string(s.Debounce.Max), err.Error()))
 	}
 	errs = append(errs, oneOf(root.Child("triggerOn", "signal"), s.TriggerOn.Signal, "USR1", "USR2")...)
-	return append(errs, s.HostSpec.validate(root, &s.CommonSpec)...)
+	return append(errs, s.validate(root, &s.CommonSpec)...)
 }
 
 // Validate returns what is wrong with the spec, as far as that can be told without the
@@ -107,7 +107,7 @@ func (m *ControllerModule) validate(path *field.Path) field.ErrorList {
 	if m.File != "" && m.Image != "" {
 		return field.ErrorList{field.Forbidden(path.Child("image"), "cannot be combined with file")}
 	}
-	errs := m.ModuleSource.Validate(path)
+	errs := m.Validate(path)
 	if m.Follow.Or(0) != 0 && m.File != "" && len(errs) == 0 {
 		errs = append(errs, field.Invalid(path.Child("follow"), string(m.Follow),
 			fmt.Sprintf("needs a module of a registry, and %q is a file, which watch follows", m.File)))

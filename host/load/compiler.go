@@ -131,11 +131,11 @@ const (
 
 // elsewhere reports whether another process is asked to compile.
 func (c *Compiler) elsewhere(code *Code, src *source) bool {
-	return c.Options.Compiler != nil && (len(src.form) > maxHere || code.work > maxWorkHere)
+	return c.Compiler != nil && (len(src.form) > maxHere || code.work > maxWorkHere)
 }
 
 func (c *Compiler) warn(trouble error) {
-	if c.Options.Compiler != nil && !errors.Is(trouble, ErrCacheDir) {
+	if c.Compiler != nil && !errors.Is(trouble, ErrCacheDir) {
 		c.Log.Warn("cannot start the compiler process; compiled the module in this process without --compile-memory and --compile-time", "error", trouble)
 		return
 	}
@@ -150,7 +150,7 @@ func (c *Compiler) isolate(ctx context.Context, code *Code, src *source) error {
 		return err
 	}
 	code.form = src.form
-	if c.Options.Compiler == nil || c.CacheDir == "" || len(src.form) <= maxHere {
+	if c.Compiler == nil || c.CacheDir == "" || len(src.form) <= maxHere {
 		return validate(ctx, src.form)
 	}
 	code.stored = &stored{compiler: c, id: c.codeID(src)}

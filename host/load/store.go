@@ -39,7 +39,7 @@ func (c *Compiler) throughDir(ctx context.Context, code *Code, src *source) erro
 		if err := validate(ctx, job.Code); err != nil {
 			return err // no process for bytes that are no module
 		}
-		run = c.Options.Compiler
+		run = c.Compiler
 	}
 	outer, err := shell.Of(job.Code)
 	if err != nil {

@@ -1,9 +1,10 @@
 package share
 
 import (
-	"github.com/google/go-cmp/cmp"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/wasmctl/wasmctl/abi"
 )

@@ -16,9 +16,11 @@ func (c *Core) busy(ev *Event)         { c.reply(ev.ID, Busy, nil, 0) }
 func (c *Core) noCanary(ev *Event)     { c.reply(ev.ID, NoCanary, nil, 0) }
 func (c *Core) takeFirst(*Event)       { ev := c.first; c.first = nil; c.take(ev) }
 func (c *Core) prepare(*Event)         { c.emit(Effect{Kind: Prepare, ID: c.top().ID, Change: *c.top()}) }
+
 func (c *Core) recall(ev *Event) {
 	c.emit(Effect{Kind: Recall, ID: ev.ID, Change: Change{Kind: ev.Kind}})
 }
+
 func (c *Core) activate(ev *Event) {
 	c.endCanary(CanaryReplaced, "another module was swapped in")
 	c.emit(Effect{Kind: Activate, Change: *c.top()})

@@ -312,7 +312,7 @@ func (s *session) play(r request) answer {
 		return out
 	}
 	meta, _ := body["metadata"].(map[string]any)
-	key := strings.SplitN(r.path, "?", 2)[0]
+	key, _, _ := strings.Cut(r.path, "?")
 	if r.method == http.MethodPost {
 		key += "/" + fmt.Sprint(meta["name"])
 	}

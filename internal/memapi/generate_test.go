@@ -268,8 +268,11 @@ func (d drawn) spec(path string) map[string]any {
 			key   string
 			value any
 		}{
-			{"mode", one[any](d, "DryRun", "Enforce", "nonsense", nil)}, {"rollout", one[any](d, map[string]any{}, map[string]any{"reconcile": "none"}, map[string]any{"autoRollback": false, "canary": map[string]any{"percent": 5}})},
-			{"concurrency", one[any](d, 1, 5, 0, 1001, "2", 1.5)}, {"resync", one(d, "5m", "nonsense")}, {"serviceAccountName", one(d, "a", "A")},
+			{"mode", one[any](d, "DryRun", "Enforce", "nonsense", nil)},
+			{"rollout", one[any](d, map[string]any{}, map[string]any{"reconcile": "none"}, map[string]any{"autoRollback": false, "canary": map[string]any{"percent": 5}})},
+			{"concurrency", one[any](d, 1, 5, 0, 1001, "2", 1.5)},
+			{"resync", one(d, "5m", "nonsense")},
+			{"serviceAccountName", one(d, "a", "A")},
 		} {
 			if d.chance(0.2) {
 				spec[f.key] = f.value

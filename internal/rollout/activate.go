@@ -67,7 +67,7 @@ func (r *Rollout) beginTrial(up *Prepared, onTrial bool, ch *life.Change) {
 	if onTrial {
 		cfg = &r.Options.Probation
 	}
-	r.record.promoted(up.Candidate, cfg, ch.Urgent())
+	r.promoted(up.Candidate, cfg, ch.Urgent())
 	if _, proven, ok := r.onTrial(); ok {
 		r.cfg.Module.Pin(proven)
 	} else {
@@ -140,5 +140,5 @@ func (r *Rollout) Configure(ctx context.Context) error {
 	if r.canary == nil {
 		return nil
 	}
-	return r.canary.Candidate.Configure(ctx)
+	return r.canary.Configure(ctx)
 }

@@ -124,7 +124,7 @@ func (r *Rollout) EndCanary(ctx context.Context, result life.Result, reason stri
 	number := k.Number()
 	r.show(nil, number, nil)
 	r.canaryEnded(string(result), reason)
-	k.Candidate.Discard()
+	k.Discard()
 	failed := result == life.CanaryFailed
 	if failed {
 		r.cfg.Module.Interrupt(number)

@@ -58,7 +58,7 @@ func (r *Rollout) Prepare(ctx context.Context, wasm []byte, to uint64) (_ *Prepa
 	if wasm != nil {
 		digest = load.DigestOf(wasm)
 	}
-	defer r.record.prepare(digest)()
+	defer r.prepare(digest)()
 	up := &Prepared{started: time.Now(), settings: r.settings()}
 	connect := func(digest string, m *abi.Manifest) (_ operation.API, err error) {
 		if up.plan, err = r.accept(ctx, digest, m); err != nil {
@@ -76,7 +76,7 @@ func (r *Rollout) Prepare(ctx context.Context, wasm []byte, to uint64) (_ *Prepa
 		return nil, err
 	}
 	if err := r.watch(ctx, up); err != nil {
-		up.Candidate.Discard()
+		up.Discard()
 		return nil, err
 	}
 	return up, nil
@@ -122,6 +122,6 @@ func APILimits(l share.Limits) kubeapi.Limits {
 
 // Discard gives up what was prepared.
 func (r *Rollout) Discard(up *Prepared) {
-	up.Candidate.Discard()
+	up.Discard()
 	r.watches.remove(up.added)
 }

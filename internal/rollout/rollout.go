@@ -135,7 +135,7 @@ func (r *Rollout) Close() { r.watches.waiting.Wait() }
 // End gives up the canary of a controller that has ended.
 func (r *Rollout) End() {
 	if r.canary != nil {
-		r.canary.Candidate.Discard()
+		r.canary.Discard()
 		r.canary = nil
 	}
 }

@@ -25,11 +25,22 @@ func testFormat(o *reported) Format {
 	process.Flags().BoolVar(&o.dev, "dev", false, "whether")
 	process.Flags().StringArrayVar(&o.files, "file", []string{"default"}, "")
 	return Format{Process: process.Flags(), Fields: []Field{
-		{Path: "name", Former: "name"}, {Path: "module.file", IsPath: true}, {Path: "module.image"}, {Path: "module.watch", Former: "watch"},
-		{Path: "for", Former: "for"}, {Path: "owns", Former: "owns"}, {Path: "namespaces", Former: "namespace"}, {Path: "selector", Former: "selector"},
-		{Path: "limits", Former: "limit"}, {Path: "limits.timeout", Former: "timeout"}, {Path: "config", Former: "config"},
-		{Path: "configFile", Former: "configFile", IsPath: true}, {Path: "concurrency", Former: "concurrency"},
-		{Path: "rollout.canary.percent", Former: "canary"}, {Path: "grant.manifest", Former: "grantManifest"}, {Path: "grantFile", Former: "grant", IsPath: true},
+		{Path: "name", Former: "name"},
+		{Path: "module.file", IsPath: true},
+		{Path: "module.image"},
+		{Path: "module.watch", Former: "watch"},
+		{Path: "for", Former: "for"},
+		{Path: "owns", Former: "owns"},
+		{Path: "namespaces", Former: "namespace"},
+		{Path: "selector", Former: "selector"},
+		{Path: "limits", Former: "limit"},
+		{Path: "limits.timeout", Former: "timeout"},
+		{Path: "config", Former: "config"},
+		{Path: "configFile", Former: "configFile", IsPath: true},
+		{Path: "concurrency", Former: "concurrency"},
+		{Path: "rollout.canary.percent", Former: "canary"},
+		{Path: "grant.manifest", Former: "grantManifest"},
+		{Path: "grantFile", Former: "grant", IsPath: true},
 	}}
 }
 

@@ -62,7 +62,7 @@ func (f Format) schemaOf(t reflect.Type, path string) *schema {
 	if field := f.find(path); field != nil {
 		s.Description = strings.ReplaceAll(field.Help, "`", "")
 	}
-	_, own := reflect.New(t).Interface().(json.Unmarshaler)
+	_, own := reflect.TypeAssert[json.Unmarshaler](reflect.New(t))
 	text := []string{typeText}
 	switch t.Kind() {
 	case reflect.Struct:

@@ -68,7 +68,7 @@ func (p *parser) typed(n *yaml.Node, t reflect.Type, path string) (any, bool) {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	_, own := reflect.New(t).Interface().(json.Unmarshaler)
+	_, own := reflect.TypeAssert[json.Unmarshaler](reflect.New(t))
 	switch {
 	case own && n.Kind == yaml.ScalarNode && t.Kind() != reflect.Map:
 		return p.own(n, t, path)
@@ -163,7 +163,7 @@ func hasKeys(t reflect.Type) bool {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	_, own := reflect.New(t).Interface().(json.Unmarshaler)
+	_, own := reflect.TypeAssert[json.Unmarshaler](reflect.New(t))
 	return t.Kind() == reflect.Struct && !own
 }
 
