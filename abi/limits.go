@@ -99,8 +99,9 @@ func (name LimitName) Most() int64 {
 		return MaxBytes
 	case LimitTimeout, LimitFuel, LimitHostCalls, LimitInstanceCalls:
 		return math.MaxInt64
+	default:
+		return math.MaxInt32
 	}
-	return math.MaxInt32
 }
 
 // Get returns a limit by name; 0 if it is not set, or if l is nil.

@@ -89,8 +89,6 @@ func TestCost_WaitsAreNotComputing(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
-				if tt.rate > 0 {
-				}
 				api := &scriptedAPI{f: func(context.Context, abi.Op, []byte) abi.Response { <-time.After(time.Hour); return abi.Response{} }}
 				m := loaded(t, tt.module, Config{Limits: share.Limits{Timeout: 3 * time.Hour, FuelRate: tt.rate}, API: apiOf(api)})
 				g := acquire(t, m)

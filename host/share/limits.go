@@ -35,8 +35,6 @@ const (
 // MaxStack is the maximum of Limits.Stack: its recursion allocates 192 MiB at most.
 const MaxStack = abi.MaxStack
 
-const maxMemory = 4 << 30 // what 32 bits can address
-
 // Limits bound what a module may use. Zero means the default of a limit.
 type Limits struct {
 	// Memory is the linear memory of one instance, in bytes. It is rounded down

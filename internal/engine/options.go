@@ -68,6 +68,7 @@ func (o *Options) dryRun() kubeapi.DryRun {
 		return kubeapi.DryRunServer
 	case v1alpha1.ModeDryRunClient:
 		return kubeapi.DryRunClient
+	case v1alpha1.ModeEnforce:
 	}
 	return kubeapi.DryRunNone
 }

@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/api/validation"
-	"k8s.io/apimachinery/pkg/api/validation/path"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -54,7 +54,7 @@ func (k *Kind) validateName() validation.ValidateNameFunc {
 	case k.Kind == "Namespace":
 		return validation.NameIsDNSLabel
 	case k.Group == "rbac.authorization.k8s.io":
-		return path.ValidatePathSegmentName
+		return func(name string, _ bool) []string { return content.IsPathSegmentName(name) }
 	case k.Kind == "Service":
 		return validation.NameIsDNS1035Label
 	}

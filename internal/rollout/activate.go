@@ -68,7 +68,7 @@ func (r *Rollout) beginTrial(up *Prepared, onTrial bool, ch *life.Change) {
 		cfg = &r.Options.Probation
 	}
 	r.promoted(up.Candidate, cfg, ch.Urgent())
-	if _, proven, ok := r.onTrial(); ok {
+	if proven, ok := r.onTrial(); ok {
 		r.cfg.Module.Pin(proven)
 	} else {
 		r.watches.settle(r.canary)

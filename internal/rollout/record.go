@@ -190,15 +190,14 @@ func (t *record) pass() (number uint64, ok bool) {
 	return t.proven, true
 }
 
-// onTrial returns the revision on probation and the one before; false where
-// there is none.
-func (t *record) onTrial() (number, proven uint64, ok bool) {
+// onTrial reports whether a revision is on probation, and returns the last proven one.
+func (t *record) onTrial() (proven uint64, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.trial == nil {
-		return 0, t.proven, false
+		return t.proven, false
 	}
-	return t.trial.number, t.proven, true
+	return t.proven, true
 }
 
 // fail remembers that the revision on probation is worse than the one before.

@@ -159,7 +159,7 @@ func (r *Rollout) share(ctx context.Context, change func(ledger.Entry) ledger.En
 func (r *Rollout) shareFailed(ctx context.Context, digest, reason string) {
 	r.share(ctx, func(e ledger.Entry) ledger.Entry {
 		live := e.Live
-		if _, _, onTrial := r.onTrial(); !onTrial {
+		if _, onTrial := r.onTrial(); !onTrial {
 			live = r.cfg.Module.Digest()
 		}
 		return e.RolledBack(ledger.Failure{Digest: digest, Reason: reason, Time: time.Now()}, live)

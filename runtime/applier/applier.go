@@ -130,7 +130,7 @@ type Config struct {
 func (c Config) Validate() error {
 	switch {
 	case c.Controller == "" || c.Module == nil || c.Lookup == nil:
-		return errors.New("Controller, Module and Lookup are required")
+		return errors.New("config: Controller, Module and Lookup are required")
 	case c.Finalizer != "" && c.Cluster == nil:
 		return fmt.Errorf("finalizer[%s]: Cluster is required", c.Finalizer)
 	case c.ClusterTimeout < 0:

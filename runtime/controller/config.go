@@ -91,17 +91,17 @@ type Config struct {
 func (c *Config) Validate() error {
 	var errs []error
 	if c.Name == "" {
-		errs = append(errs, errors.New("Name is required"))
+		errs = append(errs, errors.New("config: Name is required"))
 	}
 	if c.Module == nil || c.Watches == nil {
-		errs = append(errs, errors.New("Module and Watches are required"))
+		errs = append(errs, errors.New("config: Module and Watches are required"))
 	}
 	errs = append(errs, c.For.check("for"))
 	for i := range c.Related {
 		errs = append(errs, c.checkRelated(fmt.Sprintf("related[%d]", i), &c.Related[i]))
 	}
 	if c.Concurrency < 0 || c.DrainTimeout < 0 {
-		errs = append(errs, errors.New("Concurrency and DrainTimeout must not be negative"))
+		errs = append(errs, errors.New("config: Concurrency and DrainTimeout must not be negative"))
 	}
 	return errors.Join(errs...)
 }

@@ -56,7 +56,7 @@ func (l *loop) watch(ctx context.Context) error {
 				next.Reset(time.Until(p.at))
 			}
 			continue
-		case <-l.errors: // events were lost: look
+		case <-l.errors: //nolint:errcheck // events were lost: check the file
 			p.event(time.Now())
 			next.Reset(time.Until(p.at))
 			continue

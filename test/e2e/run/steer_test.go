@@ -141,7 +141,7 @@ func TestFinalizer_CleansUpBeforeTheObjectGoes(t *testing.T) {
 		for _, u := range list.Items {
 			names = append(names, fmt.Sprint(u.GetName(), u.GetFinalizers()))
 		}
-		return strings.Join(names, " ") + ": " + entries(f, t.Context(), zone)
+		return strings.Join(names, " ") + ": " + entries(t.Context(), f, zone)
 	}
 	run := func() *e2e.Process {
 		return e2e.Run(t, e2e.Example(t, "dnsrecord"), "-n", f.Ns, "--socket", "none", "--kubeconfig", cluster.Kubeconfig())
@@ -164,7 +164,7 @@ func TestFinalizer_CleansUpBeforeTheObjectGoes(t *testing.T) {
 }
 
 // entries returns the names in a zone.
-func entries(f *e2e.Fleet, ctx context.Context, zone string) string {
+func entries(ctx context.Context, f *e2e.Fleet, zone string) string {
 	cm, err := f.Client.Resource(e2e.ConfigMaps).Namespace("dns-system").Get(ctx, zone, metav1.GetOptions{})
 	if err != nil {
 		f.T.Fatal(err)

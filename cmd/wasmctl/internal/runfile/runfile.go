@@ -145,7 +145,7 @@ type entry struct {
 func (p *parser) entry(n *yaml.Node) entry {
 	e := entry{node: n, at: map[string]*yaml.Node{}}
 	p.at = e.at
-	e.value, _ = p.typed(n, reflect.TypeFor[v1alpha1.ControllerSpec](), "")
+	e.value = p.typed(n, reflect.TypeFor[v1alpha1.ControllerSpec](), "")
 	return e
 }
 

@@ -60,8 +60,8 @@ func (p *parser) fill(n *yaml.Node, value, into any) {
 	}
 }
 
-// typed returns the value of a node for a field of a type, as JSON has it.
-func (p *parser) typed(n *yaml.Node, t reflect.Type, path string) (any, bool) {
+// typed returns the value of a node for a field of a type, as it is in JSON. After an error, which is recorded, the value is not used.
+func (p *parser) typed(n *yaml.Node, t reflect.Type, path string) any {
 	if path != "" {
 		p.at[path] = n
 	}
@@ -81,33 +81,32 @@ func (p *parser) typed(n *yaml.Node, t reflect.Type, path string) (any, bool) {
 	}
 	text, ok := p.scalar(n, path)
 	if !ok {
-		return nil, false
+		return nil
 	}
-	switch t.Kind() {
-	case reflect.Bool:
+	switch {
+	case t.Kind() == reflect.Bool:
 		v, err := strconv.ParseBool(text)
 		if err != nil {
 			p.Bad(n, "%s: %q: want true or false", path, text)
 		}
-		return v, err == nil
-	case reflect.Int32:
+		return v
+	case t.Kind() == reflect.Int32:
 		v, err := strconv.ParseInt(text, 10, 32)
 		if err != nil {
 			p.Bad(n, "%s: %q: want a whole number", path, text)
 		}
-		return v, err == nil
+		return v
+	case p.isPath(path):
+		return p.rebase(text)
 	}
-	if p.isPath(path) {
-		text = p.rebase(text)
-	}
-	return text, true
+	return text
 }
 
 // own reads the text of a type that reads texts itself.
-func (p *parser) own(n *yaml.Node, t reflect.Type, path string) (any, bool) {
+func (p *parser) own(n *yaml.Node, t reflect.Type, path string) any {
 	text, ok := p.scalar(n, path)
 	if !ok {
-		return nil, false
+		return nil
 	}
 	if p.isPath(path) || p.isPath(path+".file") {
 		text = p.rebase(text)
@@ -123,21 +122,21 @@ func (p *parser) own(n *yaml.Node, t reflect.Type, path string) (any, bool) {
 	if err != nil {
 		p.Bad(n, "%s: %w", path, err)
 	}
-	return value, err == nil
+	return value
 }
 
-func (p *parser) structure(n *yaml.Node, t reflect.Type, path string) (any, bool) {
-	types, wrong := p.format.fieldsBelow(t, path), p.Wrong()
+func (p *parser) structure(n *yaml.Node, t reflect.Type, path string) any {
+	types := p.format.fieldsBelow(t, path)
 	known := slices.Sorted(maps.Keys(types))
 	if n.Kind != yaml.MappingNode && path != "" {
 		p.Bad(n, "%s: want a mapping of %s", path, strings.Join(known, ", "))
-		return nil, false
+		return nil
 	}
 	out := map[string]any{}
 	for key, value := range p.Mapping(p.former(n, types, path), known) {
-		out[key], _ = p.typed(value, types[key], below(path, key))
+		out[key] = p.typed(value, types[key], below(path, key))
 	}
-	return out, p.Wrong() == wrong
+	return out
 }
 
 // former refuses keys of files as they were before, and returns the mapping without them.
@@ -168,34 +167,33 @@ func hasKeys(t reflect.Type) bool {
 }
 
 // mapping reads a mapping of names to single values.
-func (p *parser) mapping(n *yaml.Node, path string) (any, bool) {
+func (p *parser) mapping(n *yaml.Node, path string) any {
 	if n.Kind != yaml.MappingNode {
 		p.Bad(n, "%s: want a mapping", path)
-		return nil, false
+		return nil
 	}
 	if len(n.Content)/2 > MaxList {
 		p.Bad(n, "%s: has %d entries, the limit is %d", path, len(n.Content)/2, MaxList)
-		return nil, false
+		return nil
 	}
-	out, wrong := map[string]any{}, p.Wrong()
+	out := map[string]any{}
 	for key, value := range p.Mapping(n, nil) {
 		p.at[below(path, key)] = value
 		out[key], _ = p.scalar(value, below(path, key))
 	}
-	return out, p.Wrong() == wrong
+	return out
 }
 
 // list reads a list, or its only item.
-func (p *parser) list(n *yaml.Node, t reflect.Type, path string) (any, bool) {
-	items, out, wrong := []*yaml.Node{n}, []any{}, p.Wrong()
+func (p *parser) list(n *yaml.Node, t reflect.Type, path string) any {
+	items, out := []*yaml.Node{n}, []any{}
 	if n.Kind != yaml.ScalarNode {
 		items = p.Sequence(n, path, MaxList)
 	}
 	for i, item := range items {
-		v, _ := p.typed(item, t.Elem(), path+"["+strconv.Itoa(i)+"]")
-		out = append(out, v)
+		out = append(out, p.typed(item, t.Elem(), path+"["+strconv.Itoa(i)+"]"))
 	}
-	return out, p.Wrong() == wrong
+	return out
 }
 
 func (p *parser) isPath(path string) bool {
