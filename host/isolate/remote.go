@@ -289,10 +289,13 @@ func (r *remote) Close(context.Context) {
 // Charge implements operation.Worker: the process charges the guest.
 func (r *remote) Charge(int) {}
 
-// Wait implements operation.Worker: the instance has no turn of a CPU in this process.
-func (r *remote) Wait(f func()) { f() }
+// Pause implements operation.Worker: the instance has no turn of a CPU in this process.
+func (r *remote) Pause() (had bool) { return false }
+
+// Resume implements operation.Worker.
+func (r *remote) Resume(bool) {}
 
 // Cancel implements operation.Worker.
-func (r *remote) Cancel(cancel context.CancelFunc) (interrupted bool) {
+func (r *remote) Cancel(cancel *context.CancelFunc) (interrupted bool) {
 	return r.core.Interrupt().OnOperation(cancel)
 }

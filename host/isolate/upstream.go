@@ -67,13 +67,13 @@ func (u *upstream) Operation(op abi.Op, req []byte) (res abi.Response) {
 		req = nil
 	}
 	u.local.Charge(len(req))
-	ok := false
-	u.local.Wait(func() {
-		startedAt := time.Now()
-		defer func() { run.Waited += time.Since(startedAt) }()
-		name := op[:min(len(op), maxOpName)]
-		res.Status, res.Body, ok = u.ask(u.conn.begin(frameOperation).text(string(name)).i64(size).rest(req))
-	})
+	had := u.local.Pause()
+	startedAt := time.Now()
+	name := op[:min(len(op), maxOpName)]
+	var ok bool
+	res.Status, res.Body, ok = u.ask(u.conn.begin(frameOperation).text(string(name)).i64(size).rest(req))
+	run.Waited += time.Since(startedAt)
+	u.local.Resume(had)
 	if !ok {
 		return operation.TimeOver
 	}

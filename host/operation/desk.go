@@ -48,11 +48,13 @@ type Host interface {
 type Worker interface {
 	// Charge charges the guest for work on n bytes.
 	Charge(n int)
-	// Wait runs f, which waits for something other than a CPU.
-	Wait(f func())
+	// Pause gives up the instance's turn of a CPU, if it has one, before a wait for something
+	// else. Resume ends that.
+	Pause() (had bool)
+	Resume(had bool)
 	// Cancel has cancel called when the call is interrupted; nil ends that. It reports
 	// whether the call was interrupted before.
-	Cancel(cancel context.CancelFunc) (interrupted bool)
+	Cancel(cancel *context.CancelFunc) (interrupted bool)
 }
 
 // Env is what the desks of all instances of a revision have in common. Its fields do not

@@ -79,7 +79,7 @@ func (d *Desk) callAPI(op abi.Op, req []byte) (res abi.Response) {
 	ctx, cancel := context.WithDeadline(d.Run.Parent, d.Run.Deadline)
 	defer cancel()
 	defer d.Worker.Cancel(nil)
-	if d.Worker.Cancel(cancel) { // since its last check
+	if d.Worker.Cancel(&cancel) { // since its last check
 		cancel()
 	}
 	defer func() {
@@ -99,14 +99,23 @@ func (d *Desk) callAPI(op abi.Op, req []byte) (res abi.Response) {
 	if op == abi.OpCacheGet || op == abi.OpCacheList { // these do not wait
 		call()
 	} else {
-		startedAt := time.Now()
-		d.Worker.Wait(call)
-		d.Run.Waited += time.Since(startedAt)
+		d.wait(call)
 	}
 	if res.Status == abi.StatusOK { // a refused request would teach words that the guest chose
 		d.Env.Secrets.Learn(res.Body)
 	}
 	return res
+}
+
+// wait runs f, which waits, without a turn of a CPU.
+func (d *Desk) wait(f func()) {
+	startedAt := time.Now()
+	had := d.Worker.Pause()
+	defer func() {
+		d.Worker.Resume(had)
+		d.Run.Waited += time.Since(startedAt)
+	}()
+	f()
 }
 
 // Unconnected is the API of a revision before its own is connected. Only configure runs

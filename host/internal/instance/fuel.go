@@ -185,17 +185,21 @@ func (c *Core) releaseTimeSlice() {
 	}
 }
 
-// withoutTimeSlice runs f, which waits for something other than a CPU, without the
-// instance's turn.
-func (c *Core) withoutTimeSlice(f func()) {
+// pause gives up the instance's turn before a wait for something other than a CPU, and
+// reports whether it had one.
+func (c *Core) pause() (had bool) {
 	c.lap()
-	defer c.resume()
-	had := c.fuel.hasTimeSlice
+	had = c.fuel.hasTimeSlice
 	c.releaseTimeSlice()
-	f()
+	return had
+}
+
+// unpause ends pause.
+func (c *Core) unpause(had bool) {
 	if had {
 		c.acquireTimeSlice()
 	}
+	c.resume()
 }
 
 // settle ends the accounts of an entry call. The next call waits for the fuel that was used

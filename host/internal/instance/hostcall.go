@@ -123,11 +123,14 @@ func (l *Local) Charge(n int) {
 	c.resume()
 }
 
-// Wait implements operation.Worker.
-func (l *Local) Wait(f func()) { l.core.withoutTimeSlice(f) }
+// Pause implements operation.Worker.
+func (l *Local) Pause() (had bool) { return l.core.pause() }
+
+// Resume implements operation.Worker.
+func (l *Local) Resume(had bool) { l.core.unpause(had) }
 
 // Cancel implements operation.Worker.
-func (l *Local) Cancel(cancel context.CancelFunc) (interrupted bool) {
+func (l *Local) Cancel(cancel *context.CancelFunc) (interrupted bool) {
 	return l.core.interrupt.OnOperation(cancel)
 }
 

@@ -37,12 +37,8 @@ func (i *Interrupt) fire(cause int32) bool {
 
 // OnOperation has cancel called when the call is interrupted; nil ends that. It reports
 // whether the call was interrupted before.
-func (i *Interrupt) OnOperation(cancel context.CancelFunc) (interrupted bool) {
-	if cancel == nil {
-		i.operation.Store(nil)
-	} else {
-		i.operation.Store(&cancel)
-	}
+func (i *Interrupt) OnOperation(cancel *context.CancelFunc) (interrupted bool) {
+	i.operation.Store(cancel)
 	return i.Err() != nil
 }
 

@@ -43,15 +43,16 @@ func (g *wasiGuest) Random(b []byte) error { return (*Local)(g).random(b) }
 func (g *wasiGuest) Sleep(d time.Duration) {
 	c := g.core
 	c.Run.Sources |= abi.SourceClock
-	c.withoutTimeSlice(func() {
-		defer c.time.idled(time.Now())
-		t := time.NewTimer(d)
-		defer t.Stop()
-		select {
-		case <-t.C:
-		case <-c.interrupt.done:
-		}
-	})
+	had := c.pause()
+	startedAt := time.Now()
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-c.interrupt.done:
+	}
+	c.time.idled(startedAt)
+	c.unpause(had)
 }
 
 // Write implements wasi.Guest.
