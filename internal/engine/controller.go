@@ -1,5 +1,5 @@
-// Package engine runs one module as a controller: it joins host and runtime. Its Life
-// is the one loop of a controller, which carries out what package life decides.
+// Package engine runs one module as a controller: it connects host and runtime. Its Life is
+// the one loop of a controller, which carries out the decisions of package life.
 package engine
 
 import (
@@ -25,44 +25,44 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/metrics"
 )
 
-// Controller is one module as a controller, from Load to Close. Its Life calls Load,
-// Start, Run and Close, and changes it while it runs. What Load sets does not change;
-// what the loop changes says so.
+// Controller is one module as a controller, from Load to Close. Its Life calls Load, Start,
+// Run and Close, and changes it while it runs. Fields that Load sets do not change unless
+// their comment says that they belong to the loop.
 type Controller struct {
-	*Identity        // whose fields are set by Load
-	leave     func() // gives up the Identity; nil where there is none
+	*Identity        // its fields are set by Load
+	leave     func() // gives up the Identity; nil before Load and after Close
 	shared    *Shared
 	opts      Options
 	log       *slog.Logger
 	name      string
-	kind      plan.Watched // that is reconciled: that of every revision
+	kind      plan.Watched // the reconciled kind, the same for all revisions
 
 	planner   *plan.Planner
 	access    *plan.Access
 	Module    *host.Module   // nil for a native reconciler
-	guests    applier.Module // what the controller acquires guests from
+	guests    applier.Module // the source of the guests of runs
 	cache     *controller.Cache
 	api       *kubeapi.API                    // under the policy of the first revision
 	account   *share.Account                  // of the host's own memory for it
 	failed    map[string]string               // why modules were rolled back before, by digest
-	Telemetry *telemetry.Recorder             // the last runs, and the Secrets that were seen
-	native    *plan.Plan                      // of a native reconciler; nil for a module
+	Telemetry *telemetry.Recorder             // the last runs, and the Secrets that were read
+	native    *plan.Plan                      // the plan of a native reconciler; nil for a module
 	moved     func(has func(uid string) bool) // see Native.Moved
-	counts    *metrics.Controller             // nil where nothing is counted
+	counts    *metrics.Controller             // nil if metrics are off
 	recorder  replay.Recorder
-	memo      *memo.Memo // nil where each run is to be
-	hide      []func()   // undoes show
+	memo      *memo.Memo // nil if no run may be skipped
+	hide      []func()   // undo show
 
 	Runtime   *controller.Controller // set by Start
-	split     plan.Split             // what the objects are split by between replicas
+	split     plan.Split             // how the objects are split between replicas
 	rollout   *rollout.Rollout       // belongs to the loop; nil for a native reconciler
-	active    chan struct{}          // closed when runs may begin, where Shared.Notes has a say
-	overrides map[string]*string     // settings over those of the options, nil unsets; the loop's
-	install   string                 // the command that installs the CRD of a kind that is missing
+	active    chan struct{}          // closed when runs may begin, if Shared.Notes is set
+	overrides map[string]*string     // on top of the settings of the options; nil unsets; belongs to the loop
+	install   string                 // the command that installs the CRD of a missing kind
 	waits     atomic.Pointer[func(why string)]
 }
 
-// New returns a Controller. Waits is notified of what loading waits for.
+// New returns a Controller. It calls waits with the reason whenever loading waits.
 func New(shared *Shared, opts Options, log *slog.Logger, waits func(why string)) *Controller {
 	c := &Controller{shared: shared, opts: opts, log: log, account: share.NewAccount(shared.Budget), install: "kubectl apply -f crd.yaml", active: make(chan struct{})}
 	c.waits.Store(&waits)
@@ -77,7 +77,7 @@ func New(shared *Shared, opts Options, log *slog.Logger, waits func(why string))
 	return c
 }
 
-// acquirer gives the guests of runs, which a shadow may record.
+// acquirer supplies the guests of runs, which a shadow may record.
 type acquirer struct{ *Controller }
 
 // Acquire implements applier.Module.
@@ -95,13 +95,13 @@ func (a acquirer) Acquire(ctx context.Context) (abi.Guest, func(), error) {
 // Start.
 func (c *Controller) Run(ctx context.Context, force <-chan struct{}) error {
 	ctx, stop := context.WithCancel(ctx)
-	services, end := context.WithCancel(context.WithoutCancel(ctx)) // what records events ends last
+	services, end := context.WithCancel(context.WithoutCancel(ctx)) // the recorder of events ends last
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer end()
 	defer stop()
 	if c.Module != nil {
-		defer context.AfterFunc(ctx, c.Module.Drain)() // tells guests, through cancelled()
+		defer context.AfterFunc(ctx, c.Module.Drain)() // guests see this through cancelled()
 		waits := c.rollout.Waits
 		c.waits.Store(&waits)
 		wg.Go(func() {
@@ -109,7 +109,7 @@ func (c *Controller) Run(ctx context.Context, force <-chan struct{}) error {
 			c.rollout.Close()
 		})
 	}
-	wg.Go(func() { _ = c.api.Run(services) }) // its error is only that it runs
+	wg.Go(func() { _ = c.api.Run(services) }) // it can only fail if it runs already
 	if c.memo != nil {
 		wg.Go(func() { c.memo.Run(services) })
 	}
@@ -121,9 +121,9 @@ func (c *Controller) Run(ctx context.Context, force <-chan struct{}) error {
 	return err
 }
 
-// SharesFinalizer returns the finalizer that both controllers keep on the same
-// objects, as far as their namespaces tell; empty where there is none. Each would
-// take it off before the other has cleaned up.
+// SharesFinalizer returns the finalizer that both controllers set on the same objects, or
+// an empty string if there is none. It compares only kinds and namespaces. Either
+// controller would remove a shared finalizer before the other has cleaned up.
 func (c *Controller) SharesFinalizer(o *Controller) string {
 	f := c.finalizer()
 	if f == "" || f != o.finalizer() || c.kind.Group != o.kind.Group || c.kind.Kind.Kind != o.kind.Kind.Kind {
@@ -143,7 +143,8 @@ func (c *Controller) finalizer() string {
 	return c.Module.Manifest().Finalizer
 }
 
-// Close gives up what Load made. It is called when Run has returned, or instead.
+// Close releases what Load acquired. It is called after Run has returned, or instead of
+// Run.
 func (c *Controller) Close() error {
 	for _, undo := range c.hide {
 		undo()

@@ -9,7 +9,7 @@ import (
 	"github.com/wasmctl/wasmctl/internal/rollout"
 )
 
-// carryOut carries out an effect, and returns what follows from it at once.
+// carryOut carries out an effect, and returns the events that follow from it immediately.
 func (l *loop) carryOut(e *life.Effect) []life.Event {
 	switch e.Kind {
 	case life.Load:
@@ -34,7 +34,7 @@ func (l *loop) carryOut(e *life.Effect) []life.Event {
 	return nil
 }
 
-// change carries out an effect on the revisions of the controller that runs.
+// change carries out an effect on the revisions of the running controller.
 func (l *loop) change(e *life.Effect) []life.Event {
 	c := l.current
 	r := c.rollout
@@ -83,7 +83,7 @@ func (l *loop) change(e *life.Effect) []life.Event {
 	return nil
 }
 
-// take returns what was prepared, which is used or given up now.
+// take returns the prepared revision and clears it: the caller uses it or gives it up.
 func (l *loop) take() *rollout.Prepared {
 	up := l.prepared
 	l.prepared = nil
@@ -110,7 +110,7 @@ func (l *loop) load(digest string) {
 	})
 }
 
-// begin lets the controller run.
+// begin starts the run of the controller.
 func (l *loop) begin() {
 	c := l.current
 	l.ran = true
@@ -131,7 +131,7 @@ func (l *loop) begin() {
 	})
 }
 
-// close gives up what was loaded.
+// close releases what was loaded.
 func (l *loop) close() {
 	c, ran := l.current, l.ran
 	l.current, l.ran = nil, false
@@ -146,7 +146,7 @@ func (l *loop) close() {
 	})
 }
 
-// prepare has a revision prepared: beside the loop, unless nothing may come first.
+// prepare prepares a revision, in a goroutine unless the change is urgent.
 func (l *loop) prepare(e *life.Effect) []life.Event {
 	ctx, cut := context.WithCancel(l.run)
 	p := preparation{run: l.run, rollout: l.current.rollout, change: e.Change, read: bytesOf(nil)}
@@ -164,12 +164,12 @@ func (l *loop) prepare(e *life.Effect) []life.Event {
 	return nil
 }
 
-// preparation is what it takes to prepare a revision.
+// preparation is the input of preparing a revision.
 type preparation struct {
 	run     context.Context
 	rollout *rollout.Rollout
 	change  life.Change
-	read    func() ([]byte, error) // reads the module; no bytes for an earlier revision
+	read    func() ([]byte, error) // reads the module; empty for an earlier revision
 }
 
 func (p *preparation) make(ctx context.Context) result {
@@ -189,7 +189,7 @@ func (p *preparation) make(ctx context.Context) result {
 	return r
 }
 
-// outcome is how a preparation or a promotion ended.
+// outcome classifies the error of a preparation or a promotion.
 func outcome(run context.Context, err error) life.Outcome {
 	switch {
 	case err == nil:

@@ -17,7 +17,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/runner"
 )
 
-// figures are those that the controller keeps itself.
+// figures returns the metrics that are read from the controller at each scrape.
 func (c *Controller) figures() metrics.Stats {
 	st := c.Runtime.Stats()
 	f := metrics.Stats{
@@ -35,7 +35,7 @@ func (c *Controller) figures() metrics.Stats {
 		f.LogsDropped = feed.Dropped()
 	}
 	if !c.leads() {
-		f.OldestReady = 0 // what a standby has queued is not late
+		f.OldestReady = 0 // objects that a standby has queued are not late
 	}
 	f.Unmapped = unmapped(st.Watches)
 	if m := c.Module; m != nil {
@@ -58,8 +58,8 @@ func (c *Controller) figures() metrics.Stats {
 	return f
 }
 
-// unmapped counts the objects that the guest's map or filter fails for. Watches of one
-// kind have one Hook.
+// unmapped counts the objects for which the guest's map or filter fails. Watches of one
+// kind share one Hook.
 func unmapped(list []controller.WatchState) (n int) {
 	counted := map[*queue.HookState]bool{nil: true}
 	for _, w := range list {
@@ -71,7 +71,7 @@ func unmapped(list []controller.WatchState) (n int) {
 	return n
 }
 
-// LimitStats is how often the module has reached each of its limits.
+// LimitStats returns the number of times that the module has reached each limit.
 func (c *Controller) LimitStats() map[abi.LimitName]uint64 {
 	if c.Module == nil {
 		return c.api.LimitStats()
@@ -83,19 +83,20 @@ func (c *Controller) LimitStats() map[abi.LimitName]uint64 {
 	return stats
 }
 
-// Name is the controller's name, Kind what it reconciles, once it is loaded.
+// Name returns the controller's name. It is set once the module is loaded.
 func (c *Controller) Name() string { return c.name }
 
-// Kind is described at Name.
+// Kind returns the kind that the controller reconciles. It is set once the module is
+// loaded.
 func (c *Controller) Kind() plan.Watched { return c.kind }
 
-// Logger is the controller's.
+// Logger returns the controller's logger.
 func (c *Controller) Logger() *slog.Logger { return c.log }
 
-// Debounce is how long an object must not have been triggered before it runs.
+// Debounce returns the time without triggers after which an object runs.
 func (c *Controller) Debounce() time.Duration { return c.opts.Debounce.Quiet.Or(0) }
 
-// Concurrency is how many objects are reconciled at a time.
+// Concurrency returns the number of objects that are reconciled at a time.
 func (c *Controller) Concurrency() int {
 	if c.Module == nil {
 		return cmp.Or(c.opts.concurrency(), runner.DefaultConcurrency)
@@ -103,7 +104,7 @@ func (c *Controller) Concurrency() int {
 	return c.Module.Concurrency()
 }
 
-// Timeout is how long one run may take; 0 is not bounded.
+// Timeout returns the time limit of one run; 0 means unlimited.
 func (c *Controller) Timeout() time.Duration {
 	if c.Module == nil {
 		limits := c.opts.limits()
@@ -112,7 +113,7 @@ func (c *Controller) Timeout() time.Duration {
 	return c.Module.Limits().Timeout
 }
 
-// Memory is the linear memory of the module's instances, in bytes.
+// Memory returns the size of the linear memory of the module's instances, in bytes.
 func (c *Controller) Memory() int64 {
 	if c.Module == nil {
 		return 0
@@ -120,11 +121,11 @@ func (c *Controller) Memory() int64 {
 	return c.Module.Memory()
 }
 
-// HostMemory is the host's own memory for operations of the module, in bytes.
+// HostMemory returns the size of the host's own memory for operations of the module, in
+// bytes.
 func (c *Controller) HostMemory() int64 { return c.account.Used() }
 
-// Revisions returns those of the module that have something left and those
-// that failed.
+// Revisions returns the revisions that still hold resources and those that failed.
 func (c *Controller) Revisions() []admin.Revision {
 	if c.rollout == nil {
 		return nil
@@ -132,11 +133,10 @@ func (c *Controller) Revisions() []admin.Revision {
 	return c.rollout.Revisions()
 }
 
-// Denied lists what the module was denied.
+// Denied returns the requests that the module was denied.
 func (c *Controller) Denied() []kubeapi.Denied { return c.api.Denied() }
 
-// Refused are the capabilities that the live module requests and that are not
-// granted.
+// Refused returns the capabilities that the live module requests but was not granted.
 func (c *Controller) Refused() []abi.Capability {
 	if c.rollout == nil { // native
 		return nil

@@ -13,8 +13,8 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/watcher"
 )
 
-// Identity is what requests are sent by. Watches are shared by controllers of one
-// identity only, since what a watch brings is what its identity may see.
+// Identity is the user that requests are sent as. Controllers share watches only within one
+// identity, because a watch delivers only objects that its identity may see.
 type Identity struct {
 	Config  *rest.Config
 	Client  *kubeapi.Client
@@ -22,7 +22,8 @@ type Identity struct {
 	Watches *watcher.Set
 }
 
-// Resource is the dynamic client of a kind, in a namespace where it has them.
+// Resource returns the dynamic client of a kind, in the namespace if the kind is
+// namespaced.
 func (id *Identity) Resource(kind kinds.Kind, namespace string) dynamic.ResourceInterface {
 	if !kind.Namespaced {
 		return id.Dynamic.Resource(kind.GVR())
@@ -30,7 +31,7 @@ func (id *Identity) Resource(kind kinds.Kind, namespace string) dynamic.Resource
 	return id.Dynamic.Resource(kind.GVR()).Namespace(namespace)
 }
 
-// NewIdentity returns the identity of a client configuration. It sends nothing yet.
+// NewIdentity returns the identity of a client configuration. It sends no request.
 func NewIdentity(config *rest.Config, watches watcher.Config) (*Identity, error) {
 	id := &Identity{Config: config}
 	var err error
@@ -48,26 +49,26 @@ func NewIdentity(config *rest.Config, watches watcher.Config) (*Identity, error)
 	return id, nil
 }
 
-// Identities are as whom requests are sent: the process's own user, and others
-// that controllers have asked for. It is safe for concurrent use.
+// Identities holds the process's own identity and those of the users that controllers
+// impersonate. It is safe for concurrent use.
 type Identities struct {
 	Own *Identity
-	// Watches are the settings of the others' watches.
+	// Watches configures the watches of impersonated users.
 	Watches watcher.Config
 
 	mu     sync.Mutex
 	others map[string]*used // by user; guarded by mu
 }
 
-// used is an identity that controllers use.
+// used is an impersonated identity with the number of its users.
 type used struct {
 	*Identity
 
 	users int
 }
 
-// As returns the identity of a user, "" for the process's own, until release: one
-// that nobody uses any longer is forgotten. Release may be called once.
+// As returns the identity of a user, or the process's own if user is empty. The caller must
+// call release exactly once; an identity without users is forgotten.
 func (ids *Identities) As(user string) (_ *Identity, release func(), err error) {
 	if user == "" {
 		return ids.Own, func() {}, nil
@@ -105,14 +106,14 @@ func (ids *Identities) impersonated(user string) (*used, error) {
 	return ids.others[user], nil
 }
 
-// Others is how many users' identities there are beside the process's own.
+// Others returns the number of impersonated users.
 func (ids *Identities) Others() int {
 	ids.mu.Lock()
 	defer ids.mu.Unlock()
 	return len(ids.others)
 }
 
-// EachWatch calls yield with the state of each watch, of all identities.
+// EachWatch calls yield with the state of each watch of all identities.
 func (ids *Identities) EachWatch(yield func(watcher.Source, watcher.State)) {
 	sets := []*watcher.Set{ids.Own.Watches}
 	ids.mu.Lock()

@@ -16,27 +16,27 @@ import (
 
 // Errors of requests to a Life.
 var (
-	// ErrPreparing says that the same module was requested again.
+	// ErrPreparing is returned if the same module is requested again.
 	ErrPreparing = errors.New("this module is already being prepared")
-	// ErrStopping says that the controller ends.
+	// ErrStopping is returned if the controller is about to end.
 	ErrStopping = errors.New("the controller is stopping")
-	// ErrNotRunning says that the controller is loaded, waits or has failed.
+	// ErrNotRunning is returned if the controller is still loading, waits or has failed.
 	ErrNotRunning = errors.New("the controller does not run")
-	// ErrNative is the error of a request that needs a module.
+	// ErrNative is returned for a request that needs a module.
 	ErrNative = errors.New("the controller is a native reconciler: it has no module")
 
-	// ErrSettings says that the live module does not accept the settings that are wanted.
+	// ErrSettings is returned if the live module does not accept the requested settings.
 	ErrSettings = errors.New("settings")
 
 	errSuperseded = errors.New("superseded by another module while it was being prepared")
 )
 
-// Source supplies what a Life loads.
+// Source supplies the controllers that a Life loads.
 type Source interface {
-	// Name is the name of the controller as far as it is known.
+	// Name returns the name of the controller as far as it is known.
 	Name() string
-	// Load loads and starts the module with this digest, or, if that is empty, the one
-	// that the options name. It calls waits with what it waits for.
+	// Load loads and starts the module with this digest; if the digest is empty, the module
+	// that the options name. It calls waits with the reason whenever it waits.
 	Load(ctx context.Context, digest string, waits func(why string)) Attempt
 }
 
@@ -44,30 +44,30 @@ type Source interface {
 type Attempt struct {
 	Controller *Controller // started; nil after an error
 	Digest     string      // of the module, if it is known
-	// Kept is the digest of the module that was live last, if Err says that the
-	// wanted one was rolled back.
+	// Kept is the digest of the module that was live last, if Err reports that the
+	// requested one was rolled back.
 	Kept string
 	Err  error
 }
 
 // View is the state of a Life for status.
 type View struct {
-	Phase, Message string // one of admin's phases, and why it waits or failed
+	Phase, Message string // one of admin's phases, and why the controller waits or failed
 	Since          time.Time
 	Engine         *Controller // nil unless it runs
 	First, Last    error       // of the first and the last attempt to load; nil if it runs
-	Err            error       // of its end
+	Err            error       // the error that Run ended with
 }
 
-// Life is a controller from the time that it is wanted until it has ended. One loop,
-// Run, owns it: it passes requests, timers and results to package life, and carries
-// out the effects. The methods are safe for concurrent use.
+// Life is a controller from the moment it is requested until it has ended. One loop, Run,
+// owns it: it passes requests, timers and results to package life, and carries out the
+// effects. The methods are safe for concurrent use.
 type Life struct {
 	source   Source
 	log      *slog.Logger
 	requests chan *request
-	restart  chan struct{} // has room for one
-	results  chan result   // of what goes on beside the loop
+	restart  chan struct{} // has a buffer of one
+	results  chan result   // of goroutines that the loop started
 	first    chan struct{} // closed when the first attempt to load has ended
 	stop     chan struct{} // closed by Stop
 	once     sync.Once     // closes stop
@@ -86,7 +86,7 @@ func NewLife(source Source, log *slog.Logger) *Life {
 	return l
 }
 
-// Admit reports whether the controller may begin: false if it was stopped before.
+// Admit reports whether the controller may begin; it may not if it was stopped before.
 func (l *Life) Admit() bool {
 	l.admitted.Store(true)
 	if l.Stopped() {
@@ -120,8 +120,8 @@ func (l *Life) Started(ctx context.Context) error {
 // Ended is closed when everything that the controller started has ended.
 func (l *Life) Ended() <-chan struct{} { return l.ended }
 
-// Stop stops the controller, and returns when it has ended, or ctx has. It does not
-// wait for one that is not admitted yet: it will not be.
+// Stop stops the controller, and returns when the controller or ctx has ended. It does not
+// wait for a controller that was not admitted: it will never begin.
 func (l *Life) Stop(ctx context.Context) error {
 	l.once.Do(func() { close(l.stop) })
 	if !l.admitted.Load() {
@@ -142,11 +142,11 @@ func (l *Life) Stopped() bool { return isClosed(l.stop) }
 func (l *Life) Restart() {
 	select {
 	case l.restart <- struct{}{}:
-	default: // one is under way
+	default: // a restart is pending
 	}
 }
 
-// Live returns the controller that runs; the error says why there is none.
+// Live returns the running controller; the error explains why there is none.
 func (l *Life) Live() (*Controller, error) {
 	v := l.View()
 	if v.Engine == nil {
@@ -160,8 +160,8 @@ func (l *Life) notRunning() error {
 	return fmt.Errorf("controller[%s]: %w: is %s: %s", l.source.Name(), ErrNotRunning, v.Phase, v.Message)
 }
 
-// ask passes a request to the loop, and waits for the answer. It is passed unless
-// ctx or the loop ends before, and goes on after ctx has ended.
+// ask passes a request to the loop and waits for the answer. If ctx ends, ask returns, but
+// a request that the loop has received goes on.
 func (l *Life) ask(ctx context.Context, r *request) (answer, error) {
 	r.answered = make(chan answer, 1)
 	select {
@@ -179,7 +179,7 @@ func (l *Life) ask(ctx context.Context, r *request) (answer, error) {
 	}
 }
 
-// err is the error of an answer.
+// err returns the error of an answer.
 func (l *Life) err(e *life.Effect) error {
 	switch e.Outcome {
 	case life.OK:

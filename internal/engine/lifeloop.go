@@ -14,19 +14,20 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/runner"
 )
 
-// judgeEvery is how often revisions are judged, in addition to each failed run.
+// judgeEvery is the interval at which revisions are judged. Failed runs also cause a
+// judgment.
 const judgeEvery = 250 * time.Millisecond
 
-// loop is what the goroutine of Life.Run owns.
+// loop is the state that the goroutine of Life.Run owns.
 type loop struct {
 	*Life
 	core     *life.Core
 	ctx      context.Context // of the process
 	force    <-chan struct{}
-	open     map[uint64]*request // that are not answered
-	ids      uint64              // of requests
-	current  *Controller         // what is loaded; nil if nothing is
-	ran      bool                // current was run
+	open     map[uint64]*request // not answered yet
+	ids      uint64              // the last ID of a request
+	current  *Controller         // the loaded controller; nil if none is loaded
+	ran      bool                // whether current was run
 	run      context.Context     // of the run; nil unless it runs
 	end      context.CancelFunc  // ends loading or the run
 	cut      context.CancelFunc  // ends a preparation; nil without one
@@ -35,7 +36,7 @@ type loop struct {
 	wg       sync.WaitGroup
 }
 
-// result is the result of something that goes on beside the loop.
+// result is the result of a goroutine that the loop started.
 type result struct {
 	life.Event
 
@@ -43,9 +44,9 @@ type result struct {
 	prepared   *rollout.Prepared
 }
 
-// Run is the life of a controller: of one that is loaded already, unless loaded is
-// nil. It begins when begin is closed, and ends when ctx ends or Stop is called. It
-// returns when everything that it started has ended. Closing force interrupts running
+// Run is the life of a controller. If loaded is not nil, that controller is run instead of
+// loading one. Run begins when begin is closed, and ends when ctx ends or Stop is called.
+// It returns when everything that it started has ended. Closing force interrupts running
 // reconciles.
 func (l *Life) Run(ctx context.Context, begin, force <-chan struct{}, loaded *Controller) error {
 	defer close(l.ended)
@@ -110,7 +111,8 @@ func (l *loop) serve(begin <-chan struct{}) {
 	}
 }
 
-// lateWatch is the task of watching a kind that the API server has now.
+// lateWatch returns the task of watching a kind that has become available in the API
+// server.
 func lateWatch(k rollout.Late) *request {
 	return &request{Event: life.Event{Kind: life.Task}, answered: make(chan answer, 1), do: func(_ context.Context, c *Controller) (misfit, err error) {
 		c.rollout.Watch(k)
@@ -118,8 +120,8 @@ func lateWatch(k rollout.Late) *request {
 	}}
 }
 
-// took takes in what went on beside the loop. A stop goes first: it is the cause of
-// errors then.
+// took handles a result. A pending stop is handled first, because it is then the cause of
+// any error in the result.
 func (l *loop) took(r *result) {
 	select {
 	case <-l.stop:
@@ -137,7 +139,7 @@ func (l *loop) took(r *result) {
 		l.cut, l.prepared = nil, r.prepared
 	case life.Ended:
 		l.end()
-		if l.cut != nil { // it is the last thing that goes on
+		if l.cut != nil { // the preparation is the last goroutine that still runs
 			l.cut()
 			next := <-l.results
 			l.took(&next)
@@ -148,7 +150,7 @@ func (l *loop) took(r *result) {
 	l.step(r.Event)
 }
 
-// step takes an event, and carries out what follows from it.
+// step passes an event to the core, and carries out the effects and the events that follow.
 func (l *loop) step(ev life.Event) {
 	for events := []life.Event{ev}; len(events) > 0; {
 		ev, events = events[0], events[1:]
@@ -165,7 +167,7 @@ func (l *loop) step(ev life.Event) {
 	}
 }
 
-// publish shows the state, and logs why loading or a run failed.
+// publish stores the View, and logs why loading or a run failed.
 func (l *loop) publish(ev *life.Event, before string) {
 	v := View{Phase: admin.PhaseLoading, Message: l.core.Message, Since: l.core.Since}
 	old := l.View()
@@ -214,7 +216,7 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// classed gives an error of a run its class.
+// classed assigns an exit class to an error of a run.
 func classed(err error) error {
 	if errors.Is(err, runner.ErrForced) || errors.Is(err, runner.ErrDrainTimeout) {
 		return failure.Forced.Wrap(err)
@@ -222,7 +224,7 @@ func classed(err error) error {
 	return err
 }
 
-// tried is the event that a controller is loaded.
+// tried returns the event of a controller that has been loaded.
 func (c *Controller) tried() life.Event {
 	ev := life.Event{Kind: life.Tried, Outcome: life.OK, Number: 1, Failed: c.failed}
 	if c.Module != nil {

@@ -20,10 +20,9 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/controller"
 )
 
-// Load loads the module and checks whether it can be run. Between its manifest
-// being known and the end, kinds are resolved, which waits for API server and
-// CRDs: loaded is called before that, when the bytes, which have the digest, are not
-// needed any longer.
+// Load loads the module and checks that it can run. Resolving its kinds may wait for the
+// API server and for CRDs. Before that, Load calls loaded: the caller may then release the
+// bytes of the module, whose digest is digest.
 func (c *Controller) Load(ctx context.Context, wasm []byte, digest string, loaded func()) error {
 	if err := c.identify(); err != nil {
 		return err
@@ -69,8 +68,8 @@ func (c *Controller) Load(ctx context.Context, wasm []byte, digest string, loade
 	return c.check(ctx, first)
 }
 
-// isolation returns the process of the module's class, or nil where it is to be in
-// this one.
+// isolation returns the process of the module's class, or nil if the module runs in this
+// process.
 func (c *Controller) isolation() (isolate.Isolation, error) {
 	class := c.opts.Isolate
 	switch {
@@ -84,7 +83,7 @@ func (c *Controller) isolation() (isolate.Isolation, error) {
 	return c.shared.Isolation(class), nil
 }
 
-// identify finds out as whom requests are sent.
+// identify determines the identity that requests are sent as.
 func (c *Controller) identify() (err error) {
 	if c.Identity, c.leave, err = c.shared.As(c.opts.As); err != nil {
 		return err
@@ -136,8 +135,8 @@ func (c *Controller) connect(ctx context.Context, digest string, m *abi.Manifest
 	return first, nil
 }
 
-// check asks the API server what a plan takes, and logs what is watched and what
-// the module may do.
+// check asks the API server whether it allows what the plan requires, and logs the watches
+// and the rights of the module.
 func (c *Controller) check(ctx context.Context, p *plan.Plan) error {
 	if err := c.access.Check(ctx, c.kind, append([]plan.Watched{c.kind}, p.Related...)...); err != nil {
 		return err
@@ -152,7 +151,7 @@ func (c *Controller) check(ctx context.Context, p *plan.Plan) error {
 	return nil
 }
 
-// waiting logs what loading or a swap waits for.
+// waiting logs the reason why loading or a swap waits.
 func (c *Controller) waiting(reason error) {
 	msg, next, status := "waiting for the API server", "start it, or configure another cluster; wasmctl keeps retrying", reason.Error()
 	if unknown, ok := errors.AsType[*kinds.UnknownError](reason); ok {
@@ -165,7 +164,7 @@ func (c *Controller) waiting(reason error) {
 	c.log.Warn(msg, "reason", reason.Error(), "next", next, "controller", c.name)
 }
 
-// ModuleError gives errors of a module their class.
+// ModuleError assigns an exit class to an error of a module.
 func ModuleError(err error) error {
 	if errors.Is(err, load.ErrInvalidModule) {
 		return failure.Module.Wrap(err)

@@ -19,7 +19,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/history"
 )
 
-// summary is the level and the message of a reconcile's line.
+// summary returns the level and the message of a reconcile's log line.
 func summary(out *applier.Outcome) (level slog.Level, msg string) {
 	level, msg = slog.LevelInfo, "reconciled"
 	if out.Finalize {
@@ -28,7 +28,7 @@ func summary(out *applier.Outcome) (level slog.Level, msg string) {
 	switch {
 	case errors.Is(out.Err, applier.ErrObjectNotFound):
 		level, msg = slog.LevelDebug, "object deleted"
-		if out.Reasons.First.Type == abi.ReasonTriggered { // somebody named it, and may have misspelled it
+		if out.Reasons.First.Type == abi.ReasonTriggered { // a user named the object, perhaps with a spelling mistake
 			level, msg = slog.LevelInfo, "object not found"
 		}
 	case errors.Is(out.Err, applier.ErrPaused):
@@ -47,8 +47,8 @@ func summary(out *applier.Outcome) (level slog.Level, msg string) {
 	return level, msg
 }
 
-// logOutcome writes one line per reconcile. Where runs are many, the rate limit drops
-// most lines, so it is asked before a line is made.
+// logOutcome writes one line per reconcile. Under load the rate limit discards most lines,
+// so it is checked before the line is built.
 func (c *Controller) logOutcome(out *applier.Outcome) {
 	ctx := context.Background()
 	level, msg := summary(out)
@@ -58,7 +58,7 @@ func (c *Controller) logOutcome(out *applier.Outcome) {
 	if f := logging.FeedOf(c.log); f != nil && f.Limited(out.Started.Add(out.Duration), level, msg) {
 		return
 	}
-	var room [10]slog.Attr // for all of them
+	var room [10]slog.Attr // avoids an allocation
 	attrs := append(room[:0], slog.String("object", out.Key.String()), slog.String("reason", telemetry.ReasonText(&out.Reasons)),
 		slog.String("action", history.Next{Action: out.Action}.String()), slog.Duration("duration", out.Duration))
 	if out.Attempt > 1 || out.Failed() {
@@ -67,7 +67,7 @@ func (c *Controller) logOutcome(out *applier.Outcome) {
 	if out.Failed() {
 		attrs = append(attrs, slog.String("decided_by", string(out.DecidedBy)), slog.String("error", c.Telemetry.Secrets.Text(telemetry.ErrorText(out.Err))))
 	}
-	attrs = append(attrs, slog.String("controller", c.name)) // what is the same in most lines comes last
+	attrs = append(attrs, slog.String("controller", c.name)) // attributes that are the same in most lines come last
 	if out.ID != "" {
 		attrs = append(attrs, slog.String("reconcile_id", out.ID), slog.Uint64("revision", out.Revision))
 		if out.Fuel > 0 {
@@ -77,7 +77,7 @@ func (c *Controller) logOutcome(out *applier.Outcome) {
 	c.log.LogAttrs(ctx, level, msg, attrs...)
 }
 
-// announce says what is watched and what the module may do.
+// announce logs the watches and the rights of the module.
 func (c *Controller) announce(p *plan.Plan) {
 	attrs := append([]any{"kind", c.kind.Name(), "version", c.kind.Version}, scopeAttrs(c.kind)...)
 	if c.Module != nil {
@@ -111,7 +111,7 @@ func (c *Controller) announce(p *plan.Plan) {
 	}
 }
 
-// scopeAttrs says what of a kind is watched.
+// scopeAttrs returns the log attributes that describe which objects of a kind are watched.
 func scopeAttrs(k plan.Watched) []any {
 	scope := "all namespaces"
 	switch ns := k.Watch.Namespaces; {
@@ -142,7 +142,7 @@ func (c *Controller) logStopped() {
 	c.log.Info("stopped", "controller", c.name, "reconciles", stats.Started, "failed", failed)
 }
 
-// report reports the result of a swap as an event and in metrics.
+// report publishes the result of a swap as an event and in metrics.
 func (c *Controller) report(result life.Result, revision uint64, reason string) {
 	if c.shared.OnSwap != nil {
 		c.shared.OnSwap(c.name, string(result))
@@ -150,8 +150,8 @@ func (c *Controller) report(result life.Result, revision uint64, reason string) 
 	c.Record(rollout.Event(result, c.name, revision, reason))
 }
 
-// Record records an event about the process or the controller as a whole: that decides
-// what it is about.
+// Record records an event about the controller as a whole. EventsAbout chooses the object
+// that it refers to.
 func (c *Controller) Record(e events.Event) {
 	e.Regarding = c.shared.EventsAbout(c.kind.Watch.Namespaces)
 	c.api.Record(e)

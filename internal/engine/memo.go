@@ -17,8 +17,8 @@ import (
 	"github.com/wasmctl/wasmctl/internal/memo"
 )
 
-// newMemo returns what remembers runs, nil where each run is to be: a run that was
-// tried, and has written nothing, would be needed.
+// newMemo returns the memo of runs, or nil if no run may be skipped. A dry run or an audit
+// writes nothing, so its runs cannot be remembered.
 func (c *Controller) newMemo() *memo.Memo {
 	o := &c.opts
 	if o.Memo == "" || o.Memo == v1alpha1.MemoOff || o.dryRun() != kubeapi.DryRunNone || o.Audit != nil {
@@ -32,7 +32,7 @@ func (c *Controller) newMemo() *memo.Memo {
 	return memo.New(cfg)
 }
 
-// children yields the objects that one controls and that are watched as owned.
+// children yields the objects that the owner controls and that are watched as owned.
 func (c *Controller) children(owner abi.Key, uid string, yield func(uid, resourceVersion string)) {
 	c.cache.Children(owner, uid, func(_ schema.GroupVersionResource, _ abi.Key, uid, resourceVersion string) bool {
 		yield(uid, resourceVersion)
@@ -40,12 +40,13 @@ func (c *Controller) children(owner abi.Key, uid string, yield func(uid, resourc
 	})
 }
 
-// answer answers an operation of the cache as a run would be answered.
+// answer answers a cache operation in the same way as during a run.
 func (c *Controller) answer(ctx context.Context, revision uint64, op abi.Op, req []byte) abi.Response {
 	return c.rollout.APIOf(revision).WithObserver(nil).Call(ctx, op, req)
 }
 
-// subjects says what runs an object. It is safe for concurrent use.
+// subjects returns what determines the result of a run besides its object. It is safe for
+// concurrent use.
 type subjects struct {
 	*Controller
 
@@ -53,7 +54,8 @@ type subjects struct {
 	last memo.Subject // guarded by mu
 }
 
-// of returns the live module and its settings; false for an object of the canary.
+// of returns the live module and its settings; it returns false for an object of the
+// canary.
 func (s *subjects) of(key abi.Key) (memo.Subject, bool) {
 	m := s.Module
 	revision := m.Revision()
@@ -65,10 +67,10 @@ func (s *subjects) of(key abi.Key) (memo.Subject, bool) {
 	defer s.mu.Unlock()
 	if s.last.Revision != revision || s.last.Settings != number {
 		digest := m.Digest()
-		if m.Revision() != revision { // that was another module's
+		if m.Revision() != revision { // the digest may be that of the next revision
 			return memo.Subject{}, false
 		}
-		// With the key, so that nobody can guess what was read.
+		// The text includes the cache key, so that the hash does not reveal the settings.
 		text := fmt.Appendf(slices.Clone(s.shared.CacheKey), "\n%s\n%s\n%s\n%s\n", build(), s.name, s.kind, digest)
 		for _, name := range slices.Sorted(maps.Keys(values)) {
 			text = fmt.Appendf(text, "%q=%q\n", name, values[name])
@@ -78,7 +80,8 @@ func (s *subjects) of(key abi.Key) (memo.Subject, bool) {
 	return s.last, true
 }
 
-// build names this build of the program: another one may do other things for a run.
+// build identifies this build of the program: another build may behave differently in a
+// run.
 var build = sync.OnceValue(func() string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		return info.String()

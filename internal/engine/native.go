@@ -18,21 +18,22 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/controller"
 )
 
-// Native is a reconciler in Go in the place of a module.
+// Native is a reconciler in Go that takes the place of a module.
 type Native struct {
-	// Manifest says what is watched.
+	// Manifest declares the watches.
 	Manifest *abi.Manifest
-	// Install is the command that installs the CRD of its kind; "" is the usual one.
+	// Install is the command that installs the CRD of its kind; if empty, the default
+	// command.
 	Install string
-	// Reconcile and Finalize are the reconciler's.
+	// Reconcile and Finalize are the functions of the reconciler.
 	Reconcile, Finalize func(ctx context.Context, r *Request) (abi.Action, error)
-	// Moved, if not nil, is called where objects go to another replica, after their
-	// last run, and ends what the reconciler does for them beside its runs.
+	// Moved, if not nil, is called after the last run of objects that move to another
+	// replica. It must end the work that the reconciler does for them outside of its runs.
 	Moved func(has func(uid string) bool)
 }
 
-// Request is what a native reconciler is called with. Its Object is msgpack, nil
-// where the object is gone.
+// Request is the argument of a native reconciler. Its Object is msgpack, or nil if the
+// object is gone.
 type Request struct {
 	*abi.Request
 
@@ -64,7 +65,7 @@ func decode(packed []byte, into any) error {
 	return runtime.DefaultUnstructuredConverter.FromUnstructured(object, into)
 }
 
-// LoadNative is Load for a reconciler in Go.
+// LoadNative is the counterpart of Load for a reconciler in Go.
 func (c *Controller) LoadNative(ctx context.Context, n *Native) error {
 	if n.Manifest.Name == "" || n.Reconcile == nil || n.Manifest.Finalizer != "" && n.Finalize == nil {
 		return failure.Usage.Wrap(fmt.Errorf("native reconciler %q: want a name and Reconcile, and Finalize with a finalizer", n.Manifest.Name))
@@ -81,8 +82,8 @@ func (c *Controller) LoadNative(ctx context.Context, n *Native) error {
 	return c.check(ctx, p)
 }
 
-// nativeCode says that a native reconciler may read all of what is watched. It
-// implements rollout.Code.
+// nativeCode makes the whole object available to a native reconciler, as for a module that
+// imports cache_get. It implements rollout.Code.
 type nativeCode struct{}
 
 // Info implements rollout.Code.
@@ -117,8 +118,7 @@ func (c *Controller) startNative() error {
 	return c.show()
 }
 
-// nativeGuest calls a native reconciler. It implements applier.Module and
-// abi.Guest.
+// nativeGuest calls a native reconciler. It implements applier.Module and abi.Guest.
 type nativeGuest struct {
 	controller *Controller
 	*Native
@@ -148,8 +148,8 @@ func (g nativeGuest) ErrorPolicy(context.Context, *abi.Failure) (abi.Result, err
 	return abi.Result{}, abi.ErrNoErrorPolicy
 }
 
-// call calls a function of the reconciler. A panic is an error of the object, as
-// a trap is.
+// call calls a function of the reconciler. A panic becomes an error of the object, as a
+// trap does.
 func (g nativeGuest) call(ctx context.Context, req *abi.Request, f func(context.Context, *Request) (abi.Action, error)) (res abi.Result, err error) {
 	if d := g.controller.Timeout(); d > 0 {
 		var cancel context.CancelFunc

@@ -15,9 +15,9 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/queue/trigger"
 )
 
-// Trigger asks for reconciles of the objects, or of all where there are none, and
-// returns how many it asked for. One that is not there is an error. With force no run
-// is skipped for what is remembered.
+// Trigger requests reconciles of the objects, or of all objects if the list is empty, and
+// returns the number of requests. An object that is not in the cache is an error. With
+// force, no run is skipped because of the memo.
 func (c *Controller) Trigger(ctx context.Context, objects []abi.Key, force bool) (int, error) {
 	for _, key := range objects {
 		if err := c.CheckKey(key); err != nil {
@@ -34,8 +34,7 @@ func (c *Controller) Trigger(ctx context.Context, objects []abi.Key, force bool)
 	return c.Runtime.Trigger(ctx, trigger.Trigger{Refs: objects, All: all, Low: all}), nil
 }
 
-// Pause stops the controller from starting reconciles, or lets it start them
-// again.
+// Pause stops the controller from starting reconciles, or resumes them.
 func (c *Controller) Pause(paused bool) {
 	if paused {
 		c.Runtime.Pause()
@@ -46,7 +45,7 @@ func (c *Controller) Pause(paused bool) {
 	c.log.Info("resumed", "controller", c.name)
 }
 
-// CheckKey refuses a key that no object of the kind can have.
+// CheckKey returns an error if no object of the kind can have this key.
 func (c *Controller) CheckKey(key abi.Key) error {
 	switch {
 	case c.kind.Namespaced && key.Namespace == "":
@@ -57,13 +56,13 @@ func (c *Controller) CheckKey(key abi.Key) error {
 	return nil
 }
 
-// PauseObject pauses an object by its annotation, or undoes that, in the API
-// server: other replicas see it too.
+// PauseObject pauses an object by an annotation in the API server, or removes the
+// annotation. Other replicas see it too.
 func (c *Controller) PauseObject(ctx context.Context, object abi.Key, paused bool) error {
 	if err := c.CheckKey(object); err != nil {
 		return err
 	}
-	var value any // nil takes the annotation away
+	var value any // nil removes the annotation
 	if paused {
 		value = "true"
 	}

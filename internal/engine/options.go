@@ -25,25 +25,27 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/shard"
 )
 
-// Options say what one controller is. The spec has its defaults.
+// Options configure one controller. The spec has its defaults applied.
 type Options struct {
 	plan.Options
 
-	// Fallback is the name if neither the spec nor the manifest has one.
+	// Fallback is the controller's name if neither the spec nor the manifest sets one.
 	Fallback string
-	// Source says for people where the module comes from.
+	// Source describes the origin of the module in logs and status.
 	Source string
-	// Settings are the spec's Config as texts. The loop owns them once the controller runs.
+	// Settings are the spec's Config as strings. The loop owns them once the controller
+	// runs.
 	Settings map[string]string
-	// Triggers lead to reconciles in addition to those of the spec.
+	// Triggers request reconciles in addition to the triggers of the spec.
 	Triggers []trigger.Source
-	// Whole keeps the objects together if replicas share those of other controllers.
+	// Whole makes this replica reconcile all objects, although replicas share the objects
+	// of other controllers.
 	Whole   bool
 	Audit   func(grant []byte) error
 	OnWrite func(telemetry.Write)
 }
 
-// limits returns the limits of the spec, which is valid.
+// limits returns the limits of the spec, which must be valid.
 func (o *Options) limits() (l share.Limits) {
 	values, _ := o.Limits.Parse(nil)
 	for name, v := range values {
@@ -53,7 +55,7 @@ func (o *Options) limits() (l share.Limits) {
 	return l
 }
 
-// concurrency returns the concurrency of the spec; 0 leaves it to the manifest.
+// concurrency returns the concurrency of the spec; 0 means that the manifest decides.
 func (o *Options) concurrency() int {
 	if o.Concurrency == nil {
 		return 0
@@ -61,7 +63,7 @@ func (o *Options) concurrency() int {
 	return int(*o.Concurrency)
 }
 
-// dryRun returns how writes are tried.
+// dryRun returns the kind of dry run that the mode of the spec asks for.
 func (o *Options) dryRun() kubeapi.DryRun {
 	switch o.Mode {
 	case v1alpha1.ModeDryRun, v1alpha1.ModeAudit:
@@ -73,7 +75,7 @@ func (o *Options) dryRun() kubeapi.DryRun {
 	return kubeapi.DryRunNone
 }
 
-// triggers returns the sources of the spec, which is valid, and those of the program.
+// triggers returns the triggers of the spec, which must be valid, and those of the program.
 func (o *Options) triggers() []trigger.Source {
 	var sources []trigger.Source
 	if t, err := trigger.NewResync(o.Resync.Or(0)); err == nil {
@@ -87,40 +89,45 @@ func (o *Options) triggers() []trigger.Source {
 	return append(sources, o.Triggers...)
 }
 
-// Shared is what the controllers of a process share.
+// Shared holds the parts that the controllers of a process have in common.
 type Shared struct {
-	// As returns the identity of a user, "" for the process itself, until release.
+	// As returns the identity of a user, or of the process itself if user is empty. It is
+	// valid until release is called.
 	As       func(user string) (id *Identity, release func(), err error)
 	Resolver *kinds.Resolver
 
-	Pool   *runner.Pool        // nil: workers are not bounded
-	Budget *share.Budget       // nil: memory is not bounded
-	CPUs   *share.CPUScheduler // of the CPUs
-	// Codes shares compiled code between modules; nil does not.
+	Pool   *runner.Pool        // if nil, the number of workers is unlimited
+	Budget *share.Budget       // if nil, memory is unlimited
+	CPUs   *share.CPUScheduler // schedules the CPUs between modules
+	// Codes shares compiled code between modules; if nil, code is not shared.
 	Codes *host.Codes
-	// Watchdog notices calls of modules that do not end; nil does not.
+	// Watchdog interrupts calls of modules that do not return; if nil, there is no
+	// watchdog.
 	Watchdog *share.Watchdog
-	// Compile compiles modules out of process; nil: this process does.
+	// Compile compiles modules outside of this process; if nil, this process compiles them.
 	Compile  func(context.Context, load.Compilation) error
-	CacheDir string // of compiled modules; empty keeps none
-	CacheKey []byte // authenticates what is in CacheDir, and what Options.Memo keeps
-	OnForged func() // is notified of what is not used there; nil: nobody is
-	// Isolation returns the process of a class of modules; nil: there is none.
+	CacheDir string // of compiled modules; if empty, they are not cached
+	CacheKey []byte // authenticates the files in CacheDir and of Options.Memo
+	OnForged func() // is called if a file in CacheDir fails authentication; may be nil
+	// Isolation returns the process of a class of modules; nil if the program has no such
+	// processes.
 	Isolation func(class string) isolate.Isolation
 	Gate      *leader.Gate // nil without an election
-	// Member shares the objects with other replicas; nil: this one runs all of them.
+	// Member shares the objects with other replicas; if nil, this process reconciles all of
+	// them.
 	Member *shard.Member
-	// Notes is what replicas and restarts share of modules; nil: nothing is.
+	// Notes stores the state of modules that replicas and restarts share; if nil, no state
+	// is shared.
 	Notes ledger.Notes
-	// OnProven, if not nil, is called with each module that is live and not on
+	// OnProven, if not nil, is called with each module that is live and has passed its
 	// probation.
 	OnProven func(controller, digest string)
 
-	Tracing *telemetry.Tracing // nil: no traces are written
-	Metrics *metrics.Registry  // nil: nothing is counted
-	Ready   *health.Checks     // nil: nobody asks
+	Tracing *telemetry.Tracing // if nil, no traces are written
+	Metrics *metrics.Registry  // if nil, no metrics are collected
+	Ready   *health.Checks     // if nil, there are no health checks
 	// OnSwap, if not nil, is called with the result of each swap.
 	OnSwap func(controller, result string)
-	// EventsAbout is what events about a controller as a whole are about.
+	// EventsAbout returns the object that events about a controller as a whole refer to.
 	EventsAbout func(watchedNamespaces []string) corev1.ObjectReference
 }

@@ -14,29 +14,29 @@ import (
 	"github.com/wasmctl/wasmctl/internal/rollout"
 )
 
-// request is something that the loop is asked for.
+// request is a request to the loop.
 type request struct {
 	life.Event
 
 	read     func() ([]byte, error) // reads the module Digest
-	canary   *rollout.Canary        // of Swap; nil is that of the options
-	settings map[string]string      // of Want
-	// do is the task. Misfit is the error of a canary that refuses new settings.
+	canary   *rollout.Canary        // for Swap; if nil, that of the options
+	settings map[string]string      // for Want
+	// do is the task. misfit is the error of a canary that refuses new settings.
 	do       func(ctx context.Context, c *Controller) (misfit, err error)
-	answered chan answer // has room for one
+	answered chan answer // has a buffer of one
 }
 
 // answer is the answer to a request.
 type answer struct {
 	revision uint64
 	onCanary bool
-	shadow   *rollout.Prepared // of Shadow
+	shadow   *rollout.Prepared // for Shadow
 	engine   *Controller
 	run      context.Context // of the engine
 	err      error
 }
 
-// accept takes in a request.
+// accept registers a request and passes it to the core.
 func (l *loop) accept(r *request) {
 	if c := l.current; c != nil && c.native != nil {
 		r.answered <- answer{err: ErrNative}
@@ -86,7 +86,7 @@ func (l *loop) configure(id uint64) []life.Event {
 	return append(misfits(misfit), ev)
 }
 
-// misfits is the event that a canary refuses new settings, if it does.
+// misfits returns the event of a canary that refuses new settings, if misfit is not nil.
 func misfits(misfit error) []life.Event {
 	if misfit == nil {
 		return nil
@@ -94,8 +94,8 @@ func misfits(misfit error) []life.Event {
 	return []life.Event{{Kind: life.Misfit, Err: misfit}}
 }
 
-// Swap makes the module with these bytes live, or runs it as a canary first, and
-// returns its revision. The error wraps host.ErrSameModule if that is so already.
+// Swap makes the module with these bytes live, or runs it as a canary first, and returns
+// its revision. The error wraps host.ErrSameModule if that is already the case.
 func (l *Life) Swap(ctx context.Context, wasm []byte, o rollout.SwapOptions) (revision uint64, canary bool, err error) {
 	ev := life.Event{Kind: life.Swap, Digest: load.DigestOf(wasm), Force: o.Force, Why: o.Why}
 	a, err := l.ask(ctx, &request{Event: ev, read: bytesOf(wasm), canary: o.Canary})
@@ -106,59 +106,59 @@ func bytesOf(wasm []byte) func() ([]byte, error) {
 	return func() ([]byte, error) { return wasm, nil }
 }
 
-// Wanted is what a controller is to run.
+// Wanted is the state that a controller is to reach.
 type Wanted struct {
 	Digest   string
-	Module   interface{ Read() ([]byte, error) } // is read if it is swapped in
+	Module   interface{ Read() ([]byte, error) } // read only if the module is swapped in
 	Settings map[string]string
 	Differs  life.Difference // between its options and those that were wanted before
-	Force    bool            // also a module that was rolled back
+	Force    bool            // accept a module that was rolled back
 	Why      string          // for the log
 }
 
-// Want brings the controller to what is wanted: by a swap, new settings or a restart,
-// or by nothing. A controller that does not run is loaded with it.
+// Want brings the controller to the wanted state: by a swap, by new settings or by a
+// restart, or not at all if nothing differs. If the controller does not run, it is loaded
+// in that state.
 func (l *Life) Want(ctx context.Context, w Wanted) error {
 	ev := life.Event{Kind: life.Want, Digest: w.Digest, Differs: w.Differs, Force: w.Force, Why: w.Why}
 	_, err := l.ask(ctx, &request{Event: ev, read: w.Module.Read, settings: w.Settings})
 	return err
 }
 
-// Rollback makes an earlier revision's code live again; 0 is the previous one.
+// Rollback makes the code of an earlier revision live again; 0 is the previous revision.
 func (l *Life) Rollback(ctx context.Context, to uint64, why string) (revision uint64, canary bool, err error) {
 	a, err := l.ask(ctx, &request{Event: life.Event{Kind: life.Rollback, Number: to, Why: why}})
 	return a.revision, a.onCanary, err
 }
 
-// FollowReplicas rolls back the live module, or ends the canary, if another replica
-// has rolled it back since.
+// FollowReplicas rolls back the live module, or ends the canary, if another replica has
+// rolled it back.
 func (l *Life) FollowReplicas(ctx context.Context) error {
 	_, err := l.ask(ctx, &request{Event: life.Event{Kind: life.Follow}})
 	return err
 }
 
-// Promote gives the canary all objects, and Abort none. They return the revision that
-// is live.
+// Promote makes the canary live for all objects. It returns the live revision.
 func (l *Life) Promote(ctx context.Context, why string) (uint64, error) {
 	a, err := l.ask(ctx, &request{Event: life.Event{Kind: life.Promote, Why: why}})
 	return a.revision, err
 }
 
-// Abort is described at Promote.
+// Abort gives the objects of the canary back to the live revision. It returns the live
+// revision.
 func (l *Life) Abort(ctx context.Context, why string) (uint64, error) {
 	a, err := l.ask(ctx, &request{Event: life.Event{Kind: life.Abort, Why: why}})
 	return a.revision, err
 }
 
-// Do has the loop do something while no revision is prepared, and returns its error.
+// Do runs a task on the loop while no revision is being prepared, and returns its error.
 func (l *Life) Do(ctx context.Context, do func(context.Context, *Controller) (misfit, err error)) error {
 	_, err := l.ask(ctx, &request{Event: life.Event{Kind: life.Task}, do: do})
 	return err
 }
 
-// Configure gives the module other settings in the place of those of its options.
-// Settings that it refuses leave the old ones in place. It returns the number of the
-// settings in force.
+// Configure replaces the settings of the options. If the module refuses the new settings,
+// the old ones stay in force. It returns the number of the settings in force.
 func (l *Life) Configure(ctx context.Context, settings map[string]string) (number int64, err error) {
 	err = l.Do(ctx, func(ctx context.Context, c *Controller) (misfit, err error) {
 		number, misfit, err = c.setSettings(ctx, settings)
@@ -167,8 +167,8 @@ func (l *Life) Configure(ctx context.Context, settings map[string]string) (numbe
 	return number, err
 }
 
-// Override changes settings over those of the options, until the controller ends; a
-// nil value leaves one to the manifest. It returns the number of the settings in
+// Override changes settings on top of those of the options, until the controller ends; a
+// nil value leaves the setting to the manifest. It returns the number of the settings in
 // force.
 func (l *Life) Override(ctx context.Context, change map[string]*string) (number int64, err error) {
 	err = l.Do(ctx, func(ctx context.Context, c *Controller) (misfit, err error) {
@@ -178,16 +178,16 @@ func (l *Life) Override(ctx context.Context, change map[string]*string) (number 
 	return number, err
 }
 
-// ShadowOptions say for how long a module shadows the live one.
+// ShadowOptions set how long a module shadows the live one.
 type ShadowOptions struct {
 	replay.Limit
 
-	// All has the live module reconcile all objects once.
+	// All makes the live module reconcile all objects once.
 	All bool
 }
 
-// Shadow runs a module on the input of the live one's runs, with its writes held
-// back, until the time or the count is over.
+// Shadow runs a module on the input of the live module's runs, without sending its writes,
+// until the time or the count is reached.
 func (l *Life) Shadow(ctx context.Context, wasm []byte, o ShadowOptions, report func(replay.Compared) error) (sum shadow.Summary, err error) {
 	a, err := l.ask(ctx, &request{Event: life.Event{Kind: life.Shadow}, read: bytesOf(wasm)})
 	if err != nil {
@@ -211,7 +211,7 @@ func (l *Life) Shadow(ctx context.Context, wasm []byte, o ShadowOptions, report 
 	})
 }
 
-// sameModule is the error of a module that is live already.
+// sameModule returns the error for a module that is already live.
 func sameModule(err error) error {
 	if errors.Is(err, host.ErrSameModule) {
 		return err

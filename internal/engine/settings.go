@@ -13,8 +13,8 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
-// setSettings gives the module other settings in the place of those of its options.
-// Misfit is the error of a canary that refuses them. The loop calls it.
+// setSettings replaces the settings of the options. misfit is the error of a canary that
+// refuses them. Only the loop calls it.
 func (c *Controller) setSettings(ctx context.Context, settings map[string]string) (number int64, misfit, err error) {
 	number, misfit, err = c.configure(ctx, settings, c.overrides)
 	if err == nil {
@@ -23,7 +23,7 @@ func (c *Controller) setSettings(ctx context.Context, settings map[string]string
 	return number, misfit, err
 }
 
-// override changes settings over those of the options. The loop calls it.
+// override changes settings on top of those of the options. Only the loop calls it.
 func (c *Controller) override(ctx context.Context, change map[string]*string) (number int64, misfit, err error) {
 	if err := c.known(change); err != nil {
 		return 0, nil, err
@@ -37,8 +37,8 @@ func (c *Controller) override(ctx context.Context, change map[string]*string) (n
 	return number, misfit, err
 }
 
-// known makes sure that the manifest has the settings that a user names: others are
-// misspelled. One that is set already may be unset.
+// known returns an error if a user names a setting that is not in the manifest, which is
+// probably a spelling mistake. A setting that is set may be unset in any case.
 func (c *Controller) known(change map[string]*string) error {
 	values, _ := c.Module.Settings()
 	for _, key := range slices.Sorted(maps.Keys(change)) {
@@ -52,7 +52,7 @@ func (c *Controller) known(change map[string]*string) error {
 	return nil
 }
 
-// knownSetting makes sure that the manifest, if there is one, has a setting.
+// knownSetting returns an error if the manifest, if there is one, lacks the setting.
 func (c *Controller) knownSetting(key string) error {
 	m := c.Module.Manifest()
 	if m.Name == "" {
@@ -64,7 +64,8 @@ func (c *Controller) knownSetting(key string) error {
 	return nil
 }
 
-// KnownSetting makes sure that a manifest has a setting. The error says which it has.
+// KnownSetting returns an error if the manifest lacks the setting. The error lists the
+// settings that exist.
 func KnownSetting(m *abi.Manifest, key string) error {
 	if _, ok := m.Config[key]; ok {
 		return nil
@@ -79,9 +80,9 @@ func KnownSetting(m *abi.Manifest, key string) error {
 	return fmt.Errorf("%s: unknown setting; %s", key, meant)
 }
 
-// checkSettings refuses settings of the options that the first manifest does not
-// have. Those of a file that changes later are only warned of: they may be for a
-// module that is still to come.
+// checkSettings returns an error if the options have settings that the first manifest
+// lacks. Unknown settings in a file that changes later only cause a warning: they may be
+// for a module that has not been swapped in yet.
 func (c *Controller) checkSettings() error {
 	for _, key := range slices.Sorted(maps.Keys(c.opts.Settings)) {
 		if err := c.knownSetting(key); err != nil {
@@ -91,8 +92,8 @@ func (c *Controller) checkSettings() error {
 	return nil
 }
 
-// configure gives the module new settings, and reconciles all objects with them. It
-// returns the number of the settings, and the error of a canary that refuses them.
+// configure gives the module new settings, and reconciles all objects with them. It returns
+// the number of the settings, and the error of a canary that refuses them.
 func (c *Controller) configure(ctx context.Context, settings map[string]string, overrides map[string]*string) (number int64, misfit, err error) {
 	_, before := c.Module.Settings()
 	values := map[string]string{}
@@ -117,8 +118,8 @@ func (c *Controller) configure(ctx context.Context, settings map[string]string, 
 	return number, misfit, nil
 }
 
-// warnSettings names the settings that the manifest does not have: most
-// probably they are misspelled.
+// warnSettings logs a warning for each setting that the manifest lacks, which is probably a
+// spelling mistake.
 func (c *Controller) warnSettings() {
 	values, _ := c.Module.Settings()
 	for _, key := range slices.Sorted(maps.Keys(values)) {

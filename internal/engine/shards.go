@@ -10,8 +10,8 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/shard/slots"
 )
 
-// member returns what shares the objects with other replicas; nil where this one runs
-// all of them.
+// member returns the member that shares the objects with other replicas, or nil if this
+// replica runs all of them.
 func (c *Controller) member() *shard.Member {
 	if c.opts.Whole {
 		return nil
@@ -19,7 +19,7 @@ func (c *Controller) member() *shard.Member {
 	return c.shared.Member
 }
 
-// share takes part in sharing the objects with other replicas, until ctx ends.
+// share takes part in the sharing of objects between replicas until ctx ends.
 func (c *Controller) share(ctx context.Context) {
 	split, err := c.shared.Member.Split(ctx, c.name, c.split.Field())
 	if err != nil {
@@ -27,10 +27,10 @@ func (c *Controller) share(ctx context.Context) {
 	}
 	if split != c.split.Field() {
 		level := slog.LevelInfo
-		if c.kind.Watch.Deletes && c.moved == nil { // whose an object was is not known once it is gone: nobody runs it
+		if c.kind.Watch.Deletes && c.moved == nil { // the last runs of a deleted object need its owner, which is unknown once the object is gone
 			level = slog.LevelError
 		}
-		c.log.Log(ctx, level, "the objects stay split by what the first replica has said; to change that, stop all replicas and delete the Lease whose name ends with -shards",
+		c.log.Log(ctx, level, "the objects stay split by the field that the first replica chose; to change it, stop all replicas and delete the Lease whose name ends with -shards",
 			"controller", c.name, "by", split, "wanted", c.split.Field(), "because", c.split.Why)
 	}
 	c.log.Info("sharing the objects with other replicas", "controller", c.name, "replica", c.shared.Member.View().ID, "by", split)
@@ -44,8 +44,8 @@ func (c *Controller) share(ctx context.Context) {
 	leave()
 }
 
-// mover is the part of a native reconciler that does something for objects beside its
-// runs.
+// mover is the participant of a native reconciler that does work for its objects outside of
+// its runs.
 type mover struct {
 	*controller.Controller
 
@@ -53,14 +53,14 @@ type mover struct {
 	moved  func(has func(uid string) bool)
 }
 
-// Open implements shard.Participant. What the owner before has written past the host is
-// not known.
+// Open implements shard.Participant. It ignores the handover: the host did not see the
+// writes that the previous owner sent past it.
 func (m mover) Open(ctx context.Context, slot int, since time.Time, _ *shard.Handover) error {
 	return m.Controller.Open(ctx, slot, since, nil)
 }
 
-// Close implements shard.Participant. It waits for the end of what goes on, also while
-// the process stops: only then may another replica begin.
+// Close implements shard.Participant. It waits for the reconciler's work on the slot to
+// end, even while the process stops: only then may another replica begin.
 func (m mover) Close(ctx context.Context, slot int) shard.Handover {
 	m.Controller.Close(ctx, slot)
 	n := m.member.Slots()

@@ -21,8 +21,9 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/scheduler"
 )
 
-// Start builds the runtime's controller and takes its watches. Run must be called
-// then; after an error, and if Run is not going to be called, Release and Close.
+// Start builds the runtime's controller and registers its watches. Afterwards the caller
+// must call Run; after an error, or if it does not call Run, it must call Release and
+// Close.
 func (c *Controller) Start() error {
 	if c.native != nil {
 		return c.startNative()
@@ -51,8 +52,8 @@ func (c *Controller) Start() error {
 	return c.show()
 }
 
-// config is that of the runtime's controller, as far as modules and native
-// reconcilers have it in common.
+// config returns the configuration of the runtime's controller that modules and native
+// reconcilers have in common.
 func (c *Controller) config() controller.Config {
 	o := &c.opts
 	cfg := controller.Config{
@@ -76,7 +77,7 @@ func (c *Controller) config() controller.Config {
 	return cfg
 }
 
-// leads reports whether this replica may change what others see.
+// leads reports whether this replica may change the cluster or the shared state.
 func (c *Controller) leads() bool { return c.shared.Gate == nil || c.shared.Gate.Leads() }
 
 func (c *Controller) proven(digest string) {
@@ -85,8 +86,8 @@ func (c *Controller) proven(digest string) {
 	}
 }
 
-// takeOver lets runs begin once this replica leads, and the modules are rolled back
-// that the leader before has rolled back.
+// takeOver waits until this replica leads, rolls back the modules that the previous leader
+// has rolled back, and then lets runs begin.
 func (c *Controller) takeOver(ctx context.Context, l *Life) {
 	if c.rollout == nil || c.shared.Notes == nil {
 		return
@@ -106,7 +107,7 @@ func (c *Controller) takeOver(ctx context.Context, l *Life) {
 	close(c.active)
 }
 
-// scoped gives lines of text the scope of the kind.
+// scoped sets the scope of triggers that read lines of text to that of the kind.
 func scoped(triggers []trigger.Source, clusterScoped bool, log *slog.Logger) []trigger.Source {
 	out := make([]trigger.Source, len(triggers))
 	for i, t := range triggers {
@@ -122,10 +123,10 @@ func scoped(triggers []trigger.Source, clusterScoped bool, log *slog.Logger) []t
 	return out
 }
 
-// Release gives up the watches of a controller that was started and is not run.
+// Release gives up the watches of a controller that was started but is not run.
 func (c *Controller) Release() { c.Runtime.Release() }
 
-// show makes the controller a part of metrics and health, until Close.
+// show adds the controller to metrics and health checks, until Close.
 func (c *Controller) show() error {
 	if ready := c.shared.Ready; ready != nil {
 		c.hide = append(c.hide, ready.Add(health.Synced(c.name, c.Runtime.Unsynced)))
@@ -143,7 +144,7 @@ func (c *Controller) show() error {
 	return nil
 }
 
-// cluster carries out what runs ask for. It implements applier.Cluster.
+// cluster carries out the writes that runs ask for. It implements applier.Cluster.
 type cluster struct{ *Controller }
 
 // Declare implements applier.Cluster.
