@@ -27,10 +27,10 @@ func (c *Core) activate(ev *Event) {
 }
 func (c *Core) cut(ev *Event) { first := *ev; c.first = &first; c.emit(Effect{Kind: Cut}) }
 
-// cutToJudge has the revisions judged again once nothing is prepared.
+// cutToJudge interrupts a preparation, so that the revisions are judged again.
 func (c *Core) cutToJudge(*Event) { c.cut(&Event{Kind: Tick}) }
 
-// tried notes what was loaded.
+// tried records the module that was loaded.
 func (c *Core) tried(ev *Event) {
 	c.revisions = revisions{live: Revision{ev.Number, ev.Digest}, proven: ev.Number}
 	c.next, c.given, c.backoff = "", ev.Digest, MinRetry
@@ -51,7 +51,7 @@ func (c *Core) run(ev *Event) {
 	c.emit(Effect{Kind: Run})
 }
 
-// fail lets the next attempt wait.
+// fail schedules the next attempt.
 func (c *Core) fail(ev *Event) {
 	c.Message, c.Retry = ev.Err.Error(), ev.Now.Add(c.backoff)
 	c.backoff = min(2*c.backoff, MaxRetry)
@@ -60,7 +60,7 @@ func (c *Core) fail(ev *Event) {
 	}
 }
 
-// wantAnew ends what there is, to load what is wanted.
+// wantAnew ends the current run or attempt, in order to load the wanted module.
 func (c *Core) wantAnew(ev *Event) {
 	if ev.Digest != c.given && !isForbidden(c, ev) {
 		c.next, c.given = ev.Digest, ev.Digest
@@ -74,7 +74,7 @@ func (c *Core) wantAnew(ev *Event) {
 	c.drain(ev)
 }
 
-// wantLoaded loads what is wanted in the place of what could not be loaded.
+// wantLoaded loads the wanted module in place of the one that could not be loaded.
 func (c *Core) wantLoaded(ev *Event) {
 	if ev.Digest != c.given {
 		c.next, c.given = ev.Digest, ev.Digest
@@ -84,13 +84,13 @@ func (c *Core) wantLoaded(ev *Event) {
 	c.load(ev)
 }
 
-// drain ends the run, and what is under way.
+// drain ends the run and all changes in progress.
 func (c *Core) drain(*Event) {
 	c.emit(Effect{Kind: Drain})
 	c.giveUp()
 }
 
-// giveUp refuses what is under way.
+// giveUp refuses all changes in progress.
 func (c *Core) giveUp() {
 	for len(c.changes) > 0 {
 		c.abandon(nil)
@@ -101,7 +101,7 @@ func (c *Core) giveUp() {
 	}
 }
 
-// abandon gives up the change that is under way. A restart loads its module.
+// abandon gives up the change in progress. A restart loads its module.
 func (c *Core) abandon(*Event) {
 	ch := c.pop()
 	if ch.Kind == Swap && c.next == "" {
@@ -110,7 +110,8 @@ func (c *Core) abandon(*Event) {
 	c.reply(ch.ID, Ending, nil, 0)
 }
 
-// ended gives up what ran. A restart goes on with the live module.
+// ended gives up the revisions of a run that has ended. A restart goes on with the live
+// module.
 func (c *Core) ended(*Event) {
 	if c.next == "" {
 		c.next = c.live.Digest
@@ -120,7 +121,7 @@ func (c *Core) ended(*Event) {
 	c.emit(Effect{Kind: Close})
 }
 
-// backText names what is live again after a rollback.
+// backText names the module that is live again after a rollback.
 func backText(reason string, live Revision) string {
 	return fmt.Sprintf("%s; live again, as revision %d: module %s", reason, live.Number, humanize.Digest(live.Digest))
 }

@@ -8,13 +8,13 @@ import (
 
 // Actions of the table: of the revisions of a controller that runs.
 
-// begin has the revision of a request prepared.
+// begin starts the preparation of a request's revision.
 func (c *Core) begin(ev *Event) {
 	c.changes = append(c.changes, Change{ID: ev.ID, Kind: ev.Kind, Digest: ev.Digest, To: ev.Number, Canary: ev.Canary, Force: ev.Force, Why: ev.Why})
 	c.prepare(ev)
 }
 
-// wantModule swaps the wanted module in, unless it was before.
+// wantModule swaps the wanted module in, unless it was wanted before.
 func (c *Core) wantModule(ev *Event) {
 	c.asked = ev.Digest
 	if ev.Digest == c.given && !ev.Force {
@@ -64,8 +64,8 @@ func (c *Core) refuseBad(id uint64, digest string) {
 	c.reply(id, Bad, err, 0)
 }
 
-// supersede goes on with the request that a preparation was cut for. One about
-// another module supersedes all that is prepared.
+// supersede goes on with the request that interrupted a preparation. If it is about another
+// module, it supersedes all prepared changes.
 func (c *Core) supersede(*Event) {
 	if !c.first.Kind.replaces() {
 		return
@@ -92,7 +92,7 @@ func (c *Core) same(ev *Event) {
 
 func (c *Core) shadow(ev *Event) { c.reply(c.pop().ID, OK, nil, ev.Number) }
 
-// startCanary has some objects run by what was prepared.
+// startCanary makes the prepared revision run some of the objects.
 func (c *Core) startCanary(ev *Event) {
 	c.endCanary(CanaryReplaced, "another module was swapped in")
 	ch := c.pop()
@@ -188,15 +188,15 @@ func (c *Core) rollBack(ev *Event) {
 	c.prepare(ev)
 }
 
-// followBack goes back to the previous revision, as another replica has done.
+// followBack rolls back to the previous revision, because another replica has done so.
 func (c *Core) followBack(ev *Event) {
 	c.forbid(c.live.Digest, ev.Lives.Reason)
 	c.changes = append(c.changes, Change{ID: ev.ID, Kind: Follow, Why: ev.Lives.Reason})
 	c.prepare(ev)
 }
 
-// prepareOlder goes back to the previous revision: there were swaps for longer than
-// the proven one is kept.
+// prepareOlder rolls back to the previous revision, because the proven one is no longer
+// kept after several swaps.
 func (c *Core) prepareOlder(ev *Event) {
 	c.top().To = 0
 	c.prepare(ev)
@@ -214,11 +214,11 @@ func (c *Core) stuck(ev *Event) {
 // prove makes the live revision the one to roll back to.
 func (c *Core) prove(*Event) {
 	c.proven = c.live.Number
-	delete(c.bad, c.live.Digest) // it was tried again, and does well
+	delete(c.bad, c.live.Digest) // it was tried again, and passed
 	c.emit(Effect{Kind: Prove, Number: c.live.Number, Digest: c.live.Digest})
 }
 
-// led notes, at the beginning of leading, which module is live.
+// led records which module is live when this replica becomes the leader.
 func (c *Core) led(ev *Event) {
 	c.learn(ev)
 	if !c.onTrial() && ev.Digest != c.live.Digest {

@@ -6,8 +6,8 @@ import (
 	"github.com/wasmctl/wasmctl/internal/rollout/probation"
 )
 
-// Conditions of the table. Those about the change that is under way are only asked
-// in phases that have one.
+// Conditions of the table. Those about the change in progress are evaluated only in phases
+// that have one.
 
 func isOK(_ *Core, ev *Event) bool     { return ev.Outcome == OK }
 func isNotOK(_ *Core, ev *Event) bool  { return ev.Outcome != OK }

@@ -16,27 +16,27 @@ const maxBad = 100
 // Core decides the life of one controller. It belongs to one goroutine.
 type Core struct {
 	Phase   Phase
-	Message string    // why it waits or failed
+	Message string    // why the controller waits or failed
 	Since   time.Time // of the phase and message
 	Retry   time.Time // of the next attempt to load, if Phase is Failed
 
 	backoff time.Duration // after the next failure to load
-	next    string        // digest of the module to load next; empty is the source's
+	next    string        // digest of the module to load next; if empty, the source decides
 	asked   string        // digest of the module that was wanted last
 	given   string        // digest of the module that was loaded or swapped in for Want last
 	revisions
-	changes []Change          // interrupted preparations, then what is under way
-	first   *Event            // the request that a preparation was cut for
+	changes []Change          // interrupted preparations, then the change in progress
+	first   *Event            // the request that interrupted a preparation
 	bad     map[string]string // why a module must not be tried again, by digest
 	out     []Effect
 }
 
-// revisions are those of a controller that runs.
+// revisions are the revisions of a running controller.
 type revisions struct {
 	live   Revision
 	proven uint64 // the revision to roll back to; the live one unless that is on probation
 	canary Revision
-	on     string // the objects of the canary
+	on     string // which objects the canary runs
 }
 
 // NewCore returns the core of a controller that is idle.
@@ -44,15 +44,15 @@ func NewCore(now time.Time) *Core {
 	return &Core{Phase: Idle, Since: now, backoff: MinRetry, bad: map[string]string{}}
 }
 
-// Judging reports whether a revision is to be judged.
+// Judging reports whether a revision must be judged.
 func (c *Core) Judging() bool {
 	return c.Phase.Runs() && (c.live.Number != c.proven || c.canary.Number != 0)
 }
 
-// Due reports whether Resume must follow, once no result is outstanding.
+// Due reports whether Resume must follow, once no result of an effect is outstanding.
 func (c *Core) Due() bool { return c.Phase == Running && (c.first != nil || len(c.changes) > 0) }
 
-// Step returns what is to be done after an event.
+// Step returns the effects of an event.
 func (c *Core) Step(ev Event) []Effect {
 	c.out = nil
 	phase, message := c.Phase, c.Message
@@ -63,8 +63,8 @@ func (c *Core) Step(ev Event) []Effect {
 	return c.out
 }
 
-// take applies the first transition that fits. A request that fits none is refused;
-// other events are ignored.
+// take applies the first matching transition. A request that matches none is refused; other
+// events are ignored.
 func (c *Core) take(ev *Event) {
 	for i := range table {
 		if t := &table[i]; t.fits(c, ev) {
@@ -106,10 +106,10 @@ func (c *Core) report(result Result, number uint64, reason string) {
 	c.emit(Effect{Kind: Report, Result: result, Number: number, Reason: reason})
 }
 
-// top is the change that is under way.
+// top returns the change in progress.
 func (c *Core) top() *Change { return &c.changes[len(c.changes)-1] }
 
-// pop ends the change that is under way.
+// pop ends the change in progress.
 func (c *Core) pop() Change {
 	ch := *c.top()
 	c.changes = c.changes[:len(c.changes)-1]

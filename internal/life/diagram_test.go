@@ -14,7 +14,7 @@ const (
 	begin, end = "<!-- generated from internal/life/table.go -->\n", "<!-- end -->\n"
 )
 
-// diagram is the table as a Mermaid diagram of what changes the phase, and in full.
+// diagram returns the table as a Mermaid diagram of the phases, and the table in full.
 func diagram() string {
 	var b strings.Builder
 	b.WriteString("\n```mermaid\nstateDiagram-v2\n    [*] --> Idle\n")

@@ -14,7 +14,7 @@ import (
 	"github.com/wasmctl/wasmctl/internal/rollout/probation"
 )
 
-// Phase is what the controller does now.
+// Phase is the current phase of a controller.
 type Phase string
 
 // The phases.
@@ -43,14 +43,14 @@ type Kind string
 // then timers and the steps of a Runtime, then results of effects.
 const (
 	Want     Kind = "Want"     // Digest and options are wanted
-	Swap     Kind = "Swap"     // make Digest live, on some objects first if Canary says so
+	Swap     Kind = "Swap"     // make Digest live, on some objects first if Canary is set
 	Rollback Kind = "Rollback" // make the revision Number live again; 0 is the previous one
 	Promote  Kind = "Promote"  // give the canary all objects
 	Abort    Kind = "Abort"    // end the canary
-	Shadow   Kind = "Shadow"   // prepare a module that runs beside the live one
+	Shadow   Kind = "Shadow"   // prepare a module that shadows the live one
 	Follow   Kind = "Follow"   // do what other replicas have done
 	Lead     Kind = "Lead"     // this replica leads from now on
-	Task     Kind = "Task"     // do something that must not run beside a preparation
+	Task     Kind = "Task"     // run a function that must not run during a preparation
 
 	Begin   Kind = "Begin"   // the Runtime runs
 	Restart Kind = "Restart" // load again, with the options of the source
@@ -86,7 +86,7 @@ func (k Kind) request() bool {
 // is still being prepared then is superseded.
 func (k Kind) replaces() bool { return k == Want || k == Swap || k == Rollback || k == Follow }
 
-// Outcome is how a request or an effect ended.
+// Outcome is the result of a request or an effect.
 type Outcome string
 
 // The outcomes.
@@ -132,7 +132,7 @@ type Event struct {
 	Differs Difference
 }
 
-// Difference is what differs between two sets of options.
+// Difference is the difference between two sets of options.
 type Difference uint8
 
 // The differences.
@@ -142,11 +142,11 @@ const (
 	Options             // anything else
 )
 
-// EffectKind is what an Effect asks for.
+// EffectKind is the kind of an Effect.
 type EffectKind string
 
-// The kinds of effects. Load, Run, Close and Prepare go on beside the loop; the
-// others have ended when they return.
+// The kinds of effects. Load, Run, Close and Prepare run in goroutines of their own; the
+// others have ended when the loop goes on.
 const (
 	Load      EffectKind = "Load"      // load the module Digest, or the source's; Tried follows
 	Cut       EffectKind = "Cut"       // end Load or Prepare early
@@ -161,16 +161,16 @@ const (
 	Activate  EffectKind = "Activate"  // make what was prepared, or the canary, live; Promoted follows
 	Judge     EffectKind = "Judge"     // judge canary and live revision; Judged follows
 	Recall    EffectKind = "Recall"    // read what replicas share; Recalled follows
-	Prove     EffectKind = "Prove"     // the live revision is the one to roll back to
-	Fail      EffectKind = "Fail"      // the live revision did worse than the one before
+	Prove     EffectKind = "Prove"     // record that the live revision is the one to roll back to
+	Fail      EffectKind = "Fail"      // record that the live revision did worse than its predecessor
 	Bury      EffectKind = "Bury"      // end the revision Number, which was rolled back
-	Stay      EffectKind = "Stay"      // the live revision failed, and no other one is kept
+	Stay      EffectKind = "Stay"      // go on with the live revision, which failed, because no other one is kept
 	Report    EffectKind = "Report"    // report Result
 	Do        EffectKind = "Do"        // run the task of a request
 	Reply     EffectKind = "Reply"     // answer a request
 )
 
-// Effect is something to do outside of the core.
+// Effect is an action that the core asks its owner for.
 type Effect struct {
 	Kind    EffectKind
 	ID      uint64
@@ -219,5 +219,5 @@ type Change struct {
 	Why    string // for people
 }
 
-// Urgent reports whether nothing else comes before the change.
+// Urgent reports whether nothing may come before the change.
 func (c *Change) Urgent() bool { return c.Kind == Judged }

@@ -17,13 +17,13 @@ type world struct {
 	*rand.Rand
 	core *Core
 	now  time.Time
-	rows map[int]bool // of the table, that were taken
+	rows map[int]bool // the rows of the table that were taken
 
 	loading, loaded, running, draining, closing, stopped bool
 	preparing                                            *Change
 	cut                                                  bool
 	prepared, live, canary                               Revision
-	prepares                                             Change // of prepared
+	prepares                                             Change // the change that prepared belongs to
 	proven                                               uint64
 	bad                                                  map[string]bool
 	revisions                                            uint64
@@ -45,7 +45,7 @@ func (w *world) wrong(format string, args ...any) {
 	w.Fatalf("%s\nafter %v", fmt.Sprintf(format, args...), w.log[max(0, len(w.log)-40):])
 }
 
-// step takes an event, and all that follows from it at once.
+// step takes an event, and all events that follow from it immediately.
 func (w *world) step(ev Event) {
 	w.Helper()
 	for events := []Event{ev}; len(events) > 0; {
@@ -372,7 +372,8 @@ func TestCore_HoldsAgainstADumbModel(t *testing.T) {
 	}
 }
 
-// TestCore_RetriesWithBackOff: 5 s, doubled up to a minute; a success begins again.
+// TestCore_RetriesWithBackOff: attempts are 5 s apart, doubled up to a minute; a success
+// resets that.
 func TestCore_RetriesWithBackOff(t *testing.T) {
 	c, now := NewCore(time.Unix(0, 0)), time.Unix(0, 0)
 	c.Step(Event{Kind: Begin, Now: now})

@@ -10,7 +10,7 @@ import (
 type transition struct {
 	from []Phase
 	on   Kind
-	when string // the condition, for the diagram; empty is always
+	when string // the condition, for the diagram; empty means always
 	is   func(*Core, *Event) bool
 	to   Phase
 	do   func(*Core, *Event)
@@ -20,7 +20,7 @@ func (t *transition) fits(c *Core, ev *Event) bool {
 	return t.on == ev.Kind && slices.Contains(t.from, c.Phase) && (t.is == nil || t.is(c, ev))
 }
 
-// emits returns an action that asks for effects.
+// emits returns an action that emits effects.
 func emits(kinds ...EffectKind) func(*Core, *Event) {
 	return func(c *Core, ev *Event) {
 		for _, k := range kinds {
@@ -45,7 +45,7 @@ var (
 	leaving   = []Phase{Stopping, Restarting}
 )
 
-// table has all transitions. The first row that fits applies. It is built by init
+// table has all transitions. The first row that matches applies. It is built by init
 // because an action may take another event.
 var table []transition
 
@@ -77,7 +77,7 @@ var starts = []transition{
 	{failed, Stop, "", nil, Stopped, nil},
 }
 
-// changes are what happens to a controller that runs.
+// changes are the transitions of a running controller.
 var changes = []transition{
 	{running, Resume, "a request waits", hasFirst, Running, (*Core).takeFirst},
 	{running, Resume, "what was prepared has failed meanwhile", hasForbidden, Running, (*Core).dismiss},
@@ -113,7 +113,7 @@ var changes = []transition{
 	{running, Led, "", nil, Running, (*Core).led},
 }
 
-// preparations are what happens while another revision is prepared.
+// preparations are the transitions while another revision is prepared.
 var preparations = []transition{
 	{preparing, Swap, "it is this module", isPrepared, Preparing, (*Core).busy},
 	{preparing, Want, "it is this module", isPrepared, Preparing, (*Core).busy},
