@@ -10,11 +10,12 @@ import (
 	"github.com/wasmctl/wasmctl/internal/plan"
 )
 
-// accept says what the manifest of the module with a digest means, or why a running controller cannot take it.
+// accept plans the manifest of the module with a digest; it returns an error if a running
+// controller cannot take the module.
 func (r *Rollout) accept(ctx context.Context, digest string, m *abi.Manifest) (*plan.Plan, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	if diff := r.otherKind(m); diff != "" { // its kind may never be there
+	if diff := r.otherKind(m); diff != "" { // the API server may never have its kind
 		return nil, cannotChange(diff)
 	}
 	planner, err := r.cfg.Planner.Of(digest)
@@ -51,8 +52,8 @@ func cannotChange(diff ...string) error {
 		strings.Join(diff, "; "))
 }
 
-// otherKind says which kind a manifest is for if it is another one than the
-// controller's, whether or not the API server has it.
+// otherKind describes the kind of a manifest if it differs from the controller's kind. It
+// does not ask the API server, which may not have the kind.
 func (r *Rollout) otherKind(m *abi.Manifest) string {
 	is := r.cfg.Kind.GVK()
 	if r.cfg.Planner.For != nil || m.For == nil || m.For.Group == is.Group && m.For.Kind == is.Kind {
@@ -61,8 +62,7 @@ func (r *Rollout) otherKind(m *abi.Manifest) string {
 	return fmt.Sprintf("for: %v, was %v", plan.GVK(m.For), is)
 }
 
-// addedBy returns the kinds of a plan that are not watched in the same way
-// already.
+// addedBy returns the kinds of a plan that are not yet watched in the same way.
 func (r *Rollout) addedBy(next *plan.Plan) (added []plan.Watched) {
 	known := map[string]bool{}
 	for _, k := range r.plan.Related {
@@ -76,7 +76,8 @@ func (r *Rollout) addedBy(next *plan.Plan) (added []plan.Watched) {
 	return added
 }
 
-// differences lists what a controller keeps from its first module permanently.
+// differences lists the changes to properties that a controller takes from its first module
+// permanently.
 func (r *Rollout) differences(kind plan.Watched, m *abi.Manifest) (diff []string) {
 	first, of := r.plan.Manifest, r.cfg.Kind
 	add := func(what string, old, new any) {

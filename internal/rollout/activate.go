@@ -11,9 +11,9 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/reflector"
 )
 
-// Activate makes what was prepared live, or, with nil, the canary, and has objects
-// reconciled. It reports whether the revision is on probation: a rollback is not.
-// After an error, nothing is left of what was prepared, and a canary goes on.
+// Activate makes the prepared revision live, or the canary if up is nil, and triggers its
+// objects. It reports whether the revision is on probation; after a rollback it is not.
+// After an error, the prepared revision is discarded, and a canary goes on.
 func (r *Rollout) Activate(ctx context.Context, up *Prepared, ch *life.Change) (onTrial bool, err error) {
 	started, before, settings := time.Now(), r.cfg.Module.Revision(), r.settings()
 	k := r.canary
@@ -50,8 +50,8 @@ func (r *Rollout) Activate(ctx context.Context, up *Prepared, ch *life.Change) (
 	return onTrial, nil
 }
 
-// adopt makes the plan and the watches of a revision that was promoted those of the
-// controller, and reports whether they are the same as before.
+// adopt makes the plan and the watches of a promoted revision those of the controller, and
+// reports whether runs see the same input as before.
 func (r *Rollout) adopt(up *Prepared) (same bool) {
 	same = r.plan.SameInputs(up.plan)
 	r.watches.adopt(up.list, up.added)
@@ -60,8 +60,8 @@ func (r *Rollout) adopt(up *Prepared) (same bool) {
 	return same
 }
 
-// beginTrial begins the probation of the live revision. Without one, there is no way
-// back any longer.
+// beginTrial begins the probation of the live revision. Without probation, the controller
+// no longer needs the watches of the previous revision.
 func (r *Rollout) beginTrial(up *Prepared, onTrial bool, ch *life.Change) {
 	var cfg *probation.Config
 	if onTrial {
@@ -75,9 +75,9 @@ func (r *Rollout) beginTrial(up *Prepared, onTrial bool, ch *life.Change) {
 	}
 }
 
-// reconcile has the objects reconciled that a new live revision is to run, and returns
-// how many. Same reports whether its runs see what those before saw; k is the canary
-// that it was.
+// reconcile triggers the objects that a new live revision has to reconcile, and returns
+// their number. same reports whether its runs see the same input as earlier runs; k is the
+// canary that was promoted, or nil.
 func (r *Rollout) reconcile(ctx context.Context, same bool, k *canaryRun) int {
 	switch {
 	case r.Options.Reconcile == v1alpha1.ReconcileChanged && same:
@@ -92,7 +92,7 @@ func (r *Rollout) reconcile(ctx context.Context, same bool, k *canaryRun) int {
 	return n
 }
 
-// Prove notes that the live revision is the one to roll back to.
+// Prove records that the live revision is the one to roll back to.
 func (r *Rollout) Prove(ctx context.Context, digest string) {
 	if number, ok := r.pass(); ok {
 		r.log.Info("probation passed", "revision", number, "watches_ended", r.watches.settle(r.canary))
@@ -100,7 +100,7 @@ func (r *Rollout) Prove(ctx context.Context, digest string) {
 	r.shareProven(ctx, digest)
 }
 
-// Fail notes that the live revision does worse than the one before.
+// Fail records that the live revision does worse than its predecessor.
 func (r *Rollout) Fail(number uint64, reason string) {
 	r.log.Warn("rolling back: the new module failed probation", "reason", reason, "revision", number)
 	r.fail(reason)
@@ -114,15 +114,17 @@ func (r *Rollout) Bury(ctx context.Context, number uint64, digest, reason string
 	r.cfg.Module.Interrupt(number)
 }
 
-// Stay goes on with a revision that failed, since none is left to roll back to.
+// Stay goes on with a revision that failed, because no other revision is left to roll back
+// to.
 func (r *Rollout) Stay(ctx context.Context, number uint64, digest, reason string, err error) {
 	r.shareFailed(ctx, digest, reason)
 	r.log.Error("cannot roll back; swap in another module with wasmctl swap", "error", err.Error(), "revision", number)
 	r.pass()
 }
 
-// Judge returns the verdicts on the canary and the live revision. With elsewhere, one
-// that passes fails if another replica has rolled it back. It changes nothing.
+// Judge returns the verdicts on the canary and the live revision. With elsewhere, a passed
+// verdict becomes a failure if another replica has rolled the module back. Judge changes no
+// state.
 func (r *Rollout) Judge(ctx context.Context, elsewhere bool) (canary, live life.Verdict) {
 	canary, live = r.verdicts(time.Now())
 	if elsewhere && canary.Verdict == probation.Passed {
@@ -134,8 +136,8 @@ func (r *Rollout) Judge(ctx context.Context, elsewhere bool) (canary, live life.
 	return canary, live
 }
 
-// Configure gives the canary, if there is one, the settings of the live revision. The
-// error is that of a canary that refuses them: it must end.
+// Configure gives the canary, if there is one, the settings of the live revision. If the
+// canary refuses them, Configure returns its error, and the canary must end.
 func (r *Rollout) Configure(ctx context.Context) error {
 	if r.canary == nil {
 		return nil

@@ -18,21 +18,21 @@ import (
 // untilPromoted is the time of a canary that only a user promotes.
 const untilPromoted = 100 * 365 * 24 * time.Hour
 
-// ErrNoCanary is the error of Promote and Abort where there is none.
+// ErrNoCanary is returned by Promote and Abort if there is no canary.
 var ErrNoCanary = errors.New("no canary is running: swap in a module with a canary first")
 
-// Canary says on which objects a module is tried first, and for how long. The
-// zero Canary tries none.
+// Canary selects the objects on which a module is tried first, and for how long. The zero
+// Canary selects none.
 type Canary struct {
 	canary.Config
 
-	// Time is for how long it must do no worse than the live one until it gets all
-	// objects; 0 waits for Promote or Abort.
+	// Time is how long the canary is compared with the live revision before it gets all
+	// objects; 0 means that it waits for Promote or Abort.
 	Time time.Duration
 }
 
-// ParseCanary reads a share ("10%", or "off"), namespaces and a label selector,
-// each of which may be empty.
+// ParseCanary parses a share ("10%", or "off"), namespaces and a label selector, each of
+// which may be empty.
 func ParseCanary(share string, namespaces []string, selector string, d time.Duration) (Canary, error) {
 	if share == v1alpha1.CanaryOff {
 		if len(namespaces) > 0 || selector != "" {
@@ -50,7 +50,8 @@ func ParseCanary(share string, namespaces []string, selector string, d time.Dura
 	return Canary{cfg, d}, nil
 }
 
-// canaryOf returns the canary of a spec, which is valid; nil is none.
+// canaryOf returns the canary of a spec, which must be valid. If c is nil, there is no
+// canary.
 func canaryOf(c *v1alpha1.Canary) Canary {
 	if c == nil {
 		return Canary{}
@@ -62,7 +63,7 @@ func canaryOf(c *v1alpha1.Canary) Canary {
 	return out
 }
 
-// String returns it for people.
+// String describes the canary for people.
 func (c Canary) String() string {
 	if c.Time == 0 {
 		return c.Config.String() + ", until wasmctl promote or abort"
@@ -70,8 +71,9 @@ func (c Canary) String() string {
 	return fmt.Sprintf("%s, for %v", c.Config.String(), c.Time)
 }
 
-// canaryRun is a module that runs some of the objects, beside the live one. The
-// loop owns it; sides has a lock of its own. The record has its figures.
+// canaryRun is a module that runs some of the objects while the live revision runs the
+// others. The loop owns it; assignment has a lock of its own. Its figures are in the
+// record.
 type canaryRun struct {
 	*Prepared
 
@@ -79,13 +81,13 @@ type canaryRun struct {
 	assignment *canary.Assignment
 }
 
-// String returns for people which objects it has.
+// String describes for people which objects the canary runs.
 func (k *canaryRun) String() string {
 	n, all := k.assignment.Count()
 	return fmt.Sprintf("canary: revision %d serves %d of %d objects (%s)", k.Number(), n, all, k.options)
 }
 
-// runs reports whether an object is the canary's.
+// runs reports whether the canary runs an object.
 func (k *canaryRun) runs(stored *reflector.Object) bool {
 	o := objectOf(stored)
 	return k.assignment.Canary(&o)
@@ -96,8 +98,8 @@ func (k *canaryRun) needs(id string) bool {
 	return k != nil && slices.ContainsFunc(k.list, func(w wanted) bool { return w.id == id })
 }
 
-// StartCanary has a revision that was prepared run some of the objects, beside the
-// live one.
+// StartCanary makes a prepared revision run some of the objects, while the live revision
+// runs the others.
 func (r *Rollout) StartCanary(ctx context.Context, up *Prepared, o Canary, why string) {
 	cfg := r.Options.Probation
 	if cfg.Time = o.Time; cfg.Time == 0 {
@@ -144,5 +146,5 @@ func (r *Rollout) EndCanary(ctx context.Context, result life.Result, reason stri
 	r.log.Log(ctx, level, "canary ended; the live module has all objects", "result", result, "why", reason, "triggered", n, "revision", number)
 }
 
-// Wake has a value when a run has failed and Judge must be called at once.
+// Wake receives a value when a run has failed and Judge must be called immediately.
 func (r *Rollout) Wake() <-chan struct{} { return r.wake }

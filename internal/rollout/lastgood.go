@@ -11,8 +11,8 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/reflector"
 )
 
-// reconcileWhere has the objects reconciled that a swap is about, at low
-// priority, and returns how many. With ReconcileNone there are none.
+// reconcileWhere triggers the selected objects at low priority, and returns their number.
+// With ReconcileNone it triggers none.
 func (r *Rollout) reconcileWhere(ctx context.Context, wanted func(*reflector.Object) bool) int {
 	if r.Options.Reconcile == v1alpha1.ReconcileNone {
 		return 0
@@ -20,10 +20,10 @@ func (r *Rollout) reconcileWhere(ctx context.Context, wanted func(*reflector.Obj
 	return r.controller.TriggerWhere(ctx, abi.ReasonModuleSwapped, wanted)
 }
 
-// lastGood knows, for ReconcileChanged, which revision was the last to
-// reconcile each object with success. An object is in doubt without one: its last
-// run failed or was interrupted, or was of a revision that was rolled back. The
-// zero value keeps nothing.
+// lastGood records, for ReconcileChanged, the revision of the last run of each object if
+// that run succeeded. An object without a record is in doubt: its last run failed, was
+// interrupted, or belonged to a revision that was rolled back. The zero value records
+// nothing.
 type lastGood struct {
 	on bool // set before the first run
 
@@ -31,14 +31,14 @@ type lastGood struct {
 	byKey map[abi.Key]uint64 // guarded by mu
 }
 
-// end notes a run that has ended.
+// end records a run that has ended.
 func (l *lastGood) end(out *applier.Outcome) {
 	if !l.on || out.Revision == 0 && out.Err == nil || errors.Is(out.Err, applier.ErrUnchanged) {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if out.Err != nil { // an object that is gone, too
+	if out.Err != nil { // also if the object is gone
 		delete(l.byKey, out.Key)
 		return
 	}
@@ -48,7 +48,7 @@ func (l *lastGood) end(out *applier.Outcome) {
 	l.byKey[out.Key] = out.Revision
 }
 
-// distrust says that what a revision did does not count.
+// distrust puts the objects in doubt that a revision has reconciled last.
 func (l *lastGood) distrust(revision uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -59,7 +59,7 @@ func (l *lastGood) distrust(revision uint64) {
 	}
 }
 
-// inDoubt reports whether nothing that counts has reconciled the object last.
+// inDoubt reports whether an object is in doubt.
 func (l *lastGood) inDoubt(o *reflector.Object) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -16,21 +16,21 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/controller"
 )
 
-// prepareLimit bounds each of the two things that a preparation waits for: kinds that
-// the API server does not have yet, and watches that sync.
+// prepareLimit bounds the wait for kinds that the API server does not have yet, and again
+// the wait for watches to sync.
 const prepareLimit = time.Minute
 
 func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, prepareLimit, fmt.Errorf("not ready within %v", prepareLimit))
 }
 
-// SwapOptions say how a module is swapped in.
+// SwapOptions set how a module is swapped in.
 type SwapOptions struct {
-	// Force tries one again that was rolled back.
+	// Force accepts a module that was rolled back.
 	Force bool
-	// Canary is nil for that of the controller's options.
+	// Canary overrides the canary of the controller's options, unless it is nil.
 	Canary *Canary
-	// Why is for the log.
+	// Why is the reason for the log.
 	Why string
 }
 
@@ -38,21 +38,21 @@ type SwapOptions struct {
 type Prepared struct {
 	*host.Candidate
 
-	// API is under the policy and limits of the revision; that of a shadow changes
-	// nothing.
+	// API enforces the policy and the limits of the revision; the API of a shadow changes
+	// nothing in the cluster.
 	API *kubeapi.API
 
 	plan     *plan.Plan
 	list     []wanted
-	added    map[string]*controller.Handle // watches that only it has
+	added    map[string]*controller.Handle // watches that only this revision has
 	started  time.Time                     // when the preparation began
-	settings int64                         // the number of those in force then
+	settings int64                         // the number of the settings in force at that time
 }
 
-// Prepare prepares the module with these bytes, or, if there are none, the earlier
-// revision with this number; 0 is the previous one. It touches nothing that the live
-// revision uses, so it may run beside the loop, which must not change the Rollout
-// meanwhile. After an error nothing is left of it.
+// Prepare prepares the module with these bytes or, if wasm is nil, the earlier revision
+// with this number; 0 is the previous revision. It does not touch anything that the live
+// revision uses, so it may run concurrently with the loop, which must not change the
+// Rollout in the meantime. After an error nothing remains.
 func (r *Rollout) Prepare(ctx context.Context, wasm []byte, to uint64) (_ *Prepared, err error) {
 	digest := ""
 	if wasm != nil {
@@ -82,8 +82,7 @@ func (r *Rollout) Prepare(ctx context.Context, wasm []byte, to uint64) (_ *Prepa
 	return up, nil
 }
 
-// watch starts the watches that only a candidate has, and waits until they have
-// synced.
+// watch starts the watches that only the candidate has, and waits until they have synced.
 func (r *Rollout) watch(ctx context.Context, up *Prepared) (err error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -97,8 +96,8 @@ func (r *Rollout) watch(ctx context.Context, up *Prepared) (err error) {
 	return err
 }
 
-// PrepareShadow prepares a module that runs beside the live one and changes nothing.
-// It may run beside the loop, as Prepare.
+// PrepareShadow prepares a module that runs concurrently with the live one and changes
+// nothing in the cluster. Like Prepare, it may run concurrently with the loop.
 func (r *Rollout) PrepareShadow(ctx context.Context, wasm []byte) (*Prepared, error) {
 	up := &Prepared{}
 	var err error
@@ -108,19 +107,20 @@ func (r *Rollout) PrepareShadow(ctx context.Context, wasm []byte) (*Prepared, er
 			return nil, err
 		}
 		api := r.cfg.API.WithPolicy(next.Policy).WithObserver(nil).WithDryRun(kubeapi.DryRunServer)
-		// It has limits of its own: those of the live module would count both.
+		// A shadow has limits of its own; otherwise its requests would count against those
+		// of the live module.
 		up.API = api.WithLimits(kubeapi.Limits{}).WithLimits(APILimits(r.cfg.Host.LimitsFor(m)))
 		return replay.Player(up.API), nil
 	})
 	return up, err
 }
 
-// APILimits are the limits that apply where the API is served.
+// APILimits returns the limits that the API enforces.
 func APILimits(l share.Limits) kubeapi.Limits {
 	return kubeapi.Limits{Rate: l.APIRate, InFlight: l.APIInFlight, ListItems: l.ListItems, ListBytes: l.ListBytes}
 }
 
-// Discard gives up what was prepared.
+// Discard gives up a prepared revision.
 func (r *Rollout) Discard(up *Prepared) {
 	up.Discard()
 	r.watches.remove(up.added)

@@ -14,41 +14,41 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/applier"
 )
 
-// maxFailed bounds how many failed revisions are shown.
+// maxFailed bounds the number of failed revisions that are shown.
 const maxFailed = 10
 
-// record knows how the revisions of one module do: their runs, which one is on
-// probation and which one it is compared with. It is safe for concurrent use.
+// record has the results of the revisions of one module: their runs, the revision on
+// probation, and the revision that it is compared with. It is safe for concurrent use.
 type record struct {
 	module *host.Module
-	wake   chan struct{} // has room for one: the trial is to be judged
+	wake   chan struct{} // has a buffer of one: the trial must be judged
 
 	mu     sync.Mutex
 	counts map[uint64]*runCounts // by revision; guarded by mu
-	// proven is the revision to go back to, and window its last runs: those of the
-	// live one, or while that is on probation of the one before. Guarded by mu.
+	// proven is the revision to roll back to, and window has its last runs. It is the live
+	// revision or, while that is on probation, the one before. Guarded by mu.
 	proven uint64
 	window *probation.Window
-	// trial is nil where the live revision is proven; guarded by mu.
+	// trial is nil if the live revision is proven; guarded by mu.
 	trial  *trialRuns
-	canary *canaryFigures   // nil without one; guarded by mu
-	failed []admin.Revision // the last that failed; guarded by mu
-	next   *admin.Revision  // what is being prepared, or nil; guarded by mu
+	canary *canaryFigures   // nil without a canary; guarded by mu
+	failed []admin.Revision // the revisions that failed last; guarded by mu
+	next   *admin.Revision  // the revision that is being prepared, or nil; guarded by mu
 	shadow uint64           // the revision that shadows the live one, or 0; guarded by mu
 }
 
-// runCounts are the runs of one revision.
+// runCounts counts the runs of one revision.
 type runCounts struct{ runs, errors uint64 }
 
-// trialRuns are those of a revision on probation.
+// trialRuns are the runs of a revision on probation.
 type trialRuns struct {
 	*probation.Trial
 
 	number uint64
-	window *probation.Window // what it will be compared with, if it passes
+	window *probation.Window // the baseline for its successor, if it passes
 }
 
-// canaryFigures are those of a canary, and those of the live revision in the same
+// canaryFigures are the figures of a canary, and those of the live revision during the same
 // time.
 type canaryFigures struct {
 	trialRuns
@@ -62,7 +62,7 @@ func (t *record) init(m *host.Module) {
 	t.proven, t.window = m.Revision(), probation.NewWindow()
 }
 
-// Started notes that a run has begun.
+// Started records that a run has begun.
 func (t *record) Started(revision uint64, key abi.Key) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -114,14 +114,14 @@ func (t *record) end(out *applier.Outcome) {
 	case t.proven == out.Revision:
 		t.window.Add(run)
 	default:
-		return // it drains
+		return // the revision drains
 	}
 	if t.canary != nil {
 		t.canary.live.Add(run)
 	}
 }
 
-// wakeUp has the trial judged at once, after a bad run.
+// wakeUp requests an immediate judgment after a bad run.
 func (t *record) wakeUp(bad bool) {
 	if !bad {
 		return
@@ -132,8 +132,8 @@ func (t *record) wakeUp(bad bool) {
 	}
 }
 
-// promoted notes that a revision is live now: on probation, or, if cfg is nil, proven.
-// With back, it is the revision again that the last runs were compared with.
+// promoted records that a revision is live: on probation, or proven if cfg is nil. With
+// back, it is the revision whose runs the window already has.
 func (t *record) promoted(c *host.Candidate, cfg *probation.Config, back bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -150,7 +150,7 @@ func (t *record) promoted(c *host.Candidate, cfg *probation.Config, back bool) {
 	t.trial.Excuse(t.window)
 }
 
-// nothingToRun begins the time of the trial although no object is there to run.
+// nothingToRun starts the time of the trial although there is no object to run.
 func (t *record) nothingToRun(now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -159,8 +159,8 @@ func (t *record) nothingToRun(now time.Time) {
 	}
 }
 
-// verdicts returns how the canary and the revision on probation do. It changes
-// nothing.
+// verdicts returns the verdicts on the canary and on the revision on probation. It changes
+// no state.
 func (t *record) verdicts(now time.Time) (canary, live life.Verdict) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -179,7 +179,7 @@ func (t *record) verdicts(now time.Time) (canary, live life.Verdict) {
 	return canary, live
 }
 
-// pass ends the trial, if there is one: its revision is the one to roll back to.
+// pass ends the trial, if there is one: its revision becomes the one to roll back to.
 func (t *record) pass() (number uint64, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -200,7 +200,7 @@ func (t *record) onTrial() (proven uint64, ok bool) {
 	return t.proven, true
 }
 
-// fail remembers that the revision on probation is worse than the one before.
+// fail records that the revision on probation does worse than its predecessor.
 func (t *record) fail(reason string) {
 	digest := t.module.Digest()
 	t.mu.Lock()
@@ -208,14 +208,14 @@ func (t *record) fail(reason string) {
 	t.remember(admin.Revision{Number: t.trial.number, Digest: digest, State: "failed", Reason: reason})
 }
 
-// Refuse remembers a module that did not become live.
+// Refuse records a module that did not become live.
 func (t *record) Refuse(digest string, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.remember(admin.Revision{Digest: digest, State: "refused", Reason: err.Error()})
 }
 
-// remember adds to what has failed, with its runs; mu is held.
+// remember adds a failed revision, with its runs. The caller holds mu.
 func (t *record) remember(g admin.Revision) {
 	g.Since = time.Now()
 	if c := t.counts[g.Number]; c != nil {

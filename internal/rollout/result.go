@@ -10,7 +10,7 @@ import (
 	"github.com/wasmctl/wasmctl/internal/life"
 )
 
-// results has the event that reports each result, and whether it is a warning.
+// results has the event for each result, and whether it is a warning.
 var results = map[life.Result]struct {
 	reason  string
 	warning bool
@@ -23,12 +23,12 @@ var results = map[life.Result]struct {
 	life.Stuck:            {"ModuleFailing", true, "failed its probation; the previous module is no longer kept"},
 	life.CanaryStarted:    {"CanaryStarted", false, "is running as a canary"},
 	life.CanaryPromoted:   {"CanaryPromoted", false, "is live"},
-	life.CanaryAborted:    {"CanaryEnded", false, "has no objects any longer"},
+	life.CanaryAborted:    {"CanaryEnded", false, "no longer has objects"},
 	life.CanaryFailed:     {"CanaryFailed", true, "failed as a canary; the live module has all objects again"},
-	life.CanaryReplaced:   {"CanaryEnded", false, "has no objects any longer"},
+	life.CanaryReplaced:   {"CanaryEnded", false, "no longer has objects"},
 }
 
-// Event is the Kubernetes event that reports a result for a controller.
+// Event returns the Kubernetes event that reports a result of a controller.
 func Event(r life.Result, controller string, revision uint64, reason string) events.Event {
 	e, ok := results[r]
 	if !ok {
@@ -45,8 +45,8 @@ func Event(r life.Result, controller string, revision uint64, reason string) eve
 	return events.Event{Type: kind, Reason: e.reason, Action: action(revision, reason), Note: fmt.Sprintf("%s %s: %s", what, e.text, reason)}
 }
 
-// action is the action of an event. Kubernetes makes one of events that
-// differ in their note only, and shows the first: each swap is one of its own.
+// action returns the action of an event. Kubernetes merges events that differ only in their
+// note and shows the first one, so each swap needs an action of its own.
 func action(revision uint64, reason string) string {
 	if revision > 0 {
 		return fmt.Sprintf("SwapRevision%d", revision)

@@ -9,11 +9,11 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
-// minLive is how many runs of the live revision, beside the canary, its
-// figures are taken from; where there are fewer, its runs before count too.
+// minLive is the minimum number of runs of the live revision to compare a canary with. With
+// fewer runs since the canary started, earlier runs count too.
 const minLive = 20
 
-// startCanary says that a candidate runs some of the objects from now on.
+// startCanary records that a candidate runs some of the objects.
 func (t *record) startCanary(cfg probation.Config, k *canaryRun) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -26,7 +26,7 @@ func (t *record) startCanary(cfg probation.Config, k *canaryRun) {
 	t.canary.Excuse(t.liveWindow())
 }
 
-// liveWindow is that of the revision that is live; mu is held.
+// liveWindow returns the window of the live revision. The caller holds mu.
 func (t *record) liveWindow() *probation.Window {
 	if t.trial != nil {
 		return t.trial.window
@@ -34,8 +34,7 @@ func (t *record) liveWindow() *probation.Window {
 	return t.window
 }
 
-// canaryEnded says that the canary is over: promoted, without words, or ended. One
-// that failed is not tried again.
+// canaryEnded records the end of the canary. The result is empty if it was promoted.
 func (t *record) canaryEnded(result, reason string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -46,8 +45,8 @@ func (t *record) canaryEnded(result, reason string) {
 	t.remember(admin.Revision{Number: c.number, Digest: c.on.Digest(), State: result, Reason: reason})
 }
 
-// prepare notes that a module is being prepared; its digest is empty for an
-// earlier one. The caller calls prepared once it is not any longer.
+// prepare records that a module is being prepared; its digest is empty for an earlier
+// revision. The caller must call prepared when the preparation has ended.
 func (t *record) prepare(digest string) (prepared func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -59,7 +58,7 @@ func (t *record) prepare(digest string) (prepared func()) {
 	}
 }
 
-// Waits notes what the module waits for that is being prepared.
+// Waits records the reason why the preparation waits.
 func (t *record) Waits(why string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -68,16 +67,16 @@ func (t *record) Waits(why string) {
 	}
 }
 
-// Shadows notes which revision shadows the live one; 0 is none.
+// Shadows records which revision shadows the live one; 0 means none.
 func (t *record) Shadows(number uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.shadow = number
 }
 
-// Revisions returns those that have something left and those that failed, in
-// the order of their numbers, and last what has none: the one that is compiled,
-// and those that were refused.
+// Revisions returns the revisions that still hold resources and those that failed, ordered
+// by number. Revisions without a number come last: the one that is being compiled, and
+// those that were refused.
 func (t *record) Revisions() []admin.Revision {
 	open := t.module.Revisions()
 	t.mu.Lock()

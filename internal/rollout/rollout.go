@@ -1,10 +1,10 @@
-// Package rollout knows which revision of a module runs which object of a
-// controller, and carries out what package life decides about revisions: swap,
-// canary, probation, rollback.
+// Package rollout assigns the objects of a controller to revisions of its module, and
+// carries out the decisions of package life about revisions: swap, canary, probation,
+// rollback.
 //
-// A Rollout belongs to one goroutine, the controller's loop. Workers read one
-// atomic view of it (Acquire, RevisionOf, APIOf) and count their runs in its
-// record, which has a lock of its own.
+// A Rollout belongs to one goroutine, the controller's loop. Workers read an atomic view of
+// it (Acquire, RevisionOf, APIOf) and count their runs in its record, which has a lock of
+// its own.
 package rollout
 
 import (
@@ -31,21 +31,23 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/reflector"
 )
 
-// Options say how modules are swapped in.
+// Options set how modules are swapped in.
 type Options struct {
-	// Probation is that of a module that was swapped in; without Time there is none.
+	// Probation configures the probation of a module that was swapped in; if its Time is 0,
+	// there is no probation.
 	Probation probation.Config
-	// Reconcile says which objects are reconciled after a swap.
+	// Reconcile selects the objects that are reconciled after a swap.
 	Reconcile v1alpha1.Reconcile
-	// Canary says on which objects a module is tried first, where a swap does not.
+	// Canary selects the objects on which a module is tried first, unless a swap overrides
+	// it.
 	Canary Canary
-	// AllowMoreRights lets a module have capabilities that the first one does not
+	// AllowMoreRights allows a module to have capabilities that the first module did not
 	// have.
 	AllowMoreRights bool
 }
 
-// OptionsOf returns the options of a spec, which is valid and has its defaults; nil is
-// without probation.
+// OptionsOf returns the options of a spec, which must be valid and have its defaults
+// applied. If r is nil, there is no probation.
 func OptionsOf(r *v1alpha1.Rollout) Options {
 	if r == nil {
 		return Options{}
@@ -56,20 +58,21 @@ func OptionsOf(r *v1alpha1.Rollout) Options {
 	}
 }
 
-// Config says what is rolled out, and by what means. Notes and Gate may be nil.
+// Config has the module to roll out and the parts that a Rollout works with. Notes and Gate
+// may be nil.
 type Config struct {
 	Controller string
-	Kind       plan.Watched // that is reconciled
+	Kind       plan.Watched // the reconciled kind
 	Module     *host.Module
-	Host       host.Config  // of the module
-	Plan       *plan.Plan   // of the first revision; no later module may have more than it and its grant
-	API        *kubeapi.API // under its policy
+	Host       host.Config  // the configuration of the module
+	Plan       *plan.Plan   // of the first revision; no later module may have more rights than this plan and its grant
+	API        *kubeapi.API // enforces the policy of Plan
 	Planner    *plan.Planner
 	Access     *plan.Access
 	Resolver   *kinds.Resolver
-	Recorder   *replay.Recorder // records what guests ask an API
-	// Notes is what replicas and restarts share; if nil, nothing is. It is changed by
-	// the replica that leads, as Gate says.
+	Recorder   *replay.Recorder // records the requests of guests to an API
+	// Notes stores the state that replicas and restarts share; if nil, no state is shared.
+	// Only the leader, according to Gate, changes it.
 	Notes  ledger.Notes
 	Gate   *leader.Gate
 	Logger *slog.Logger
@@ -77,33 +80,33 @@ type Config struct {
 
 // Rollout rolls out the modules of one controller. It implements applier.Module.
 type Rollout struct {
-	record // how the revisions do; has a lock of its own
+	record // the results of the revisions; has a lock of its own
 
 	cfg     Config
 	log     *slog.Logger
-	Options Options // of the next swaps
+	Options Options // apply to the next swaps
 
 	plan       *plan.Plan // of the live revision
-	watches    watches    // beside that of the kind that is reconciled
+	watches    watches    // all watches except that of the reconciled kind
 	controller *controller.Controller
-	canary     *canaryRun // nil without one
-	began      time.Time  // when the last change did
+	canary     *canaryRun // nil without a canary
+	began      time.Time  // when the last change began
 	lastGood   lastGood
 	late       chan Late
 
 	view atomic.Pointer[view]
-	// ungranted are the capabilities of the live module that are not granted.
+	// ungranted are the capabilities that the live module requests but was not granted.
 	ungranted atomic.Pointer[[]abi.Capability]
 }
 
-// view is what workers see. It never changes: another one takes its place.
+// view is the state that workers read. A view never changes; it is replaced.
 type view struct {
-	canary *canaryRun              // nil without one
+	canary *canaryRun              // nil without a canary
 	apis   map[uint64]*kubeapi.API // by revision
 }
 
-// New returns a Rollout of the module that was loaded first. Start must be called
-// before it is used.
+// New returns a Rollout of the module that was loaded first. The caller must call Start
+// before it uses the Rollout.
 func New(cfg Config, o Options) *Rollout {
 	r := &Rollout{cfg: cfg, log: cfg.Logger.With("controller", cfg.Controller), Options: o, plan: cfg.Plan, late: make(chan Late)}
 	r.init(cfg.Module)
@@ -113,8 +116,7 @@ func New(cfg Config, o Options) *Rollout {
 	return r
 }
 
-// Start adds the watches of the first revision to a controller that does not
-// run yet.
+// Start adds the watches of the first revision to a controller that does not run yet.
 func (r *Rollout) Start(c *controller.Controller) error {
 	r.controller = c
 	r.watches.init(c)
@@ -129,7 +131,8 @@ func (r *Rollout) Start(c *controller.Controller) error {
 	return err
 }
 
-// Close waits for what waits for pending kinds; the loop's context has ended.
+// Close waits for the goroutines that wait for pending kinds; the caller has ended their
+// context.
 func (r *Rollout) Close() { r.watches.waiting.Wait() }
 
 // End gives up the canary of a controller that has ended.
@@ -140,14 +143,14 @@ func (r *Rollout) End() {
 	}
 }
 
-// leads reports whether this replica may change what others see.
+// leads reports whether this replica may change the shared state.
 func (r *Rollout) leads() bool { return r.cfg.Gate == nil || r.cfg.Gate.Leads() }
 
-// Plan is that of the live revision. The loop calls it.
+// Plan returns the plan of the live revision. Only the loop may call it.
 func (r *Rollout) Plan() *plan.Plan { return r.plan }
 
-// Acquire implements applier.Module. The guest is the canary's where the object
-// of the run is assigned to it.
+// Acquire implements applier.Module. It returns a guest of the canary if the object of the
+// run is assigned to the canary.
 func (r *Rollout) Acquire(ctx context.Context) (abi.Guest, func(), error) {
 	acquire := r.cfg.Module.Acquire
 	if run := abi.RunFrom(ctx); run != nil {
@@ -156,13 +159,13 @@ func (r *Rollout) Acquire(ctx context.Context) (abi.Guest, func(), error) {
 		}
 	}
 	g, release, err := acquire(ctx)
-	if errors.Is(err, host.ErrClosed) { // the canary has ended meanwhile
+	if errors.Is(err, host.ErrClosed) { // the canary has ended in the meantime
 		return r.cfg.Module.Acquire(ctx)
 	}
 	return g, release, err
 }
 
-// candidateFor returns the canary where it runs an object, else nil.
+// candidateFor returns the canary if it runs the object, and nil otherwise.
 func (r *Rollout) candidateFor(key abi.Key, exists bool) *host.Candidate {
 	k := r.view.Load().canary
 	if k == nil {
@@ -182,7 +185,7 @@ func objectOf(o *reflector.Object) canary.Object {
 	return canary.Object{Key: o.Ref(), UID: o.UID(), Labels: o.Labels()}
 }
 
-// RevisionOf returns the revision that runs an object now.
+// RevisionOf returns the revision that currently runs an object.
 func (r *Rollout) RevisionOf(key abi.Key) uint64 {
 	if c := r.candidateFor(key, true); c != nil {
 		return c.Number()
@@ -190,7 +193,7 @@ func (r *Rollout) RevisionOf(key abi.Key) uint64 {
 	return r.cfg.Module.Revision()
 }
 
-// APIOf returns the API under the policy of a revision.
+// APIOf returns the API that enforces the policy of a revision.
 func (r *Rollout) APIOf(revision uint64) *kubeapi.API {
 	if api := r.view.Load().apis[revision]; api != nil {
 		return api
@@ -207,12 +210,11 @@ func (r *Rollout) Ended(out *applier.Outcome) {
 	r.lastGood.end(out)
 }
 
-// Refused are the capabilities that the live module requests and that are not
-// granted.
+// Refused returns the capabilities that the live module requests but was not granted.
 func (r *Rollout) Refused() []abi.Capability { return *r.ungranted.Load() }
 
-// show gives workers a view with this canary, and with the API of one more
-// revision; those of revisions that have ended are forgotten.
+// show publishes a view with this canary and the API of one more revision, without the APIs
+// of revisions that have ended.
 func (r *Rollout) show(k *canaryRun, revision uint64, api *kubeapi.API) {
 	open := map[uint64]bool{revision: true}
 	for _, g := range r.cfg.Module.Revisions() {
@@ -226,7 +228,7 @@ func (r *Rollout) show(k *canaryRun, revision uint64, api *kubeapi.API) {
 	r.view.Store(next)
 }
 
-// settings is the number of the settings in force.
+// settings returns the number of the settings in force.
 func (r *Rollout) settings() int64 {
 	_, number := r.cfg.Module.Settings()
 	return number

@@ -17,8 +17,8 @@ import (
 // noteLimit bounds a read and a write of the ledger: the loop waits for them.
 const noteLimit = 5 * time.Second
 
-// RolledBackError is the error of a module that this or another replica has rolled
-// back, where there is no other one.
+// RolledBackError is returned if this or another replica has rolled back the module and
+// there is no other module to run.
 type RolledBackError struct {
 	Controller, Digest string
 	Failure            ledger.Failure
@@ -30,9 +30,9 @@ func (e *RolledBackError) Error() string {
 		humanize.Digest(e.Digest), e.Failure, ledger.Key(e.Controller))
 }
 
-// Recall reads what replicas and restarts share, so that no module is tried again
-// that was rolled back. The error is a *RolledBackError where the live one is such
-// a module.
+// Recall reads the state that replicas and restarts share, so that a module that was rolled
+// back is not tried again. The error is a *RolledBackError if the live module was rolled
+// back.
 func (r *Rollout) Recall(ctx context.Context) (ledger.Entry, error) {
 	if r.cfg.Notes == nil {
 		return ledger.Entry{}, nil
@@ -51,7 +51,7 @@ func (r *Rollout) Recall(ctx context.Context) (ledger.Entry, error) {
 	return e, nil
 }
 
-// recall shows what has failed elsewhere or before.
+// recall adds modules that failed elsewhere or earlier to the failed revisions.
 func (t *record) recall(failed []ledger.Failure) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -62,9 +62,10 @@ func (t *record) recall(failed []ledger.Failure) {
 	}
 }
 
-// Lead reads what the leader before has noted, for a replica that leads from now on:
-// the verdict on the live revision, the module that was live, and why others must
-// not be tried again. The error of a live revision that failed is a *RolledBackError.
+// Lead reads the notes of the previous leader when this replica becomes the leader. It
+// returns the verdict on the live revision, the module that was live, and the reasons why
+// other modules must not be tried again. If the live module was rolled back, the error of
+// the event is a *RolledBackError.
 func (r *Rollout) Lead(ctx context.Context) (ev life.Event) {
 	live := r.cfg.Module.Digest()
 	e, err := r.Recall(ctx)
@@ -73,7 +74,7 @@ func (r *Rollout) Lead(ctx context.Context) (ev life.Event) {
 		ev.Lives = life.Verdict{Verdict: probation.Failed, Reason: refused.Failure.Reason}
 		return ev
 	}
-	if err != nil { // it leads without
+	if err != nil { // it leads without the notes
 		r.log.Warn("cannot read which modules were rolled back", "error", err.Error())
 		ev.Digest = live
 		return ev
@@ -87,7 +88,7 @@ func (r *Rollout) Lead(ctx context.Context) (ev life.Event) {
 	return ev
 }
 
-// Reasons returns why modules were rolled back, by digest.
+// Reasons returns the reasons why modules were rolled back, by digest.
 func Reasons(e ledger.Entry) map[string]string {
 	reasons := map[string]string{}
 	for _, f := range e.Failed {
@@ -96,8 +97,8 @@ func Reasons(e ledger.Entry) map[string]string {
 	return reasons
 }
 
-// Follow returns verdicts on the canary and the live revision: whether another replica
-// has rolled them back since they were taken here.
+// Follow returns verdicts on the canary and the live revision: failed if another replica
+// has rolled them back since the last change here.
 func (r *Rollout) Follow(ctx context.Context) (canary, live life.Verdict) {
 	if r.canary != nil {
 		canary = r.confirm(ctx, canary, r.canary.Digest())
@@ -106,8 +107,7 @@ func (r *Rollout) Follow(ctx context.Context) (canary, live life.Verdict) {
 	return canary, live
 }
 
-// confirm turns a verdict into a failure where another replica has rolled the module
-// back.
+// confirm turns a verdict into a failure if another replica has rolled the module back.
 func (r *Rollout) confirm(ctx context.Context, v life.Verdict, digest string) life.Verdict {
 	if f, failed := r.failedElsewhere(ctx, digest); failed {
 		r.recall([]ledger.Failure{f})
@@ -116,13 +116,13 @@ func (r *Rollout) confirm(ctx context.Context, v life.Verdict, digest string) li
 	return v
 }
 
-// shareProven notes a module that is live and not on probation.
+// shareProven records a module that is live and has passed its probation.
 func (r *Rollout) shareProven(ctx context.Context, digest string) {
 	r.share(ctx, func(e ledger.Entry) ledger.Entry { return e.Proven(digest, r.began) })
 }
 
-// failedElsewhere returns how a module has failed at another replica since the last
-// change began here, if it has.
+// failedElsewhere returns the failure of a module at another replica since the last change
+// began here, if there is one.
 func (r *Rollout) failedElsewhere(ctx context.Context, digest string) (f ledger.Failure, failed bool) {
 	if r.cfg.Notes == nil {
 		return f, false
@@ -138,8 +138,8 @@ func (r *Rollout) failedElsewhere(ctx context.Context, digest string) (f ledger.
 	return f, failed && f.Time.After(r.began)
 }
 
-// share changes what replicas and restarts share. Only the leader may, and it does
-// while it stops too: the lease is given up last.
+// share changes the state that replicas and restarts share. Only the leader may do so. It
+// also does so while it stops, because it gives up the lease last.
 func (r *Rollout) share(ctx context.Context, change func(ledger.Entry) ledger.Entry) {
 	if r.cfg.Notes == nil || !r.leads() {
 		return
@@ -155,7 +155,7 @@ func (r *Rollout) share(ctx context.Context, change func(ledger.Entry) ledger.En
 	}
 }
 
-// shareFailed notes a module that was rolled back, or that failed as a canary.
+// shareFailed records a module that was rolled back or failed as a canary.
 func (r *Rollout) shareFailed(ctx context.Context, digest, reason string) {
 	r.share(ctx, func(e ledger.Entry) ledger.Entry {
 		live := e.Live

@@ -16,14 +16,14 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/reflector"
 )
 
-// Code is what is asked of a module or a candidate about its binary.
+// Code describes the binary of a module or a candidate.
 type Code interface {
 	Info() *load.Info
 	HasHook(name string) bool
 }
 
-// CheckPredicates refuses predicates that cannot be read, and the guest's filter
-// where there is none.
+// CheckPredicates returns an error if a predicate cannot be parsed, or if one calls the
+// module's filter and the module does not export it.
 func CheckPredicates(c Code, kind plan.Watched, related ...plan.Watched) error {
 	for _, k := range append([]plan.Watched{kind}, related...) {
 		filter, err := predicate.Parse(k.Watch.Predicates, predicate.Options{})
@@ -43,7 +43,7 @@ type wanted struct {
 	watch controller.Watch
 }
 
-// wants returns the watches of a plan, for a module or candidate.
+// wants returns the watches of a plan for a module or candidate.
 func (r *Rollout) wants(p *plan.Plan, c Code) ([]wanted, error) {
 	out := make([]wanted, len(p.Related))
 	for i, k := range p.Related {
@@ -60,8 +60,8 @@ func (r *Rollout) want(k plan.Watched, c Code) (wanted, error) {
 	return wanted{fmt.Sprint(k.ID(), w.MetadataOnly), w}, err
 }
 
-// RelatedWatch says how a kind is watched that is owned by another, or watched
-// for it. A nil Map asks the guest.
+// RelatedWatch returns the watch of a kind that is owned by the reconciled kind or mapped
+// to it. If Map is nil, the guest maps its events.
 func RelatedWatch(of, k plan.Watched, c Code, log *slog.Logger) (controller.Watch, error) {
 	w := WatchOf(k, c)
 	var err error
@@ -76,7 +76,7 @@ func RelatedWatch(of, k plan.Watched, c Code, log *slog.Logger) (controller.Watc
 	return w, err
 }
 
-// WatchOf says how a kind is watched.
+// WatchOf returns the watch of a kind.
 func WatchOf(k plan.Watched, c Code) controller.Watch {
 	return controller.Watch{
 		Kind: k.GVK(), Resource: k.GVR(), ClusterScoped: !k.Namespaced, Namespaces: k.Watch.Namespaces,
@@ -86,15 +86,15 @@ func WatchOf(k plan.Watched, c Code) controller.Watch {
 	}
 }
 
-// readsCache reports whether the module can read the cache, or is shown objects
-// of other kinds: else only the metadata of an owned object is needed.
+// readsCache reports whether the module can read the cache, or is shown objects of other
+// kinds. Otherwise only the metadata of an owned object is needed.
 func readsCache(c Code) bool {
 	info := c.Info()
 	return info.CanCall(abi.OpCacheGet) || info.CanCall(abi.OpCacheList) || c.HasHook(abi.ExportFilter) || c.HasHook(abi.ExportMap)
 }
 
-// candidateHooks asks a candidate until it is replaced, and then whatever is
-// live: a watch that came with a revision may stay for later ones.
+// candidateHooks calls a candidate until it is replaced, and then the live revision,
+// because a watch that was added for one revision may continue for later ones.
 type candidateHooks struct {
 	candidate *host.Candidate
 	module    *host.Module

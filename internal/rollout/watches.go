@@ -12,13 +12,13 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/queue"
 )
 
-// watches are those of a controller, without that of the kind it reconciles.
-// They belong to the loop.
+// watches are the watches of a controller, except that of the reconciled kind. They belong
+// to the loop.
 type watches struct {
 	controller *controller.Controller
-	active     map[string]*controller.Handle // what the live revision needs, by wanted.id
-	// leaving are those that only revisions before needed. They go when there is
-	// no way back any longer.
+	active     map[string]*controller.Handle // the watches that the live revision needs, by wanted.id
+	// leaving are the watches that only earlier revisions needed. They end when no rollback
+	// can need them.
 	leaving map[string]*controller.Handle
 	pending map[string]context.CancelFunc // ends the wait for an optional kind, by Watched.ID
 	waiting sync.WaitGroup                // of pending
@@ -28,7 +28,7 @@ func (w *watches) init(c *controller.Controller) {
 	w.controller, w.active, w.leaving, w.pending = c, map[string]*controller.Handle{}, map[string]*controller.Handle{}, map[string]context.CancelFunc{}
 }
 
-// add adds missing watches. After an error nothing was added.
+// add adds the missing watches. After an error no watch was added.
 func (w *watches) add(list []wanted, hooks queue.Module) (added map[string]*controller.Handle, err error) {
 	added = map[string]*controller.Handle{}
 	for _, want := range list {
@@ -47,8 +47,8 @@ func (w *watches) add(list []wanted, hooks queue.Module) (added map[string]*cont
 	return added, nil
 }
 
-// prepare adds the missing watches of a candidate, and waits until they have
-// synced. The others are not touched. After an error nothing was added.
+// prepare adds the missing watches of a candidate, and waits until they have synced. It
+// does not touch the others. After an error no watch was added.
 func (w *watches) prepare(ctx context.Context, list []wanted, hooks queue.Module) (map[string]*controller.Handle, error) {
 	added, err := w.add(list, hooks)
 	for id, h := range added {
@@ -60,8 +60,8 @@ func (w *watches) prepare(ctx context.Context, list []wanted, hooks queue.Module
 	return added, err
 }
 
-// adopt makes the watches of a revision that was promoted the active ones.
-// Those that it does not need are leaving.
+// adopt makes the watches of a promoted revision the active ones. Active watches that it
+// does not need become leaving.
 func (w *watches) adopt(list []wanted, added map[string]*controller.Handle) {
 	before := w.active
 	w.active = map[string]*controller.Handle{}
@@ -76,8 +76,7 @@ func (w *watches) adopt(list []wanted, added map[string]*controller.Handle) {
 	maps.Copy(w.leaving, before)
 }
 
-// settle ends the watches that are leaving and that the canary does not need, and returns
-// how many.
+// settle ends the leaving watches that the canary does not need, and returns their number.
 func (w *watches) settle(k *canaryRun) int {
 	n := 0
 	for id, h := range w.leaving {
@@ -90,12 +89,11 @@ func (w *watches) settle(k *canaryRun) int {
 	return n
 }
 
-// goesOn reports whether a kind that only revisions before needed is watched
-// still.
+// goesOn reports whether a kind that only earlier revisions needed is still watched.
 func (w *watches) goesOn(k plan.Watched) bool {
 	id := k.ID()
 	for known := range w.leaving {
-		if strings.HasPrefix(known, id) { // then follows whether it has metadata only
+		if strings.HasPrefix(known, id) { // the rest of the id tells whether the watch has only metadata
 			return true
 		}
 	}
@@ -109,8 +107,8 @@ func (w *watches) remove(handles map[string]*controller.Handle) {
 	}
 }
 
-// AwaitPending waits for the optional kinds of the plan that the API server does
-// not have, and for no others.
+// AwaitPending waits in the background for the optional kinds of the plan that the API
+// server does not have, and no longer for others.
 func (r *Rollout) AwaitPending(ctx context.Context) {
 	w := &r.watches
 	needed := map[string]bool{}
@@ -132,7 +130,7 @@ func (r *Rollout) AwaitPending(ctx context.Context) {
 	}
 }
 
-// watchPending watches an optional kind as soon as the API server has it.
+// watchPending waits until the API server has an optional kind, and passes it to Late.
 func (r *Rollout) watchPending(ctx context.Context, k plan.Watched) {
 	kind := plan.GVK(&k.Watch).GroupKind().String()
 	r.log.Info("optional kind does not exist yet; watching it once its CustomResourceDefinition is installed", "kind", kind)
@@ -150,14 +148,14 @@ func (r *Rollout) watchPending(ctx context.Context, k plan.Watched) {
 	}
 }
 
-// Late is an optional kind that the API server has now.
+// Late is an optional kind that has become available in the API server.
 type Late struct {
-	ctx  context.Context // ends when it is no longer needed
+	ctx  context.Context // ends when the kind is no longer needed
 	id   string
 	kind plan.Watched
 }
 
-// Late returns the optional kinds that are to be given to Watch.
+// Late returns the channel of optional kinds, which the caller must pass to Watch.
 func (r *Rollout) Late() <-chan Late { return r.late }
 
 // Watch adds the watch of an optional kind, unless it is no longer needed.
@@ -185,7 +183,7 @@ func (r *Rollout) addPending(ctx context.Context, id string, k plan.Watched) err
 	return err
 }
 
-// allowed narrows a watch of the live module to what it may watch.
+// allowed narrows a watch of the live module to the objects that the module may watch.
 func (r *Rollout) allowed(ctx context.Context, k plan.Watched) (plan.Watched, error) {
 	planner, err := r.cfg.Planner.Of(r.cfg.Module.Digest())
 	if err == nil {

@@ -1,7 +1,6 @@
-// Package canary says which objects a new revision of a module runs while it
-// runs as a canary on some of them: a share by the hash of the uid, those of
-// some namespaces, those that a label selector matches, or all three at once.
-// It is pure.
+// Package canary selects the objects that a new revision of a module runs while it is a
+// canary: a share by the hash of the uid, the objects of some namespaces, those that match
+// a label selector, or a combination. It is pure.
 //
 //	cfg, err := canary.Parse("10%", []string{"shop"}, "tier=web")
 //	sides := canary.New(cfg, digest, objects)
@@ -24,19 +23,19 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// Config says which objects are the canary's: those that everything matches
-// that is given.
+// Config selects the objects of a canary: those that match all criteria that are set.
 type Config struct {
-	// Share is how many of the objects, 0 to 1; 0 is all that the rest matches.
+	// Share is the share of the objects, 0 to 1; 0 selects all objects that match the other
+	// criteria.
 	Share float64
-	// Namespaces are those of the objects; none is all.
+	// Namespaces are the namespaces of the objects; if empty, all.
 	Namespaces []string
-	// Selector matches their labels; nil is all.
+	// Selector matches the labels of the objects; if nil, all match.
 	Selector labels.Selector
 }
 
-// Parse reads a share ("10%", "0.5%"), namespaces and a label selector, each of
-// which may be empty. The zero Config is that of three empty ones.
+// Parse parses a share ("10%", "0.5%"), namespaces and a label selector, each of which may
+// be empty. If all are empty, it returns the zero Config.
 func Parse(share string, namespaces []string, selector string) (Config, error) {
 	c := Config{Namespaces: namespaces}
 	if share != "" {
@@ -59,11 +58,11 @@ func Parse(share string, namespaces []string, selector string) (Config, error) {
 	return c, nil
 }
 
-// Enabled reports whether the config says anything: the zero Config does not.
+// Enabled reports whether any criterion is set.
 func (c Config) Enabled() bool { return c.Share > 0 || len(c.Namespaces) > 0 || c.Selector != nil }
 
-// String returns the config for people: "10% of the objects in namespace shop
-// with tier=web".
+// String describes the config for people: "10% of the objects in namespace shop with
+// tier=web".
 func (c Config) String() string {
 	text := "all objects"
 	if c.Share > 0 {
@@ -82,22 +81,22 @@ func (c Config) String() string {
 	return text
 }
 
-// Object is what the sides are notified of an object.
+// Object has the properties of an object that decide its assignment.
 type Object struct {
 	Key abi.Key
-	// UID is empty where the object is gone.
+	// UID is empty if the object is gone.
 	UID    string
 	Labels labels.Labels
 }
 
-// eligible reports whether an object is one of those that the share is taken of.
+// eligible reports whether an object counts for the share.
 func (c Config) eligible(o *Object) bool {
 	return (len(c.Namespaces) == 0 || slices.Contains(c.Namespaces, o.Key.Namespace)) &&
 		(c.Selector == nil || c.Selector.Matches(o.Labels))
 }
 
-// limit returns the position below which an object is the canary's, so that these
-// are the share of the objects that there are, and at least one.
+// limit returns the position below which an object belongs to the canary, so that these are
+// the share of the existing objects, and at least one.
 func (c Config) limit(objects []Object, salt string) float64 {
 	if c.Share == 0 {
 		return 1
@@ -120,23 +119,23 @@ func (c Config) limit(objects []Object, salt string) float64 {
 	return max(c.Share, math.Nextafter(positions[n-1], 1))
 }
 
-// position is where an object stands, in [0, 1), evenly spread over uids. The salt
-// makes those of two modules others, so that it is not always the same objects
-// that try what is new.
+// position maps uids evenly to [0, 1). The salt changes the order for each module, so that
+// it is not always the same objects that try a new module first.
 func position(salt, uid string) float64 {
 	h := fnv.New128a()
 	_, _ = h.Write([]byte(salt)) // never fails
 	_, _ = h.Write([]byte{0})
 	_, _ = h.Write([]byte(uid))
 	sum := h.Sum(nil)
-	// FNV mixes its last bytes into the low half well, and hardly into the high one.
+	// FNV mixes its last bytes well into the low half of the sum, but hardly into the high
+	// half.
 	x := binary.BigEndian.Uint64(sum[8:])
 	x = (x ^ x>>32) * 0x9e3779b97f4a7c15
 	return float64((x^x>>29)>>11) / (1 << 53)
 }
 
-// Assignment knows on which side each object is. An object stays with its side until
-// it is gone, whatever becomes of its labels. It is safe for concurrent use.
+// Assignment assigns objects to the canary or the live revision. An object does not change
+// sides while it exists, even if its labels change. It is safe for concurrent use.
 type Assignment struct {
 	cfg   Config
 	salt  string
@@ -147,13 +146,13 @@ type Assignment struct {
 }
 
 type assigned struct {
-	uid    uint64 // a hash of it
+	uid    uint64 // a hash of the uid
 	canary bool
 }
 
-// New returns the sides of a canary. The salt is the digest of its module. The
-// share is that of the objects that there are: they are ranked, and the first ones
-// are the canary's. Objects that come later are where they would have been.
+// New returns the assignment of a canary. The salt is the digest of its module. The
+// existing objects are ranked, and the first ones, as many as the share, are the canary's.
+// Objects that appear later are assigned by the same limit.
 func New(cfg Config, salt string, objects []Object) *Assignment {
 	s := &Assignment{cfg: cfg, salt: salt, limit: cfg.limit(objects, salt), of: map[abi.Key]assigned{}}
 	for i := range objects {
@@ -162,7 +161,7 @@ func New(cfg Config, salt string, objects []Object) *Assignment {
 	return s
 }
 
-// Count returns how many objects the canary has, of how many.
+// Count returns the number of objects of the canary and of all assigned objects.
 func (s *Assignment) Count() (canary, all int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -174,12 +173,12 @@ func (s *Assignment) Count() (canary, all int) {
 	return canary, len(s.of)
 }
 
-// Config returns what decides.
+// Config returns the criteria.
 func (s *Assignment) Config() Config { return s.cfg }
 
-// Canary reports whether an object is the canary's. It is decided when the
-// object is first asked for; a new uid is a new object. One that is gone is on
-// the side on which it was, and else not the canary's.
+// Canary reports whether an object belongs to the canary. This is decided at the first call
+// for the object; an object with a new uid is a new object. An object that is gone stays on
+// its side; if it was never assigned, it is not the canary's.
 func (s *Assignment) Canary(o *Object) bool {
 	var uid uint64
 	if o.UID != "" {
@@ -199,7 +198,7 @@ func (s *Assignment) Canary(o *Object) bool {
 	return known.canary
 }
 
-// Forget drops an object that is gone.
+// Forget removes an object that is gone.
 func (s *Assignment) Forget(key abi.Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

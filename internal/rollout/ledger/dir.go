@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Dir is a folder with notes, and with the bytes of the module that was live last
-// of each controller. It implements Notes. One process at a time uses it.
+// Dir is a folder with notes and with the bytes of the module that was live last of each
+// controller. It implements Notes. Only one process at a time may use it.
 type Dir string
 
 // Note implements Notes.
@@ -24,10 +24,10 @@ func (d Dir) SetNote(_ context.Context, key, value string) error {
 	return d.write(key, ".json", []byte(value))
 }
 
-// Module returns the bytes that SetModule kept; none where it kept none.
+// Module returns the bytes that SetModule stored, or nil if there are none.
 func (d Dir) Module(controller string) ([]byte, error) { return d.read(Key(controller), ".wasm") }
 
-// SetModule keeps the bytes of the live module of a controller.
+// SetModule stores the bytes of the live module of a controller.
 func (d Dir) SetModule(controller string, wasm []byte) error {
 	return d.write(Key(controller), ".wasm", wasm)
 }
@@ -44,8 +44,8 @@ func (d Dir) read(key, suffix string) ([]byte, error) {
 	return b, err
 }
 
-// write replaces a file by a rename, so that it is the old one or the new one
-// whenever the process ends.
+// write replaces a file by a rename, so that it has either the old or the new content even
+// if the process crashes.
 func (d Dir) write(key, suffix string, b []byte) error {
 	if err := os.MkdirAll(string(d), 0o700); err != nil {
 		return err

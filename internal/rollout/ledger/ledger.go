@@ -1,7 +1,7 @@
-// Package ledger is what replicas and restarts share of the modules of one
-// controller: which one was live last, and which ones were rolled back. An Entry
-// is a value, which the leader writes as text: to an annotation of the Lease of
-// its election, or to a file (Dir).
+// Package ledger stores the state of modules that the replicas and restarts of one
+// controller share: which module was live last, and which ones were rolled back. An Entry
+// is a value. The leader writes it as text to an annotation of its election's Lease, or to
+// a file (Dir).
 package ledger
 
 import (
@@ -13,27 +13,29 @@ import (
 	"time"
 )
 
-// maxFailed bounds how many modules that were rolled back are remembered, maxReason
-// the bytes of why: annotations have 256 KiB together.
+// maxFailed bounds the number of modules that were rolled back and are remembered,
+// maxReason the bytes of each reason: all annotations of an object may have 256 KiB
+// together.
 const (
 	maxFailed = 10
 	maxReason = 1 << 10
 )
 
-// Notes keep a text for each key. A key that was not set has the empty one.
+// Notes stores a text for each key. A key that was not set has the empty text.
 type Notes interface {
 	Note(ctx context.Context, key string) (string, error)
 	SetNote(ctx context.Context, key, value string) error
 }
 
-// Key is where the entry of a controller is noted.
+// Key returns the key of a controller's entry.
 func Key(controller string) string { return "modules.wasmctl.dev/" + controller }
 
-// Entry is what is known. It is not changed: each change makes another.
+// Entry is the shared state of one controller's modules. Its methods do not change it; they
+// return a new Entry.
 type Entry struct {
-	// Live is the digest of the module that was live last and not on probation.
+	// Live is the digest of the module that was live last and had passed its probation.
 	Live string `json:"live,omitempty"`
-	// Failed were rolled back, the last one last.
+	// Failed are the modules that were rolled back, the latest one last.
 	Failed []Failure `json:"failed,omitempty"`
 }
 
@@ -44,7 +46,7 @@ type Failure struct {
 	Time   time.Time `json:"time"`
 }
 
-// String returns it for people.
+// String describes the failure for people.
 func (f Failure) String() string {
 	return fmt.Sprintf("was rolled back at %s: %s", f.Time.UTC().Format(time.RFC3339), f.Reason)
 }
@@ -74,8 +76,9 @@ func Write(ctx context.Context, notes Notes, controller string, e Entry) error {
 	return nil
 }
 
-// Proven returns the entry after a module has passed that was tried since a time: it
-// is live, and no longer one that failed, unless it has failed at another replica since.
+// Proven returns the entry after a module passed its probation, which began at since. The
+// module becomes Live and is removed from Failed, unless it failed at another replica after
+// since.
 func (e Entry) Proven(digest string, since time.Time) Entry {
 	if f, failed := e.Failure(digest); failed && f.Time.After(since) {
 		return e
@@ -94,7 +97,7 @@ func (e Entry) without(digest string) []Failure {
 	return slices.DeleteFunc(slices.Clone(e.Failed), func(f Failure) bool { return f.Digest == digest })
 }
 
-// Failure returns how a module failed, if it did.
+// Failure returns the failure of a module, if it failed.
 func (e Entry) Failure(digest string) (f Failure, ok bool) {
 	i := slices.IndexFunc(e.Failed, func(f Failure) bool { return f.Digest == digest })
 	if i < 0 {

@@ -16,14 +16,14 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// Run is one run that has ended.
+// Run is a run that has ended.
 type Run struct {
 	Key abi.Key
-	// Failure is how it failed; empty for success.
+	// Failure is the kind of failure; empty if the run succeeded.
 	Failure abi.FailureKind
-	// Loop says that the object was found to be in a hot loop.
+	// Loop reports whether the object was found to be in a hot loop.
 	Loop bool
-	// Took is how long the run took.
+	// Took is the duration of the run.
 	Took time.Duration
 }
 
@@ -32,18 +32,18 @@ func (r *Run) crashed() bool { return r.Failure != "" && r.Failure != abi.Failur
 
 // Figures count runs.
 type Figures struct {
-	// Runs counts all, Errors those that returned an error, Crashes those without
+	// Runs counts all runs, Errors those that returned an error, and Crashes those without
 	// a result: traps, timeouts, too much memory, unreadable output.
 	Runs, Errors, Crashes int
-	// Timeouts are among the Crashes.
+	// Timeouts counts the Crashes that were timeouts.
 	Timeouts int
 	// Loops counts objects that were found to be in a hot loop.
 	Loops int
-	// took counts runs by how long they took.
+	// took counts runs by duration.
 	took [buckets]int
 }
 
-// The buckets of durations: four to each doubling, from a microsecond.
+// The buckets of durations: four for each doubling, from one microsecond.
 const (
 	perDoubling = 4
 	buckets     = 40 * perDoubling
@@ -56,7 +56,7 @@ func bucketOf(d time.Duration) int {
 	return min(buckets-1, int(perDoubling*math.Log2(float64(d)/float64(time.Microsecond))))
 }
 
-// add counts a run, n times: -1 takes it out again.
+// add counts a run n times; -1 removes it.
 func (f *Figures) add(r *Run, n int) {
 	f.Runs += n
 	switch {
@@ -74,8 +74,8 @@ func (f *Figures) add(r *Run, n int) {
 	f.took[bucketOf(r.Took)] += n
 }
 
-// Quantile returns a time that a share q of the runs did not exceed, a fifth too
-// long at most; 0 without runs.
+// Quantile returns a duration that a share q of the runs did not exceed. It is too long by
+// at most a fifth; without runs it is 0.
 func (f *Figures) Quantile(q float64) time.Duration {
 	rest := int(math.Ceil(q * float64(f.Runs)))
 	if rest == 0 {
@@ -89,7 +89,7 @@ func (f *Figures) Quantile(q float64) time.Duration {
 	return math.MaxInt64
 }
 
-// rate is a share of the runs.
+// rate returns n as a share of the runs.
 func (f *Figures) rate(n int) float64 {
 	if f.Runs == 0 {
 		return 0
@@ -97,11 +97,11 @@ func (f *Figures) rate(n int) float64 {
 	return float64(n) / float64(f.Runs)
 }
 
-// windowSize is how many runs a Window has.
+// windowSize is the number of runs in a Window.
 const windowSize = 1000
 
-// Window has the figures of the last runs of a revision, so that what it did
-// long ago does not hide how it does.
+// Window has the figures of the last runs of a revision. Older runs do not count, so that
+// they do not hide its current state.
 type Window struct {
 	ring    []Run
 	next    int
@@ -111,7 +111,7 @@ type Window struct {
 // NewWindow returns a Window without runs.
 func NewWindow() *Window { return &Window{} }
 
-// Add counts a run, and forgets the oldest where there are too many.
+// Add counts a run; if the window is full, it forgets the oldest run.
 func (w *Window) Add(r Run) {
 	if len(w.ring) < windowSize {
 		w.ring = append(w.ring, r)
@@ -123,7 +123,7 @@ func (w *Window) Add(r Run) {
 	w.figures.add(&r, 1)
 }
 
-// faults returns what was wrong with the last run of each object.
+// faults returns the faults of the last run of each object.
 func (w *Window) faults() map[abi.Key]fault {
 	last := map[abi.Key]fault{}
 	for i := range w.ring {

@@ -21,36 +21,36 @@ const (
 )
 
 const (
-	// minBad is how many objects a module must treat worse before it is judged by
-	// that: all, where there are fewer.
+	// minBad is the minimum number of objects that a module must treat worse before it
+	// fails; if there are fewer objects, all of them.
 	minBad = 3
-	// minRuns is how many runs on both sides tell durations apart.
+	// minRuns is the number of runs that both revisions need before their durations are
+	// compared.
 	minRuns = 20
-	// slack is what a run may take longer at any rate: after a swap all objects
-	// are reconciled at once.
+	// slack is the additional time that a run may always take, because all objects are
+	// reconciled at once after a swap.
 	slack = 100 * time.Millisecond
-	// maxObjects bounds the table of objects that were seen.
+	// maxObjects bounds the table of objects.
 	maxObjects = 4096
 )
 
-// Config says for how long, and how much worse a module may be. The zero value
-// is the defaults.
+// Config sets how long a module is on probation, and how much worse it may be than its
+// predecessor. Zero fields have defaults.
 type Config struct {
-	// Time is how long a revision is on probation, from its first run: the runs
-	// that begin in this time count, and are waited for. A standby runs nothing, so
-	// that a module is not proven there.
+	// Time is how long a revision is on probation, from its first run. Runs that begin in
+	// this time count, and the verdict waits for them. A standby runs nothing, so a module
+	// cannot pass there.
 	Time time.Duration
-	// Errors and Crashes are the shares of runs, 0 to 1, that may fail beyond those
-	// of the revision before.
+	// Errors and Crashes are the shares of runs, 0 to 1, that may fail in addition to those
+	// that failed in the previous revision.
 	Errors, Crashes float64
-	// Slowdown is how many times longer than before nine of ten runs may take.
+	// Slowdown is the factor by which the duration of nine of ten runs may grow.
 	Slowdown float64
-	// Stall is how long a run may take where none did before.
+	// Stall is how long a run may take if no run of the previous revision took that long.
 	Stall time.Duration
 }
 
-// Validate returns an error that names the first field with a value that cannot
-// be used.
+// Validate returns an error that names the first field with an invalid value.
 func (c Config) Validate() error {
 	switch {
 	case c.Time < 0 || c.Stall < 0:
@@ -77,7 +77,7 @@ type Verdict string
 
 // The verdicts.
 const (
-	Pending Verdict = "pending" // its time is not over
+	Pending Verdict = "pending" // the time is not over
 	Passed  Verdict = "passed"
 	Failed  Verdict = "failed"
 )
@@ -87,20 +87,20 @@ type Trial struct {
 	cfg       Config
 	before    Figures
 	startedAt time.Time
-	firstRun  time.Time // when its time begins; zero before
-	idle      bool      // there was nothing to run: it passes without runs too
+	firstRun  time.Time // when the time begins; zero before
+	idle      bool      // there was nothing to run: the trial passes without runs
 	figures   Figures
 	running   map[abi.Key]time.Time
-	// objects has what is wrong with each object that was seen.
+	// objects has the faults of each object that was run.
 	objects map[abi.Key]fault
-	// known is what was wrong with objects before: that is no fault of this
+	// known has the faults that objects had before: they do not count against this
 	// revision.
 	known map[abi.Key]fault
-	bad   [faults]int // objects by fault that is not known
-	old   [faults]int // objects that were seen and whose fault is known
+	bad   [faults]int // the number of objects by fault that is not known
+	old   [faults]int // the number of objects that were run and whose fault is known
 }
 
-// fault is a set of what went wrong with an object.
+// fault is a set of the ways in which runs of an object failed.
 type fault uint8
 
 const (
@@ -110,8 +110,8 @@ const (
 	faults = iota
 )
 
-// New returns the trial of a revision that began its work, after one with the
-// figures before.
+// New returns the trial of a revision that became live at startedAt, after a revision with
+// the figures before.
 func New(cfg Config, before Figures, startedAt time.Time) *Trial {
 	return &Trial{
 		cfg: cfg.withDefaults(), before: before, startedAt: startedAt,
@@ -119,29 +119,29 @@ func New(cfg Config, before Figures, startedAt time.Time) *Trial {
 	}
 }
 
-// Excuse does not hold faults against the revision that the last runs before had
-// with the same objects. It is called before the first run.
+// Excuse ignores faults that the last runs of the previous revision had with the same
+// objects. It must be called before the first run.
 func (t *Trial) Excuse(before *Window) { t.known = before.faults() }
 
-// Compare replaces the figures that it is compared with: for a revision whose
-// predecessor goes on beside it.
+// Compare replaces the figures that the revision is compared with. A canary needs this
+// because its predecessor goes on running.
 func (t *Trial) Compare(before Figures) { t.before = before }
 
 // Figures returns the figures of the runs that have ended.
 func (t *Trial) Figures() Figures { return t.figures }
 
-// StartedAt returns when it began.
+// StartedAt returns the time at which the trial began.
 func (t *Trial) StartedAt() time.Time { return t.startedAt }
 
-// NothingToRun notes that there is no object: the time begins now, and the trial
-// passes where none comes meanwhile.
+// NothingToRun records that there are no objects: the time begins now, and the trial passes
+// if no object appears in this time.
 func (t *Trial) NothingToRun(now time.Time) {
 	if t.firstRun.IsZero() {
 		t.firstRun, t.idle = now, true
 	}
 }
 
-// Begin notes that a run has begun.
+// Begin records that a run has begun.
 func (t *Trial) Begin(key abi.Key, now time.Time) {
 	if t.firstRun.IsZero() {
 		t.firstRun = now
@@ -149,9 +149,8 @@ func (t *Trial) Begin(key abi.Key, now time.Time) {
 	t.running[key] = now
 }
 
-// End counts a run that has ended. Begin may not have been called for it: where a
-// guest does not start nothing begins, and a run may begin before the trial is
-// there.
+// End counts a run that has ended. Begin may not have been called for it: a guest may have
+// failed to start, or the run may have begun before the trial.
 func (t *Trial) End(r Run, now time.Time) {
 	if t.firstRun.IsZero() {
 		t.firstRun = now
@@ -175,7 +174,7 @@ func (t *Trial) End(r Run, now time.Time) {
 	}
 }
 
-// faults returns what was wrong with a run.
+// faults returns the faults of a run.
 func (r *Run) faults() (f fault) {
 	switch {
 	case r.Failure == abi.FailureError:
@@ -189,15 +188,14 @@ func (r *Run) faults() (f fault) {
 	return f
 }
 
-// Forget drops a run that has ended without a verdict on the module: it was
-// interrupted.
+// Forget removes a run that was interrupted and therefore says nothing about the module.
 func (t *Trial) Forget(key abi.Key) {
 	if delete(t.running, key); len(t.running) == 0 && t.figures.Runs == 0 && !t.idle {
 		t.firstRun = time.Time{}
 	}
 }
 
-// Judge says how the revision does. The reason of Failed is for people.
+// Judge returns the verdict on the revision, and the reason if it failed.
 func (t *Trial) Judge(now time.Time) (v Verdict, reason string) {
 	for _, worse := range []func(time.Time) string{t.crashes, t.stalls, t.errors, t.loops, t.slow} {
 		if reason := worse(now); reason != "" {
@@ -210,8 +208,8 @@ func (t *Trial) Judge(now time.Time) (v Verdict, reason string) {
 	return Passed, ""
 }
 
-// runsFrom reports whether a run goes on that began before a time: how it ends
-// counts too.
+// runsFrom reports whether a run that began before a time has not ended: its result counts
+// too.
 func (t *Trial) runsFrom(before time.Time) bool {
 	for _, started := range t.running {
 		if started.Before(before) {
@@ -221,15 +219,15 @@ func (t *Trial) runsFrom(before time.Time) bool {
 	return false
 }
 
-// enough reports whether more objects are worse than chance explains: all of
-// them, if they are few.
+// enough reports whether at least minBad objects have a new fault, or all objects if there
+// are fewer.
 func (t *Trial) enough(f fault) bool {
 	i := bits.TrailingZeros8(uint8(f))
 	return t.bad[i] > 0 && t.bad[i] >= min(minBad, len(t.objects)-t.old[i])
 }
 
-// more reports whether n of the runs are more than a share before and the bound
-// beyond it explain, with three standard deviations for chance.
+// more reports whether n runs are more than the share before and the allowed bound explain,
+// with three standard deviations for chance.
 func (t *Trial) more(n int, before, bound float64) bool {
 	runs := float64(t.figures.Runs)
 	return n >= minBad && float64(n) > runs*(before+bound)+3*math.Sqrt(runs*before*(1-before))
@@ -259,7 +257,7 @@ func (t *Trial) loops(time.Time) string {
 	return fmt.Sprintf("%d objects are in a hot loop", t.bad[2])
 }
 
-// slow compares how long nine of ten runs take.
+// slow compares the durations of nine of ten runs.
 func (t *Trial) slow(time.Time) string {
 	if t.figures.Runs < minRuns || t.before.Runs < minRuns {
 		return ""
@@ -271,8 +269,8 @@ func (t *Trial) slow(time.Time) string {
 	return fmt.Sprintf("90%% of runs take up to %v, before %v", took.Round(time.Millisecond), before.Round(time.Millisecond))
 }
 
-// stalls checks for runs that have not ended although earlier ones ended long
-// before. The timeout would tell too, but later.
+// stalls checks for runs that take far longer than any run of the previous revision. It
+// finds them before their timeout does.
 func (t *Trial) stalls(now time.Time) string {
 	if slowest := t.before.Quantile(1); slowest == 0 || slowest > t.cfg.Stall/2 {
 		return ""
