@@ -13,26 +13,26 @@ import (
 	"github.com/wasmctl/wasmctl/internal/failure"
 )
 
-// serviceAccountUser is what the user name of a service account begins with.
+// serviceAccountUser is the prefix of the user name of a service account.
 const serviceAccountUser = "system:serviceaccount:"
 
-// Access asks the API server what a controller may do there.
+// Access asks the API server about the rights of a controller.
 type Access struct {
 	Client  *kubeapi.Client
 	Dynamic dynamic.Interface
-	// User is whom requests are sent as; empty for the process itself.
+	// User is the user to impersonate; empty for the process's own user.
 	User string
 }
 
-// Check asks the API server whether the watches are allowed, so that a
-// missing right is said at once, with the rule that would give it.
+// Check asks the API server whether the watches are allowed, so that a missing right is
+// reported at once, with the rule that would grant it.
 func (a *Access) Check(ctx context.Context, kind Watched, watches ...Watched) error {
 	if err := a.checkImpersonation(ctx, kind); err != nil {
 		return err
 	}
 	var kinds []kubeapi.WatchedKind
 	for _, k := range watches {
-		if !k.Watch.Optional { // else its watch says for itself that it is denied
+		if !k.Watch.Optional { // an optional watch reports its own denial
 			kinds = append(kinds, kubeapi.WatchedKind{Kind: k.Kind, Namespaces: k.Watch.Namespaces, Name: k.needs().Name})
 		}
 	}
@@ -42,9 +42,9 @@ func (a *Access) Check(ctx context.Context, kind Watched, watches ...Watched) er
 	return nil
 }
 
-// checkImpersonation reports whether requests may be sent as the user of --as: the
-// refusal of a watch would only name the watch. The text of the refusal is the only
-// sign: the details of constrained impersonation name the request, not the user.
+// checkImpersonation returns an error if the process may not impersonate the user, because
+// the refusal of a watch would only name the watch. The text of the refusal is the only
+// indication: the details of constrained impersonation name the request, not the user.
 func (a *Access) checkImpersonation(ctx context.Context, kind Watched) error {
 	user := a.User
 	if user == "" {
@@ -58,13 +58,13 @@ func (a *Access) checkImpersonation(ctx context.Context, kind Watched) error {
 	}
 	_, err := a.Dynamic.Resource(kind.GVR()).Namespace(ns).List(ctx, metav1.ListOptions{Limit: 1})
 	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "cannot impersonate") {
-		return nil // whatever else is wrong, the watches will say
+		return nil // the watches report all other errors
 	}
 	return failure.Denied.Wrap(fmt.Errorf("user %s: wasmctl's own user cannot impersonate it (%w); give that user this RBAC rule:\n\n%s",
 		user, err, strings.TrimSpace(kubeapi.RBACRules([]kubeapi.MissingRight{impersonation(user)}))))
 }
 
-// impersonation is the right to send requests as a user.
+// impersonation returns the right to impersonate a user.
 func impersonation(user string) kubeapi.MissingRight {
 	right := kubeapi.MissingRight{Resource: "users", Name: user, Verbs: []string{"impersonate"}}
 	if account, ok := strings.CutPrefix(user, serviceAccountUser); ok {
@@ -74,9 +74,9 @@ func impersonation(user string) kubeapi.MissingRight {
 	return right
 }
 
-// Refused returns an error that names the rights that the module of a plan may
-// need one day and the API server does not give; nil where it gives all. Each use
-// of them will be refused.
+// Refused returns an error that lists the rights that the module of a plan may need later
+// but the API server denies, or nil if there are none. Requests that need these rights will
+// fail.
 func (a *Access) Refused(ctx context.Context, kind Watched, p *Plan) error {
 	var needs []kubeapi.Access
 	if p.Manifest.Finalizer != "" {
@@ -100,9 +100,9 @@ func missingError(missing []kubeapi.MissingRight) error {
 		strings.Join(what, ", nor "), strings.TrimSpace(kubeapi.RBACRules(missing)))
 }
 
-// CheckSelectors asks the API server for one object of each selected watch, so
-// that an invalid selector is reported at once: field selectors are not checked
-// elsewhere, and the watch would fail forever.
+// CheckSelectors lists one object for each watch with a selector, so that an invalid
+// selector is reported at once. Field selectors are not checked elsewhere, and the watch
+// would fail forever.
 func (a *Access) CheckSelectors(ctx context.Context, watches ...Watched) error {
 	for _, k := range watches {
 		if k.Watch.LabelSelector == "" && k.Watch.FieldSelector == "" {
@@ -110,13 +110,13 @@ func (a *Access) CheckSelectors(ctx context.Context, watches ...Watched) error {
 		}
 		ns := metav1.NamespaceAll
 		if len(k.Watch.Namespaces) > 0 {
-			ns = k.Watch.Namespaces[0] // it may be that nothing else may be listed
+			ns = k.Watch.Namespaces[0] // listing other namespaces may be forbidden
 		}
 		_, err := a.Dynamic.Resource(k.GVR()).Namespace(ns).List(ctx, metav1.ListOptions{LabelSelector: k.Watch.LabelSelector, FieldSelector: k.Watch.FieldSelector, Limit: 1})
 		if apierrors.IsBadRequest(err) {
 			return failure.Usage.Wrap(fmt.Errorf("selector of %s: %w", k.Name(), err))
 		}
-		// Whatever else is wrong, the watch will say, and wait.
+		// The watch reports all other errors, and waits.
 	}
 	return nil
 }

@@ -14,25 +14,25 @@ import (
 	"github.com/wasmctl/wasmctl/host/redact"
 )
 
-// Audit learns which rights a module uses: names of kinds, namespaces and fields,
-// and no value. It is safe for concurrent use.
+// Audit learns which rights a module uses. It records names of kinds, namespaces and
+// fields, but no values. It is safe for concurrent use.
 type Audit struct {
 	controller   string
-	watches, own []abi.Capability // what running it takes, and what needs no capability
-	finalizers   []string         // that need a name in the grant
+	watches, own []abi.Capability // the watches that running the module needs, and the rights that need no capability
+	finalizers   []string         // finalizers that the grant must name
 	learned      *grant.Audit
-	secrets      *redact.Values // left out
+	secrets      *redact.Values // are omitted
 
 	mu     sync.Mutex              // held while report is called
-	report func(text []byte) error // told of the least grant
+	report func(text []byte) error // receives the least grant
 	log    *slog.Logger
 }
 
-// NewAudit returns an Audit of the module of a plan. Report is given the least
-// grant that allows what the module has used, at once and whenever that grows.
+// NewAudit returns an Audit of the module of a plan. It calls report with the least grant
+// that allows the rights that the module has used, immediately and whenever that grows.
 func (p *Planner) NewAudit(kind Watched, of *Plan, secrets *redact.Values, report func(text []byte) error) *Audit {
 	needs := of.needs(kind)
-	needs.Capabilities = nil // what it asks for does not matter
+	needs.Capabilities = nil // the requested capabilities do not matter
 	a := &Audit{
 		controller: p.Controller, watches: needs.Rules(), own: append(grant.OwnRights(needs.For), needs.FinalizerRules()...),
 		learned: grant.NewAudit(of.Manifest.Capabilities), secrets: secrets, report: report, log: p.Log,
@@ -44,7 +44,7 @@ func (p *Planner) NewAudit(kind Watched, of *Plan, secrets *redact.Values, repor
 	return a
 }
 
-// Requested is a kubeapi.Observer.
+// Requested implements kubeapi.Observer.
 func (a *Audit) Requested(_ context.Context, e *kubeapi.Exchange) {
 	if a.learned.Learn(e) {
 		a.write()
@@ -63,8 +63,7 @@ func (a *Audit) write() {
 	}
 }
 
-// text is the grant, with the capabilities of the manifest as a comment before
-// it.
+// text returns the grant, preceded by a comment with the capabilities for the manifest.
 func (a *Audit) text() ([]byte, error) {
 	used, hidden := withoutValues(a.learned.Rules(), a.secrets)
 	g := grant.Document{Controller: a.controller, Capabilities: append(slices.Clone(a.watches), grant.Beyond(a.watches, used)...), Finalizers: a.finalizers}
@@ -84,9 +83,9 @@ func (a *Audit) text() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// withoutValues leaves out the fields whose path has a value of a Secret in it,
-// and says whether there are any. A rule that has no other is left out too:
-// without fields it would be about all of them.
+// withoutValues removes the fields whose path contains a value of a Secret, and reports
+// whether there were any. It also removes a rule without remaining fields, because a rule
+// without fields allows all of them.
 func withoutValues(rules []abi.Capability, secrets *redact.Values) (kept []abi.Capability, hidden bool) {
 	for _, rule := range rules {
 		fields := slices.DeleteFunc(slices.Clone(rule.Fields), func(path string) bool { return secrets.Text(path) != path })

@@ -15,36 +15,35 @@ import (
 	"github.com/wasmctl/wasmctl/internal/failure"
 )
 
-// resolveLimit bounds how long a command waits for a cluster that it can do
-// without.
+// resolveLimit bounds how long a command waits for a cluster that it can work without.
 const resolveLimit = 10 * time.Second
 
-// Finder finds the kinds that flags and manifests name.
+// Finder finds the kinds that options and manifests name.
 type Finder interface {
-	// Named finds the kind that a flag names.
+	// Named finds the kind that an option names.
 	Named(ctx context.Context, flag, name string) (kinds.Kind, error)
-	// Of finds the kind of a manifest's watch. Late says that the watch is optional,
-	// and its kind not there yet.
+	// Of finds the kind of a manifest's watch. pending reports that the watch is optional
+	// and its kind does not exist yet.
 	Of(ctx context.Context, w *abi.Watch) (k kinds.Kind, pending bool, err error)
-	// Namespaced reports whether the objects of a resource have a namespace; what is
-	// not known is taken to.
+	// Namespaced reports whether the objects of a resource have a namespace. An unknown
+	// resource is assumed to have one.
 	Namespaced(ctx context.Context, group, resource string) bool
 }
 
-// GVK is the kind that a watch names.
+// GVK returns the kind that a watch names.
 func GVK(w *abi.Watch) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: w.Group, Version: w.Version, Kind: w.Kind}
 }
 
-// Patient waits for the cluster and for kinds that may come: for a module that
-// is to run. It remembers the kinds that it has found and does not ask for them
-// again: a module is rolled back also while the API server is away.
+// Patient is a Finder for a module that is about to run: it waits for the cluster and for
+// missing kinds. It caches the kinds that it has found, so that a module can be rolled back
+// while the API server is unavailable.
 type Patient struct {
 	Resolver *kinds.Resolver
-	Waits    func(reason error) // told what it waits for
+	Waits    func(reason error) // is called with the reason for waiting
 
 	mu    sync.Mutex
-	known map[string]kinds.Kind // by what names them; guarded by mu
+	known map[string]kinds.Kind // by name; guarded by mu
 }
 
 // Named implements Finder.
@@ -53,8 +52,8 @@ func (f *Patient) Named(ctx context.Context, _, name string) (kinds.Kind, error)
 	return k, kindError(err)
 }
 
-// Of implements Finder. It does not wait for an optional kind, nor for an API
-// server that is to say whether it is there.
+// Of implements Finder. It does not wait for an optional kind, nor for an API server that
+// could tell whether the kind exists.
 func (f *Patient) Of(ctx context.Context, w *abi.Watch) (k kinds.Kind, pending bool, err error) {
 	find := f.Resolver.ResolveGVK
 	if !w.Optional {
@@ -76,8 +75,7 @@ func (f *Patient) Namespaced(ctx context.Context, group, resource string) bool {
 	return err != nil || k.Namespaced
 }
 
-// resourceName names a resource as Resolver.Resolve reads it, with no other that
-// it could mean.
+// resourceName returns an unambiguous name of a resource for Resolver.Resolve.
 func resourceName(group, resource string) string {
 	if group == "" {
 		return "v1/" + resource
@@ -85,7 +83,7 @@ func resourceName(group, resource string) string {
 	return resource + "." + group
 }
 
-// kindError gives errors of the resolver their exit code.
+// kindError assigns an exit class to errors of the resolver.
 func kindError(err error) error {
 	switch {
 	case errors.Is(err, kinds.ErrUnknown), errors.Is(err, kinds.ErrAmbiguous):
@@ -98,8 +96,8 @@ func kindError(err error) error {
 	return err
 }
 
-// get returns the kind that is known by a name, or finds and keeps it. No lock is
-// held meanwhile.
+// get returns the cached kind of a name, or finds and caches it. It holds no lock while it
+// finds the kind.
 func (f *Patient) get(name string, find func() (kinds.Kind, error)) (kinds.Kind, error) {
 	f.mu.Lock()
 	kind, ok := f.known[name]

@@ -20,14 +20,14 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/queue/predicate"
 )
 
-// granted is what an operator lets a module do now.
+// granted is the set of rights that an operator gives to a module.
 type granted struct {
 	rules      []abi.Capability
-	finalizers []string // beside its own
-	all        bool     // whatever its manifest asks for
+	finalizers []string // in addition to the module's own
+	all        bool     // everything that the manifest requests
 	log        *slog.Logger
 
-	confined func([]abi.Capability) []abi.Capability // what is left of rules
+	confined func([]abi.Capability) []abi.Capability // limits rules to the namespace of Confine
 }
 
 func (p *Planner) granted(ctx context.Context) (*granted, error) {
@@ -44,7 +44,7 @@ func (p *Planner) granted(ctx context.Context) (*granted, error) {
 	return g, err
 }
 
-// confined is what is left of rules in the namespace of Confine.
+// confined returns the part of the rules that applies in the namespace of Confine.
 func (p *Planner) confined(ctx context.Context, rules []abi.Capability) (left []abi.Capability) {
 	if p.Confine == "" {
 		return rules
@@ -58,7 +58,7 @@ func (p *Planner) confined(ctx context.Context, rules []abi.Capability) (left []
 	return left
 }
 
-// named are the rights to the kinds that options name.
+// named returns the rights to the kinds that the options name.
 func (p *Planner) named(ctx context.Context) (rules []abi.Capability, err error) {
 	if p.For != nil {
 		k, err := p.Finder.Named(ctx, "for", p.For.String())
@@ -78,7 +78,7 @@ func (p *Planner) named(ctx context.Context) (rules []abi.Capability, err error)
 	return rules, nil
 }
 
-// narrow keeps a watch to the namespaces in which its objects may be seen.
+// narrow limits a watch to the namespaces in which its objects may be seen.
 func (g *granted) narrow(k Watched) (Watched, error) {
 	w, rules := k.needs(), g.rules
 	if g.all {
@@ -95,7 +95,7 @@ func (g *granted) narrow(k Watched) (Watched, error) {
 	return k, nil
 }
 
-// needs is what a grant is asked about a watch.
+// needs returns the watch as package grant sees it.
 func (k *Watched) needs() grant.Watch {
 	w := grant.Watch{Kind: k.Kind, Namespaces: k.Watch.Namespaces, Optional: k.Watch.Optional, Seen: k.Watch.Map == abi.MapFunc}
 	if filter, err := predicate.Parse(k.Watch.Predicates, predicate.Options{}); err == nil && filter.Asks() {
@@ -107,7 +107,7 @@ func (k *Watched) needs() grant.Watch {
 	return w
 }
 
-// needs says what running the module takes.
+// needs returns the rights that running the module requires.
 func (p *Plan) needs(kind Watched) *grant.Needs {
 	n := &grant.Needs{For: kind.needs(), Finalizer: p.Manifest.Finalizer != "", Capabilities: p.asks}
 	for i := range p.Related {
@@ -116,8 +116,8 @@ func (p *Plan) needs(kind Watched) *grant.Needs {
 	return n
 }
 
-// grant decides what the module of a plan may do, and drops the optional watches
-// that it may not have.
+// grant decides the rights of the module of a plan, and removes optional watches that are
+// not granted.
 func (p *Planner) grant(ctx context.Context, kind Watched, next *Plan) error {
 	if err := kubeapi.CheckRules(next.Manifest.Capabilities); err != nil {
 		return failure.Module.Wrap(fmt.Errorf("manifest: %w", err))
@@ -149,7 +149,7 @@ func (p *Planner) grant(ctx context.Context, kind Watched, next *Plan) error {
 	return p.within(g, kind, next)
 }
 
-// within keeps a plan to what is granted.
+// within limits a plan to the granted rights.
 func (p *Planner) within(g *granted, kind Watched, next *Plan) error {
 	next.Refused = grant.Beyond(g.rules, next.asks)
 	if err := g.bound(kind, next); err != nil {
@@ -159,11 +159,11 @@ func (p *Planner) within(g *granted, kind Watched, next *Plan) error {
 	return nil
 }
 
-// bound keeps the watches of a plan to where they are granted. The error says
-// what the module cannot run without, and what else it asks for.
+// bound limits the watches of a plan to the granted namespaces. The error lists the missing
+// rights that the module cannot run without, and those that it requests in addition.
 func (g *granted) bound(kind Watched, p *Plan) error {
 	var kept []Watched
-	var lacks []abi.Capability // all at once: else each is found only when the one before is granted
+	var lacks []abi.Capability // all together, so that the user need not find them one by one
 	if _, err := g.narrow(kind); err != nil {
 		w := kind.needs()
 		lacks = append(lacks, w.Rule())
@@ -194,18 +194,18 @@ func (g *granted) bound(kind Watched, p *Plan) error {
 	return nil
 }
 
-// Limit is what no module may have more than that replaces another one.
+// Limit bounds the rights of a module that replaces another one.
 type Limit struct {
-	// Rules are what is granted, and what the first module needs.
+	// Rules are the granted rights, and those that the first module needs.
 	Rules []abi.Capability
-	// Pending are the watches of the first module whose kinds were not there: which
-	// rules they are is known when the kinds are.
+	// Pending are the watches of the first module whose kinds did not exist; their rules
+	// are known only when the kinds exist.
 	Pending []Watched
 
-	elsewhere string // as in a Planner
+	elsewhere string // as in Planner
 }
 
-// rules are those of the limit, and those of watches of a kind that was pending.
+// rules returns the rules of the limit, with those of pending watches of this kind.
 func (l *Limit) rules(k Watched) []abi.Capability {
 	rules := slices.Clip(l.Rules)
 	for _, p := range l.Pending {
@@ -218,18 +218,18 @@ func (l *Limit) rules(k Watched) []abi.Capability {
 	return rules
 }
 
-// beyond returns what watching a kind takes beyond the limit: a watch is a right
-// to list and watch, and to get where the module is shown the objects.
+// beyond returns the rights beyond the limit that watching a kind requires: a watch needs
+// the rights to list and watch, and also to get if the module is shown the objects.
 func (l *Limit) beyond(k Watched) []abi.Capability {
 	w := k.needs()
 	return grant.Beyond(l.rules(k), []abi.Capability{w.Rule()})
 }
 
-// AllowsWatch returns an error that lists what watching a kind takes beyond the
-// limit.
+// AllowsWatch returns an error that lists the rights beyond the limit that watching a kind
+// requires.
 func (l *Limit) AllowsWatch(k Watched) error { return l.moreRights(l.beyond(k)) }
 
-// WithinLimit returns an error that lists what a plan asks for beyond a limit.
+// WithinLimit returns an error that lists the rights beyond the limit that a plan requests.
 func (p *Plan) WithinLimit(limit *Limit) error {
 	more := grant.Beyond(limit.Rules, p.asks)
 	for _, k := range p.Related {
@@ -254,7 +254,7 @@ func (l *Limit) moreRights(more []abi.Capability) error {
 	return errors.New(text)
 }
 
-// RuleLines writes rules as they stand in a manifest or a grant.
+// RuleLines formats rules as in a manifest or a grant.
 func RuleLines(rules []abi.Capability) string {
 	lines := make([]string, len(rules))
 	for i := range rules {
@@ -263,11 +263,11 @@ func RuleLines(rules []abi.Capability) string {
 	return strings.Join(lines, "\n")
 }
 
-// RuleText is a rule as JSON, which is YAML too.
+// RuleText formats a rule as JSON, which is also YAML.
 func RuleText(c *abi.Capability) string {
 	b, err := json.Marshal(c)
 	if err != nil {
-		panic("BUG: capability: " + err.Error()) // strings
+		panic("BUG: capability: " + err.Error()) // it has only strings
 	}
 	return string(b)
 }

@@ -12,17 +12,19 @@ import (
 	"github.com/wasmctl/wasmctl/internal/failure"
 )
 
-// ErrNoCluster says how to name a cluster.
+// ErrNoCluster explains how to name a cluster.
 var ErrNoCluster = errors.New(`no cluster is configured: name a kubeconfig with --kubeconfig or $KUBECONFIG (~/.kube/config is read too), ` +
 	`run inside a cluster, or use a local control plane with --dev`)
 
-// Guess waits for nothing, and guesses what no cluster tells.
+// Guess is a Finder that does not wait, and guesses properties of kinds that no cluster can
+// confirm.
 type Guess struct {
-	Resolver *kinds.Resolver // nil where there is no cluster
-	Guessed  []string        // what was guessed, for people
+	Resolver *kinds.Resolver // nil if there is no cluster
+	Guessed  []string        // the guesses, for people
 }
 
-// Named implements Finder. It asks the cluster: what a flag names is too short to guess from.
+// Named implements Finder. It asks the cluster: the name in a flag is too short to guess
+// from.
 func (f *Guess) Named(ctx context.Context, flag, name string) (kinds.Kind, error) {
 	if f.Resolver == nil {
 		return kinds.Kind{}, failure.Cluster.Wrap(fmt.Errorf("%s %s: looking up the kind: %w", flag, name, ErrNoCluster))
@@ -33,7 +35,8 @@ func (f *Guess) Named(ctx context.Context, flag, name string) (kinds.Kind, error
 	return k, kindError(err)
 }
 
-// Of implements Finder. It guesses the plural of a kind that no cluster has, and that it is namespaced.
+// Of implements Finder. For a kind that the cluster lacks, it guesses the plural, and that
+// it is namespaced.
 func (f *Guess) Of(ctx context.Context, w *abi.Watch) (kinds.Kind, bool, error) {
 	if f.Resolver != nil {
 		ctx, cancel := context.WithTimeout(ctx, resolveLimit)
@@ -43,7 +46,7 @@ func (f *Guess) Of(ctx context.Context, w *abi.Watch) (kinds.Kind, bool, error) 
 			return k, false, nil
 		}
 		if !errors.Is(err, kinds.ErrUnknown) {
-			f.Resolver = nil // there is no cluster: it is not asked again
+			f.Resolver = nil // there is no cluster: do not ask again
 		}
 	}
 	plural, _ := meta.UnsafeGuessKindToResource(GVK(w))

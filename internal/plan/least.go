@@ -11,21 +11,20 @@ import (
 	"github.com/wasmctl/wasmctl/host/kubeapi"
 )
 
-// Least has the minimal rights that a controller needs, without events and a
+// Least has the minimal rights that a controller needs, except those for events and a
 // Lease.
 type Least struct {
 	Rules []abi.Capability
-	// Grant is what a grant must allow so that nothing of the module is refused, and
-	// Finalizers those that it must name.
+	// Grant are the capabilities that a grant must allow so that nothing is refused to the
+	// module, and Finalizers are the finalizers that it must name.
 	Grant      []abi.Capability
 	Finalizers []string
-	// Namespaces are those in which the kind is watched that is reconciled; none for
-	// all.
+	// Namespaces are the namespaces in which the reconciled kind is watched; if empty, all.
 	Namespaces []string
 }
 
-// Asking is a module that asks for rights. CanCall says which operations it
-// imports; a Manifest of nil is an empty one. Signers are those of its keys.
+// Asking is a module that asks for rights. CanCall reports whether it imports an operation.
+// If Manifest is nil, it is empty. Signers are the fingerprints of the keys that signed it.
 type Asking struct {
 	Digest   string
 	Signers  []string
@@ -33,8 +32,8 @@ type Asking struct {
 	CanCall  func(abi.Op) bool
 }
 
-// LeastRights says what a controller takes: what its module asks for, within its
-// grant's file if there is one.
+// LeastRights returns the rights that a controller needs: those that its module asks for,
+// within the grant's file if there is one.
 func LeastRights(ctx context.Context, o Options, controller string, kinds Finder, module Asking) (*Least, error) {
 	if o.Grant.Path == "" {
 		o.Grant = Grant{Manifest: true}
@@ -76,7 +75,7 @@ func LeastRights(ctx context.Context, o Options, controller string, kinds Finder
 	return out, nil
 }
 
-// EventNamespace is where events about a controller as a whole are recorded
+// EventNamespace returns the namespace for events about a controller as a whole if it runs
 // outside of a cluster.
 func EventNamespace(watched []string) string {
 	if len(watched) > 0 {

@@ -1,6 +1,6 @@
-// Package plan says what a module's manifest means under the options of its
-// controller and under the grant of an operator: which kinds are watched and
-// where, what the module may do, and the least rights that this takes.
+// Package plan applies the options of a controller and the grant of an operator to a
+// module's manifest. It decides which kinds are watched and in which namespaces, what the
+// module may do, and the least rights that this requires.
 package plan
 
 import (
@@ -17,35 +17,36 @@ import (
 	"github.com/wasmctl/wasmctl/internal/failure"
 )
 
-// Options say what a controller reconciles and what its module may do.
+// Options set what a controller reconciles and what its module may do.
 type Options struct {
 	v1alpha1.ControllerSpec
 
-	// Grant is the grant of the spec, or of the file of an operator.
+	// Grant is the grant of the spec, or the content of an operator's file.
 	Grant Grant
-	// Confine, if not empty, is the only namespace that the module reaches.
+	// Confine, if not empty, is the only namespace that the module may access.
 	Confine string
 	Signed  Signed
 }
 
-// Grant is what an operator lets a module do. The zero Grant is what options
-// name: to watch the kinds of For and Owns and to write the status of the first.
+// Grant is the set of rights that an operator gives to a module. The zero Grant allows only
+// what the options name: to watch the kinds of For and Owns, and to write the status of the
+// first.
 type Grant struct {
-	// Manifest accepts all that the module's manifest asks for.
+	// Manifest grants all rights that the module's manifest requests.
 	Manifest bool
-	// Everything allows whatever the API server allows: for an audit.
+	// Everything allows everything that the API server allows, for an audit.
 	Everything bool
-	// File are the rules for this controller and for others. Path is its name; empty
-	// where there is no file.
+	// File has the rules for this and other controllers. Path is its name; empty if there
+	// is no file.
 	File grant.File
 	Path string
 }
 
-// IsZero reports whether the grant allows only what options name.
+// IsZero reports whether the grant allows only what the options name.
 func (g *Grant) IsZero() bool { return !g.Manifest && !g.Everything && g.Path == "" && g.File == nil }
 
-// GrantOf returns the grant of a spec. With everything, it allows whatever the API server
-// allows.
+// GrantOf returns the grant of a spec. If everything is set, the grant allows everything
+// that the API server allows.
 func GrantOf(s *v1alpha1.CommonSpec, everything bool) (Grant, error) {
 	switch {
 	case everything:
@@ -55,7 +56,7 @@ func GrantOf(s *v1alpha1.CommonSpec, everything bool) (Grant, error) {
 	case s.Grant.Manifest:
 		return Grant{Manifest: true}, nil
 	}
-	content, err := json.Marshal(struct { // read as a file is: with its checks
+	content, err := json.Marshal(struct { // parsed like a file, with the same checks
 		APIVersion string `json:"apiVersion"`
 		Kind       string `json:"kind"`
 		v1alpha1.Grant
@@ -66,7 +67,7 @@ func GrantOf(s *v1alpha1.CommonSpec, everything bool) (Grant, error) {
 	return ParseGrant("grant", content)
 }
 
-// ParseGrant reads the content of a grant's file.
+// ParseGrant parses the content of a grant file.
 func ParseGrant(path string, content []byte) (Grant, error) {
 	f, err := grant.Parse(path, content)
 	if err != nil {
@@ -75,8 +76,8 @@ func ParseGrant(path string, content []byte) (Grant, error) {
 	return Grant{File: f, Path: path}, nil
 }
 
-// Rules returns the rules of the file for a controller. The error says that the
-// file is about others only.
+// Rules returns the rules of the file for a controller. It returns an error if the file is
+// only for other controllers.
 func (g *Grant) Rules(controller string) ([]abi.Capability, error) {
 	rules, named := g.File.Rules(controller)
 	if named || g.Path == "" {
@@ -86,16 +87,16 @@ func (g *Grant) Rules(controller string) ([]abi.Capability, error) {
 		g.Path, controller, strings.Join(g.File.Controllers(), ", ")))
 }
 
-// Check returns an error where the file is for other controllers or for other
-// modules only than the one with a digest and these signers.
+// Check returns an error if the file is only for other controllers, or only for other
+// modules than the one with this digest and these signers.
 func (g *Grant) Check(controller, digest string, signers []string) error {
 	_, _, err := g.of(controller, digest, signers)
 	return err
 }
 
-// of returns the grant without documents that are not for a controller whose
-// module has a digest and signers. Elsewhere says to which others they are bound,
-// where none is bound to this one.
+// of returns the grant without documents for other controllers or other modules than the
+// one with this digest and these signers. elsewhere describes the modules that they are
+// bound to, if no document is bound to this module.
 func (g *Grant) of(controller, digest string, signers []string) (of Grant, elsewhere string, err error) {
 	if _, err := g.Rules(controller); err != nil {
 		return *g, "", err
@@ -119,14 +120,14 @@ type Planner struct {
 
 	Controller string
 	Finder     Finder
-	Log        *slog.Logger // told of what is watched in part, or not at all
+	Log        *slog.Logger // receives warnings about watches that are narrowed or skipped
 
-	elsewhere string // which other modules the grant is bound to; see Of
+	elsewhere string // describes other modules that the grant is bound to; see Of
 }
 
-// Of returns the Planner of the module with a digest: documents of the grant's
-// file that are bound to others give it nothing. The error says that all are, or
-// that the module is not signed as it must be.
+// Of returns the Planner of the module with a digest: documents of the grant file that are
+// bound to other modules do not apply to it. It returns an error if all documents are bound
+// to others, or if the module lacks a required signature.
 func (p *Planner) Of(digest string) (*Planner, error) {
 	next := *p
 	signers, err := p.Signed.check(digest)
@@ -139,7 +140,7 @@ func (p *Planner) Of(digest string) (*Planner, error) {
 	return &next, err
 }
 
-// hint adds to an error about a missing right which modules may have it.
+// hint adds to an error about a missing right the modules that have that right.
 func (p *Planner) hint(err error) error {
 	if p.elsewhere == "" || failure.Of(err) != failure.Denied {
 		return err
@@ -147,9 +148,9 @@ func (p *Planner) hint(err error) error {
 	return fmt.Errorf("%w\n%s", err, p.elsewhere)
 }
 
-// Kind finds the kind to reconcile, and narrows its watch to where a grant's file
-// lets it be watched. Where nothing at all is granted, the error says so before the
-// kind is waited for.
+// Kind finds the kind to reconcile, and narrows its watch to the namespaces that the grant
+// file allows. If nothing is granted at all, it returns that error before it waits for the
+// kind.
 func (p *Planner) Kind(ctx context.Context, m *abi.Manifest) (Watched, error) {
 	if g := &p.Grant; !g.Manifest && !g.Everything && g.Path == "" && p.For == nil && len(p.Owns) == 0 {
 		if err := p.foresee(ctx, m); failure.Of(err) == failure.Denied {
@@ -158,19 +159,19 @@ func (p *Planner) Kind(ctx context.Context, m *abi.Manifest) (Watched, error) {
 	}
 	k, err := p.reconciled(ctx, p.Finder, m)
 	if err != nil || p.Grant.Path == "" && p.Confine == "" {
-		return k, err // Plan decides on all at once
+		return k, err // Plan checks all watches together
 	}
 	narrowed, err := p.Narrow(ctx, k)
 	if err != nil {
 		if _, all := p.Plan(ctx, k, m); all != nil {
-			err = all // what else lacks, too
+			err = all // reports the other missing rights too
 		}
 		return k, err
 	}
 	return narrowed, nil
 }
 
-// foresee plans without waiting for the kinds that are not there yet.
+// foresee plans without waiting for kinds that do not exist yet.
 func (p *Planner) foresee(ctx context.Context, m *abi.Manifest) error {
 	next, guess := *p, &Guess{}
 	if f, ok := p.Finder.(*Patient); ok {
@@ -184,8 +185,8 @@ func (p *Planner) foresee(ctx context.Context, m *abi.Manifest) error {
 	return err
 }
 
-// Narrow keeps a watch to the namespaces in which the operator lets the module
-// see its objects.
+// Narrow limits a watch to the namespaces in which the operator allows the module to see
+// its objects.
 func (p *Planner) Narrow(ctx context.Context, k Watched) (Watched, error) {
 	g, err := p.granted(ctx)
 	if err != nil {
@@ -195,8 +196,8 @@ func (p *Planner) Narrow(ctx context.Context, k Watched) (Watched, error) {
 	return k, p.hint(err)
 }
 
-// Plan finds the kinds that a manifest owns and watches beside the one that is
-// reconciled, and decides what the module may do.
+// Plan finds the kinds that a manifest owns and watches in addition to the reconciled one,
+// and decides the rights of the module.
 func (p *Planner) Plan(ctx context.Context, kind Watched, m *abi.Manifest) (*Plan, error) {
 	next, err := p.plan(ctx, p.Finder, kind, m)
 	if err != nil {
@@ -205,8 +206,8 @@ func (p *Planner) Plan(ctx context.Context, kind Watched, m *abi.Manifest) (*Pla
 	return next, p.hint(p.grant(ctx, kind, next))
 }
 
-// Limit returns the rights that the Planner's module may not have more than if it
-// replaces the one of this plan: what is granted to it, and what the plan needs.
+// Limit returns the rights that the Planner's module may have if it replaces the module of
+// the plan first: its own grant, and the needs of that plan.
 func (p *Planner) Limit(ctx context.Context, kind Watched, first *Plan) (*Limit, error) {
 	g, err := p.granted(ctx)
 	if err != nil {
@@ -214,7 +215,7 @@ func (p *Planner) Limit(ctx context.Context, kind Watched, first *Plan) (*Limit,
 	}
 	l := &Limit{Rules: append(slices.Clip(g.rules), first.Rights...), elsewhere: p.elsewhere}
 	for _, k := range first.Pending {
-		k.Namespaced = true // not known yet; the rule of a cluster-scoped kind omits them
+		k.Namespaced = true // not known yet; the rule of a cluster-scoped kind omits the namespaces
 		l.Pending = append(l.Pending, p.Placed(kind, k))
 	}
 	return l, nil

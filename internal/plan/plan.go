@@ -17,22 +17,22 @@ import (
 	"github.com/wasmctl/wasmctl/internal/failure"
 )
 
-// Plan is what a manifest means under the options, beside the kind that is
-// reconciled: what else is watched, and what the module may do.
+// Plan is the result of applying the options to a manifest: the kinds to watch in addition
+// to the reconciled one, and the rights of the module.
 type Plan struct {
 	Manifest *abi.Manifest
-	Related  []Watched // the kinds that it owns or watches
-	Pending  []Watched // optional ones that the API server does not have yet
+	Related  []Watched // the kinds that the module owns or watches
+	Pending  []Watched // optional kinds that the API server does not have yet
 	Policy   *kubeapi.Policy
-	Rights   []abi.Capability // what the module needs to do all that it asks for
+	Rights   []abi.Capability // the rights that the module needs for all that it requests
 	Granted  []abi.Capability // of its capabilities
 	Refused  []abi.Capability // capabilities that are not granted
 
 	asks []abi.Capability // its capabilities under the options
 }
 
-// SameInputs reports whether runs under both plans see the same: the watches that
-// lead to them, and the children that are theirs.
+// SameInputs reports whether runs under both plans have the same input: the same watches
+// that trigger them, and the same owned kinds.
 func (p *Plan) SameInputs(other *Plan) bool { return slices.Equal(p.inputs(), other.inputs()) }
 
 func (p *Plan) inputs() []string {
@@ -44,7 +44,7 @@ func (p *Plan) inputs() []string {
 	return slices.Compact(ids)
 }
 
-// Watched is a kind and what the manifest says of its watch, under the flags.
+// Watched is a kind and its watch according to the manifest and the options.
 type Watched struct {
 	kinds.Kind
 
@@ -52,7 +52,7 @@ type Watched struct {
 	Owned bool
 }
 
-// ID tells watches apart: two with the same id are one.
+// ID identifies a watch: two watches with the same ID are the same.
 func (k Watched) ID() string {
 	b, err := json.Marshal(struct {
 		Resource schema.GroupVersionResource
@@ -60,19 +60,19 @@ func (k Watched) ID() string {
 		Owned    bool
 	}{k.GVR(), k.Watch, k.Owned})
 	if err != nil {
-		panic("BUG: watch: " + err.Error()) // strings and flags
+		panic("BUG: watch: " + err.Error()) // only strings and booleans
 	}
 	return string(b)
 }
 
-// reconciled finds the kind to reconcile. Options win over the manifest.
+// reconciled finds the kind to reconcile. Options take precedence over the manifest.
 func (o *Options) reconciled(ctx context.Context, kinds Finder, m *abi.Manifest) (k Watched, err error) {
 	switch {
 	case o.For != nil:
 		k.Kind, err = kinds.Named(ctx, "for", o.For.String())
 	case m.For != nil:
 		w := *m.For
-		w.Optional = false // there is nothing to do without it
+		w.Optional = false // the controller cannot run without it
 		k.Kind, _, err = kinds.Of(ctx, &w)
 	default:
 		return k, failure.Usage.Wrap(errors.New("the kind to reconcile (for) is needed: the module's manifest does not name one"))
@@ -91,8 +91,7 @@ func (o *Options) reconciled(ctx context.Context, kinds Finder, m *abi.Manifest)
 	return k, nil
 }
 
-// plan says what a manifest means under the flags, beside the kind that is
-// reconciled. Nothing is granted yet.
+// plan returns the plan of a manifest without any grants.
 func (o *Options) plan(ctx context.Context, kinds Finder, of Watched, m *abi.Manifest) (*Plan, error) {
 	p := &Plan{Manifest: m, asks: o.asks(ctx, kinds, m)}
 	for _, name := range v1alpha1.Kinds(o.Owns) {
@@ -126,8 +125,8 @@ func (o *Options) plan(ctx context.Context, kinds Finder, of Watched, m *abi.Man
 	return p, nil
 }
 
-// asks are the capabilities of a manifest. Those that name no namespaces are
-// about those of --namespace: who names these does not mean to accept more.
+// asks returns the capabilities of a manifest. Those without namespaces are limited to the
+// namespaces of the options: naming namespaces does not mean accepting more.
 func (o *Options) asks(ctx context.Context, kinds Finder, m *abi.Manifest) []abi.Capability {
 	if len(o.Namespaces) == 0 {
 		return m.Capabilities
@@ -141,12 +140,12 @@ func (o *Options) asks(ctx context.Context, kinds Finder, m *abi.Manifest) []abi
 	return out
 }
 
-// Placed says in which namespaces a kind is watched that is related to another.
+// Placed sets the namespaces in which a related kind is watched.
 func (o *Options) Placed(of, k Watched) Watched {
 	switch ns := of.Watch.Namespaces; {
 	case !k.Namespaced:
 		k.Watch.Namespaces = nil
-	case k.Watch.Map == abi.MapOwner && (len(ns) > 0 || o.AllNamespaces): // where the owners are
+	case k.Watch.Map == abi.MapOwner && (len(ns) > 0 || o.AllNamespaces): // the namespaces of the owners
 		k.Watch.Namespaces = ns
 	case len(k.Watch.Namespaces) == 0:
 		k.Watch.Namespaces = o.Namespaces
@@ -154,7 +153,8 @@ func (o *Options) Placed(of, k Watched) Watched {
 	return k
 }
 
-// effectiveWatch is the manifest's watch of the kind with the flags over it.
+// effectiveWatch returns the manifest's watch of the reconciled kind, overridden by the
+// options.
 func (o *Options) effectiveWatch(m *abi.Manifest) abi.Watch {
 	var w abi.Watch
 	if m.For != nil {

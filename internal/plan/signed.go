@@ -9,18 +9,18 @@ import (
 	"github.com/wasmctl/wasmctl/internal/failure"
 )
 
-// Signed says who has signed modules, and who must have.
+// Signed has the signers of modules and the keys that must have signed them.
 type Signed struct {
 	// Signers returns the fingerprints of the keys that have signed the module with a
-	// digest. Nil: nobody has signed any.
+	// digest. If nil, no module is signed.
 	Signers func(digest string) []string
-	// By are fingerprints: one of them must have signed each module. If empty, unsigned
-	// modules are accepted.
+	// By are fingerprints of keys, one of which must have signed each module. If empty,
+	// unsigned modules are accepted.
 	By []string
 }
 
-// check returns the signers of a module. The error says that none is one who must
-// have signed it.
+// check returns the signers of a module, and an error if none of the required keys has
+// signed it.
 func (s *Signed) check(digest string) (signers []string, err error) {
 	if s.Signers != nil {
 		signers = s.Signers(digest)
@@ -33,8 +33,8 @@ func (s *Signed) check(digest string) (signers []string, err error) {
 	return signers, err
 }
 
-// boundTo says to which modules documents are bound that are not for the one with
-// a digest and signers; "" where there are none.
+// boundTo describes the modules that documents are bound to, if they are bound to other
+// modules than the one with this digest and these signers; otherwise it is empty.
 func boundTo(others grant.Bound, digest string, signers []string) string {
 	var texts []string
 	if len(others.Digests) > 0 {
@@ -55,10 +55,10 @@ func signedBy(signers []string) string {
 	return "signed by " + listed(signers)
 }
 
-// maxListed is how many digests or signers an error lists.
+// maxListed is the number of digests or signers that an error lists.
 const maxListed = 5
 
-// listed writes digests, each once.
+// listed joins digests without duplicates.
 func listed(list []string) string {
 	list = slices.Compact(slices.Sorted(slices.Values(list)))
 	if n := len(list) - maxListed; n > 0 {

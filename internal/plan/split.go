@@ -8,27 +8,26 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/shard/slots"
 )
 
-// What objects can be split by between replicas, as options and people say it.
+// The ways to split objects between replicas, as they are written in options.
 const (
 	ByUID       = "uid"
 	ByNamespace = "namespace"
 )
 
-// splitFields are the fields of an object that the words of a split are about.
+// splitFields has the field of an object for each way to split.
 var splitFields = map[string]string{ByUID: slots.UID, ByNamespace: slots.Namespace}
 
-// Split is what the objects of a kind are split by between replicas.
+// Split is the way in which the objects of a kind are split between replicas.
 type Split struct {
 	By  string `json:"by"` // ByUID or ByNamespace
 	Why string `json:"why"`
 }
 
-// Field is the field of an object.
+// Field returns the field of an object that decides its part.
 func (s Split) Field() string { return splitFields[s.By] }
 
-// splitOf decides. What belongs to an object has to be in the same part as the
-// object itself. Children are in the namespace of their owner, but have uids of
-// their own.
+// splitOf chooses the split. Objects that belong together must be in the same part.
+// Children are in the namespace of their owner, but have uids of their own.
 func splitOf(deletes, namespaced, related bool) Split {
 	switch {
 	case deletes:
@@ -41,15 +40,15 @@ func splitOf(deletes, namespaced, related bool) Split {
 	return Split{ByUID, "the module neither owns nor watches other kinds"}
 }
 
-// SplitOf is what a manifest alone says. A kind that the manifest names is taken to be
-// namespaced: whether it is, a cluster knows.
+// SplitOf returns the split that follows from a manifest alone. It assumes that the
+// reconciled kind is namespaced, because only a cluster knows its scope.
 func SplitOf(m *abi.Manifest) Split {
 	return splitOf(m.For != nil && m.For.Deletes, true, len(m.Owns)+len(m.Watches) > 0)
 }
 
-// SplitBy returns what the objects of a kind are split by: what is wanted, ByUID or
-// ByNamespace, or where that is empty what the plan says. The error matches
-// failure.Usage: what is wanted would not do.
+// SplitBy returns the split of a kind's objects: the wanted one, ByUID or ByNamespace, or
+// if want is empty the one that follows from the plan. An error for an unsuitable split
+// matches failure.Usage.
 func (k Watched) SplitBy(p *Plan, want string) (Split, error) {
 	split := splitOf(k.Watch.Deletes, k.Namespaced, len(p.Related)+len(p.Pending) > 0)
 	switch {

@@ -9,21 +9,20 @@ import (
 	"github.com/wasmctl/wasmctl/internal/failure"
 )
 
-// ErrNotGranted matches the error of a module that needs what nobody has granted,
-// which is not to be had by waiting.
+// ErrNotGranted matches the error of a module that lacks a required grant. Waiting does not
+// help.
 var ErrNotGranted = errors.New("not granted to the module")
 
 func notGranted(text string) error {
 	return failure.Denied.Wrap(failure.As(errors.New(text), ErrNotGranted))
 }
 
-// HowToGrant tells what to do if a module lacks a grant. A front end adds how to give it
-// one.
+// HowToGrant explains how to obtain a grant. A front end adds how to pass it.
 const HowToGrant = "print the grant with: wasmctl grant MODULE > grant.yaml; read it, and give it to the controller, or accept all that the module requests (docs/capabilities.md)"
 
-// ungranted returns an error that lists the rights that a module cannot run
-// without, a finalizer that is not granted, and the rights that it only asks for.
-// The first line says what to do.
+// ungranted returns an error that lists the missing rights that a module cannot run
+// without, a finalizer that is not granted, and the optional rights. Its first line says
+// what to do.
 func ungranted(rules []abi.Capability, finalizer string, optional []abi.Capability) error {
 	lines := append([]string{"the module requests rights that are not granted; " + HowToGrant + ". Missing:"}, rights(rules)...)
 	if finalizer != "" {
@@ -36,5 +35,5 @@ func ungranted(rules []abi.Capability, finalizer string, optional []abi.Capabili
 	return notGranted(text)
 }
 
-// rights are rules in words.
+// rights describes rules for people.
 func rights(rules []abi.Capability) []string { return kubeapi.NewPolicy(rules).Describe() }
