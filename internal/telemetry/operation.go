@@ -14,8 +14,8 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/reflector"
 )
 
-// operation is an exchange as the history has it, with nothing in it that must
-// not be shown. The run is nil where the host asks for itself.
+// operation converts an exchange to the form of the history, without secret values. run is
+// nil for a request of the host itself.
 func (r *Recorder) operation(run *abi.Run, e *kubeapi.Exchange) (op history.Operation, about history.States) {
 	op = history.Operation{
 		Name: string(e.Op), Resource: e.Kind.Name(), Subresource: e.Subresource, Object: history.Object{Key: e.Key}, DryRun: e.DryRun,
@@ -23,7 +23,7 @@ func (r *Recorder) operation(run *abi.Run, e *kubeapi.Exchange) (op history.Oper
 	}
 	if e.Err != nil {
 		op.Error = diff.Clip(r.Secrets.Text(e.Err.Error()), maxErrorBytes)
-		op.Object.Name = r.Secrets.Text(op.Object.Name) // it may never have been an object's
+		op.Object.Name = r.Secrets.Text(op.Object.Name) // the API server may not know this name, and a guest may have put a secret into it
 		return op, about
 	}
 	if whole := e.Subresource == "" || e.Subresource == "status"; whole && e.Op != abi.OpAPIList {
@@ -42,7 +42,7 @@ func (r *Recorder) operation(run *abi.Run, e *kubeapi.Exchange) (op history.Oper
 	return op, about
 }
 
-// effectOf returns the result of an operation, as far as its answer shows it.
+// effectOf returns the effect of an operation, as far as its answer shows it.
 func effectOf(e *kubeapi.Exchange) history.Effect {
 	switch {
 	case e.Status == abi.StatusDenied:
@@ -59,7 +59,7 @@ func effectOf(e *kubeapi.Exchange) history.Effect {
 	return history.Read
 }
 
-// nameIn returns the key with the name that the API server has made up.
+// nameIn returns the key of an object whose name the API server has generated.
 func nameIn(js []byte, key abi.Key) abi.Key {
 	if o, err := reflector.PackJSON(js, reflector.Options{Metadata: true}); err == nil {
 		return o.Ref()
@@ -76,8 +76,8 @@ func (r *Recorder) shownRelated(resource string, packed []byte) []byte {
 	return r.shownObject("", kind, packed)
 }
 
-// shownJSON packs the JSON of an object, with the values of Secrets hidden; nil
-// where it cannot be, or is too large.
+// shownJSON packs the JSON of an object with the values of Secrets hidden. It returns nil
+// if the object is too large or cannot be packed.
 func (r *Recorder) shownJSON(kind kinds.Kind, js []byte) []byte {
 	if len(js) == 0 || len(js) > maxStateBytes {
 		return nil
@@ -91,9 +91,8 @@ func (r *Recorder) shownJSON(kind kinds.Kind, js []byte) []byte {
 	return r.shownObject(kind.Group, kind.Kind, slices.Clip(packed))
 }
 
-// shownObject is a packed object with the values of Secrets hidden, also of
-// those that the module has copied elsewhere, so that different ones still
-// differ.
+// shownObject returns a packed object with the values of Secrets hidden, including values
+// that the module has copied elsewhere. Different values remain distinguishable.
 func (r *Recorder) shownObject(group, kind string, packed []byte) []byte {
 	if len(packed) > maxStateBytes {
 		return nil

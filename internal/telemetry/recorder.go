@@ -21,38 +21,36 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/reflector"
 )
 
-// Bounds of what is kept of one operation.
+// Bounds of the data that is recorded for one operation.
 const (
 	maxStateBytes = 64 << 10 // larger objects are not compared
 	maxErrorBytes = 2 << 10
 )
 
-// Config says what a Recorder keeps and whom it tells.
+// Config configures a Recorder.
 type Config struct {
-	// History is how much memory the last runs may take, in bytes.
+	// History is the memory limit of the last runs, in bytes.
 	History int
-	// Tracing writes a trace for each run; nil writes none.
+	// Tracing writes a trace for each run; may be nil.
 	Tracing *Tracing
-	// Metrics counts runs, calls and requests; nil counts nothing.
+	// Metrics counts runs, calls and requests; may be nil.
 	Metrics *metrics.Controller
-	// OnWrite, if not nil, is called for each write that the API server has
-	// answered.
+	// OnWrite, if not nil, is called for each write that the API server has answered.
 	OnWrite func(Write)
 }
 
-// Recorder observes the runs of one controller: for its history, its metrics and
-// traces. It implements applier.Observer and kubeapi.Observer. It is safe for
-// concurrent use.
+// Recorder observes the runs of one controller for its history, metrics and traces. It
+// implements applier.Observer and kubeapi.Observer. It is safe for concurrent use.
 type Recorder struct {
-	// Secrets are the values of Secrets that the module has seen. Nothing that is
-	// recorded has one in it.
+	// Secrets are the values of Secrets that the module has read. They are hidden in
+	// everything that is recorded.
 	Secrets redact.Values
 	// History has the last runs.
 	History *history.Recorder
 
 	cfg        Config
 	controller string     // set by For
-	kind       kinds.Kind // that is reconciled; set by For
+	kind       kinds.Kind // the reconciled kind; set by For
 	denied     atomic.Uint64
 }
 
@@ -63,13 +61,13 @@ func NewRecorder(cfg Config) *Recorder {
 	return r
 }
 
-// For says which controller is observed, and what it reconciles.
+// For sets the observed controller and its kind.
 func (r *Recorder) For(controller string, kind kinds.Kind) { r.controller, r.kind = controller, kind }
 
-// Denied counts what runs asked for and the policy did not allow.
+// Denied returns the number of requests of runs that the policy denied.
 func (r *Recorder) Denied() uint64 { return r.denied.Load() }
 
-// Started notes that a guest is about to be called.
+// Started records that a guest is about to be called.
 func (r *Recorder) Started(revision uint64, req *abi.Request) {
 	r.History.Begin(&history.Running{
 		ID: req.ID, Key: req.Key, Revision: revision, Since: time.Now(), Reasons: queue.Reasons{First: req.Reason},
@@ -77,9 +75,9 @@ func (r *Recorder) Started(revision uint64, req *abi.Request) {
 	})
 }
 
-// Returned notes that the guest has returned.
+// Returned records that the guest has returned.
 func (r *Recorder) Returned(id string) {
-	if r.cfg.Tracing != nil { // nothing else shows when
+	if r.cfg.Tracing != nil { // only traces need this time
 		r.History.Returned(id, time.Now())
 	}
 }
@@ -106,12 +104,12 @@ func (r *Recorder) Ended(out *applier.Outcome) {
 	}
 }
 
-// Hidden notes that the predicates have hidden an event.
+// Hidden records that the predicates have filtered out an event.
 func (r *Recorder) Hidden(ref reflector.ObjectRef, unchanged predicate.Words) {
 	r.History.Hide(ref, time.Now(), unchanged.String())
 }
 
-// Related notes a change of an object of another kind.
+// Related records a change of an object of another kind.
 func (r *Recorder) Related(resource string, ev reflector.Event) {
 	var before, after []byte
 	if ev.Old != nil {
@@ -125,14 +123,14 @@ func (r *Recorder) Related(resource string, ev reflector.Event) {
 	}
 }
 
-// Requested notes what was asked of the API. It is a kubeapi.Observer.
+// Requested records a request to the API. It implements kubeapi.Observer.
 func (r *Recorder) Requested(ctx context.Context, e *kubeapi.Exchange) {
 	if c := r.cfg.Metrics; c != nil {
 		c.HostCall(e.Op, e.Status, e.Took)
 	}
 	run := abi.RunFrom(ctx)
 	if run == nil && r.cfg.OnWrite == nil {
-		return // the host asks for itself
+		return // a request of the host itself
 	}
 	op, about := r.operation(run, e)
 	if run != nil {
@@ -144,7 +142,7 @@ func (r *Recorder) Requested(ctx context.Context, e *kubeapi.Exchange) {
 	r.reportWrite(run, e, op, about)
 }
 
-// count counts the result of a run.
+// count counts the result of a run in the metrics.
 func (r *Recorder) count(out *applier.Outcome) {
 	if r.cfg.Metrics == nil || errors.Is(out.Err, applier.ErrInterrupted) {
 		return
@@ -160,8 +158,8 @@ func (r *Recorder) count(out *applier.Outcome) {
 	r.cfg.Metrics.Ran(&run)
 }
 
-// Metric takes what the module reports, for host.Config. It succeeds where nothing
-// is counted too: a module does not know who listens.
+// Metric records a metric that the module reports, for host.Config. It succeeds even if
+// nothing is counted: a module does not know whether metrics are on.
 func (r *Recorder) Metric(kind int32, name string, value float64) abi.Status {
 	if c := r.cfg.Metrics; c != nil {
 		c.Custom(kind, name, value)
@@ -169,7 +167,7 @@ func (r *Recorder) Metric(kind int32, name string, value float64) abi.Status {
 	return abi.StatusOK
 }
 
-// OnCall returns what counts the calls of guests, for host.Config; nil where
+// OnCall returns the function that counts calls of guests, for host.Config, or nil if
 // nothing is counted.
 func (r *Recorder) OnCall() func(export string, took time.Duration, err error) {
 	c := r.cfg.Metrics
@@ -185,5 +183,5 @@ func (r *Recorder) OnCall() func(export string, took time.Duration, err error) {
 	}
 }
 
-// OutsideRuns counts what the guest computes for no run, for host.Config.
+// OutsideRuns counts the time that guests compute outside of runs, for host.Config.
 func (r *Recorder) OutsideRuns(guest time.Duration) { r.History.OutsideRuns(time.Now(), guest) }

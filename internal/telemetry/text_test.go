@@ -24,7 +24,7 @@ func TestErrorText_SaysAReasonOnce(t *testing.T) {
 	}
 }
 
-// TestReasonText_ListsTwo: of a run with two reasons both are said.
+// TestReasonText_ListsTwo: the text of a run with two reasons has both.
 func TestReasonText_ListsTwo(t *testing.T) {
 	var r queue.Reasons
 	for _, step := range []struct {

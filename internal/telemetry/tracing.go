@@ -21,21 +21,20 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/history"
 )
 
-// flushLimit bounds how long the end of the process waits for its last traces to
-// be sent.
+// flushLimit bounds how long the process waits at its end for the last traces to be sent.
 const flushLimit = 5 * time.Second
 
-// Tracing writes one trace for each run, once that is over: nothing of it is on
-// the way of a run. The id of a trace follows from the reconcile id, so that logs
-// have it while the run goes on.
+// Tracing writes one trace for each run after the run has ended, so that it does not delay
+// the run. The trace ID is derived from the reconcile ID, so that logs can contain it while
+// the run is in progress.
 type Tracing struct {
 	provider *sdktrace.TracerProvider
 	tracer   trace.Tracer
-	secret   [16]byte // makes ids of traces that no other process has
+	secret   [16]byte // makes the trace IDs unique to this process
 }
 
-// NewTracing returns what writes traces with an exporter. The version is that of
-// the program.
+// NewTracing returns a Tracing that writes to an exporter. The version is that of the
+// program.
 func NewTracing(exporter sdktrace.SpanExporter, version string) (*Tracing, error) {
 	about, err := resource.New(context.Background(), resource.WithTelemetrySDK(),
 		resource.WithAttributes(attribute.String("service.name", "wasmctl"), attribute.String("service.version", version)), resource.WithFromEnv())
@@ -51,7 +50,7 @@ func NewTracing(exporter sdktrace.SpanExporter, version string) (*Tracing, error
 	return t, nil
 }
 
-// Close sends what is left.
+// Close sends the remaining traces.
 func (t *Tracing) Close() error {
 	if t == nil {
 		return nil
@@ -64,10 +63,10 @@ func (t *Tracing) Close() error {
 	return nil
 }
 
-// TraceID is that of the trace of a run, in hex.
+// TraceID returns the ID of a run's trace, in hexadecimal.
 func (t *Tracing) TraceID(reconcileID string) string { return t.idOf(reconcileID).String() }
 
-// TraceIDs is TraceID; nil where no traces are written.
+// TraceIDs returns TraceID, or nil if no traces are written.
 func (t *Tracing) TraceIDs() func(reconcileID string) string {
 	if t == nil {
 		return nil
@@ -80,8 +79,7 @@ func (t *Tracing) idOf(reconcileID string) trace.TraceID {
 	return trace.TraceID(sum[:16])
 }
 
-// ids gives a trace the id that its context carries. It implements
-// sdktrace.IDGenerator.
+// ids assigns the ID in the context to a trace. It implements sdktrace.IDGenerator.
 type ids struct{}
 
 type traceIDKey struct{}
@@ -100,9 +98,10 @@ func (ids) NewSpanID(context.Context, trace.TraceID) (id trace.SpanID) {
 	return id
 }
 
-// write writes the trace of a run: a span from when it was due to its end, with
-// the wait, the call of the guest, and each request to the API server below.
-// Requests of the guest's are below its call, those of what it declared beside.
+// write writes the trace of a run. Its root span lasts from when the run was due to its
+// end; the spans of the wait, of the call of the guest and of requests to the API server
+// are below. Requests of the guest are below its call; those for declared objects are
+// siblings of the call.
 func (t *Tracing) write(controller string, key abi.Key, r *history.Run) {
 	if r.ID == "" {
 		return // no guest was called
@@ -112,7 +111,7 @@ func (t *Tracing) write(controller string, key abi.Key, r *history.Run) {
 	ctx, root := t.tracer.Start(ctx, "reconcile "+controller, trace.WithTimestamp(due), trace.WithSpanKind(trace.SpanKindConsumer),
 		trace.WithAttributes(runAttributes(controller, key, r)...))
 	if !root.IsRecording() {
-		return // the sampler does not want it
+		return // the sampler has discarded it
 	}
 	t.span(ctx, "queue", due, r.Started)
 	guest := ctx

@@ -15,7 +15,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/history"
 )
 
-// kept keeps the spans that it was given when it is shut down.
+// kept is an exporter that records the spans that it was given when it is shut down.
 type kept struct{ *tracetest.InMemoryExporter }
 
 func (kept) Shutdown(context.Context) error { return nil }
@@ -29,8 +29,8 @@ func attributeOf(s tracetest.SpanStub, key attribute.Key) string {
 	return ""
 }
 
-// A request of the guest's is below its call, one of what it declared beside it;
-// a failure is one of the span.
+// A request of the guest is below its call, and a request for a declared object is a
+// sibling of the call; a failure is set on the span.
 func TestTracing_RequestsAreBelowWhoAsked(t *testing.T) {
 	exporter := tracetest.NewInMemoryExporter()
 	tr, err := NewTracing(kept{exporter}, "test")
@@ -76,7 +76,7 @@ func TestTracing_NoneClosesToo(t *testing.T) {
 	}
 }
 
-// BenchmarkRecord is what a Recorder costs a run that does nothing, without
+// BenchmarkRecord measures the cost of a Recorder for a run that does nothing, without
 // tracing and metrics.
 func BenchmarkRecord(b *testing.B) {
 	r := NewRecorder(Config{History: 1 << 20})

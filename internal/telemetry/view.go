@@ -14,8 +14,8 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/queue"
 )
 
-// Runs returns the last runs of an object as users may see them: with the IDs of
-// their traces, and without the values of Secrets that have become known since.
+// Runs returns the last runs of an object in the form shown to users: with trace IDs, and
+// without values of Secrets that have become known since.
 func (r *Recorder) Runs(key abi.Key) []history.Run {
 	runs := r.History.Runs(key)
 	for i := range runs {
@@ -52,7 +52,7 @@ func resultOf(out *applier.Outcome) history.Result {
 	return history.ResultSkipped
 }
 
-// ReasonText is the first two reasons, and how many there are besides.
+// ReasonText returns the first two reasons and the number of the others.
 func ReasonText(r *queue.Reasons) string {
 	text := r.First.String()
 	if len(r.More) > 0 {
@@ -64,7 +64,7 @@ func ReasonText(r *queue.Reasons) string {
 	return text
 }
 
-// ErrorText returns the text of an error, without its reason if the message
+// ErrorText returns the text of an error, without its reason if the message already
 // contains it.
 func ErrorText(err error) string {
 	if e, ok := err.(*abi.ResultError); ok && strings.Contains(e.Message, e.Reason) { //nolint:errorlint // wrapped, it has more to say
@@ -73,21 +73,21 @@ func ErrorText(err error) string {
 	return strings.TrimSpace(err.Error())
 }
 
-// Write is a write that the API server has answered, with what it has changed.
-// Values of Secrets are hidden.
+// Write is a write that the API server has answered, with the changes that it made. Values
+// of Secrets are hidden.
 type Write struct {
 	history.Operation
 
-	// Run is the object whose run wrote; the zero Key where it was the host.
+	// Run is the object whose run sent the write; the zero Key if the host sent it.
 	Run abi.Key
-	// Event is an event that a dry run would have recorded, as text; then there is no
-	// operation.
+	// Event is the text of an event that a dry run would have recorded; the Operation is
+	// then empty.
 	Event string
-	// ID tells writes to the same object apart, as those of several patches are.
+	// ID distinguishes several writes to the same object, such as several patches.
 	ID string
 }
 
-// reportWrite tells OnWrite of an operation that has been answered.
+// reportWrite calls OnWrite for a write that has been answered.
 func (r *Recorder) reportWrite(run *abi.Run, e *kubeapi.Exchange, op history.Operation, about history.States) {
 	if r.cfg.OnWrite == nil {
 		return
@@ -114,5 +114,6 @@ func (r *Recorder) reportWrite(run *abi.Run, e *kubeapi.Exchange, op history.Ope
 	r.cfg.OnWrite(w)
 }
 
-// printBounds are those of what is printed at once: more than the history keeps.
+// printBounds bounds writes that are printed immediately; the bounds of the history are
+// lower.
 var printBounds = diff.Bounds{Changes: 200, Value: 400}
