@@ -49,7 +49,7 @@ func (s Service) Explain(ctx context.Context, q admin.Question) ([]admin.Explana
 	return out, nil
 }
 
-// rank is lower the more a controller knows of an object.
+// rank orders explanations: those of controllers that know the object come first.
 func rank(e *admin.Explanation) int {
 	if e.Known() {
 		return 0
@@ -57,8 +57,7 @@ func rank(e *admin.Explanation) int {
 	return 1
 }
 
-// withNamespace adds the default namespace, where the kind has namespaces and the
-// key has none.
+// withNamespace adds the default namespace if the kind is namespaced and the key has none.
 func withNamespace(e *engine.Controller, key abi.Key) abi.Key {
 	if e.Kind().Namespaced && key.Namespace == "" {
 		key.Namespace = metav1.NamespaceDefault
@@ -92,7 +91,8 @@ func (s Service) reconcilers(q admin.Question) ([]Controller, error) {
 	return nil, admin.Invalid(noReconciler(all, q.Kind))
 }
 
-// noReconciler says what else there is where no controller reconciles a kind.
+// noReconciler returns the error for a kind that no controller reconciles. It lists the
+// alternatives.
 func noReconciler(all []Controller, kind string) error {
 	var kinds []string
 	for _, c := range all {
@@ -109,14 +109,14 @@ func noReconciler(all []Controller, kind string) error {
 	return fmt.Errorf("%s: no controller reconciles this kind; reconciled kinds: %s; NAMESPACE/NAME needs the controller before it: CONTROLLER NAMESPACE/NAME", kind, strings.Join(slices.Compact(kinds), ", "))
 }
 
-// mayReconcile reports whether a controller that does not run waits for a kind,
-// as far as its flags and what it waits for say.
+// mayReconcile reports whether a controller that does not run may be waiting for a kind,
+// judging by its options and its message.
 func mayReconcile(c Controller, kind string) bool {
 	name, _, _ := strings.Cut(strings.ToLower(kind), ".")
 	return strings.Contains(strings.ToLower(c.For), name) || strings.Contains(strings.ToLower(c.Message), name)
 }
 
-// explainStopped says why a controller does not run.
+// explainStopped explains why a controller does not run.
 func explainStopped(c Controller, key abi.Key) admin.Explanation {
 	next := map[string]string{
 		admin.PhaseWaiting: "it continues once the CustomResourceDefinition is there and the API server answers",
@@ -128,9 +128,10 @@ func explainStopped(c Controller, key abi.Key) admin.Explanation {
 	}
 }
 
-// watchesKind reports whether the controller watches a kind beside its own.
+// watchesKind reports whether the controller watches a kind in addition to the reconciled
+// one.
 func watchesKind(e *engine.Controller, name string) bool {
-	for _, w := range e.Runtime.Stats().Watches { // a replica without a slot has none
+	for _, w := range e.Runtime.Stats().Watches { // a replica without slots has no watches
 		resource, _, _ := strings.Cut(w.Source.Resource.GroupResource().String(), "/")
 		if strings.EqualFold(resource, name) || strings.EqualFold(w.Source.Resource.Resource, name) ||
 			strings.EqualFold(strings.TrimSuffix(w.Source.Resource.Resource, "s"), name) {
@@ -140,8 +141,7 @@ func watchesKind(e *engine.Controller, name string) bool {
 	return false
 }
 
-// isNamed reports whether a kind is meant by a name, in the forms that kubectl
-// takes.
+// isNamed reports whether a name means the kind, in any form that kubectl accepts.
 func isNamed(k kinds.Kind, name string) bool {
 	var group string
 	if parts := strings.Split(name, "/"); len(parts) > 1 { // group/version/Kind, or version/Kind
@@ -163,7 +163,7 @@ func isNamed(k kinds.Kind, name string) bool {
 	})
 }
 
-// explain says what the controller knows of an object.
+// explain returns all that the controller knows about an object.
 func (s Service) explain(ctx context.Context, c *engine.Controller, key abi.Key) admin.Explanation {
 	t := c.Telemetry
 	now := time.Now()

@@ -1,5 +1,5 @@
-// Package adminserver answers what runtime/admin serves: status, explanations,
-// logs, and what steers the controllers of a process.
+// Package adminserver implements the service behind runtime/admin: status, explanations,
+// logs, and commands for the controllers of a process.
 package adminserver
 
 import (
@@ -25,39 +25,41 @@ import (
 // Controller is a controller of a process, whether or not it runs.
 type Controller struct {
 	Name string
-	// Phase is one of admin's phases, Message why, Since when that began.
+	// Phase is one of admin's phases, Message its reason, and Since its beginning.
 	Phase, Message string
 	Since          time.Time
 	// Engine is nil unless it runs.
 	Engine *engine.Controller
 	Life   *engine.Life
-	// Source says where its module comes from, For what it was told to reconcile.
+	// Source describes the origin of its module, and For names the kind in its options.
 	Source, For string
 	Logger      *slog.Logger
-	// Ended is closed when it has ended.
+	// Ended is closed when the controller has ended.
 	Ended <-chan struct{}
-	// Canary is that of modules that are swapped in, where a request says none.
+	// Canary is the default for modules that are swapped in by a request that has none.
 	Canary rollout.Canary
-	// Swap swaps a module in, with the proof of who has signed it, or nil. Known keeps
-	// such a proof of a module for as long as it runs without being swapped in.
+	// Swap swaps a module in, with the proof of its signature, or nil. Known registers such
+	// a proof for a module that runs without being swapped in, until forget is called.
 	Swap  func(ctx context.Context, wasm, proof []byte, o rollout.SwapOptions) (revision uint64, canary bool, err error)
 	Known func(wasm, proof []byte) (forget func())
-	// Signers returns who has signed the module with a digest.
+	// Signers returns the fingerprints of the keys that have signed the module with a
+	// digest.
 	Signers func(digest string) []string
 }
 
 // Service implements admin.Service for a process.
 type Service struct {
 	Version string // of the program
-	// Hardening is what the program has given up.
+	// Hardening describes the rights that the program has given up.
 	Hardening string
-	// InsecureRegistries are those without verified TLS.
+	// InsecureRegistries are the registries without verified TLS.
 	InsecureRegistries []string
 	Started            time.Time
 	Gate               *leader.Gate // nil without an election
-	// Shards is what is known of who runs which objects; nil unless replicas share them.
+	// Shards returns the assignment of objects to replicas; nil unless replicas share the
+	// objects.
 	Shards func() *shard.View
-	// Controllers returns the controllers in the order in which they came.
+	// Controllers returns the controllers in the order in which they were added.
 	Controllers func() []Controller
 }
 
@@ -76,7 +78,8 @@ func (s Service) Status() admin.Status {
 	return st
 }
 
-// view is what is known of who runs which objects; nil unless replicas share them.
+// view returns the assignment of objects to replicas; nil unless replicas share the
+// objects.
 func (s Service) view() *shard.View {
 	if s.Shards == nil {
 		return nil
@@ -157,9 +160,9 @@ func (s Service) Swap(ctx context.Context, name string, wasm []byte, options adm
 	return res, admin.Refuse(err)
 }
 
-// canaryOf reads what a request says of a canary; nil where it leaves that to
-// the process, which was told usual. One that names a time alone has the usual
-// objects.
+// canaryOf parses the canary of a request. It returns nil if the request has none, so that
+// usual, the canary of the process, applies. A request that sets only a time gets the
+// objects of usual.
 func canaryOf(c *admin.Canary, usual rollout.Canary) (*rollout.Canary, error) {
 	switch {
 	case c == nil:

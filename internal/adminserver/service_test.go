@@ -11,20 +11,19 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
-// source is that of a controller that has ended.
+// source is the Source of a controller that has ended.
 type source struct{}
 
 func (source) Name() string { return "one" }
 
 func (source) Load(context.Context, string, func(string)) engine.Attempt { return engine.Attempt{} }
 
-// TestService_WhatAControllerRefusesIsRefused: the errors of a controller that is
-// steered match admin.ErrRefused and keep their text; an unknown name is none of
-// these.
+// TestService_WhatAControllerRefusesIsRefused: errors of commands to a controller match
+// admin.ErrRefused and preserve their text; the error for an unknown name does not match.
 func TestService_WhatAControllerRefusesIsRefused(t *testing.T) {
 	superseded := errors.New("another module was asked for")
 	life := engine.NewLife(source{}, slog.New(slog.DiscardHandler))
-	life.Discard() // it ends between the look at it and the request
+	life.Discard() // it ends between the lookup and the request
 	_, ended := life.Promote(t.Context(), "")
 	one := Controller{
 		Name: "one", Phase: admin.PhaseRunning, Life: life, Engine: engine.New(&engine.Shared{}, engine.Options{}, slog.New(slog.DiscardHandler), func(string) {}),

@@ -14,7 +14,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/shard/slots"
 )
 
-// shardStatus is what a replica knows of the slots.
+// shardStatus returns the slots as this replica sees them.
 func shardStatus(v *shard.View, now time.Time) *admin.Shards {
 	cover := v.Coverage(now)
 	out := &admin.Shards{Replica: v.ID, Slots: v.Slots, Here: cover.Count(shard.Here), States: map[string]int{}, Coverage: cover.String(), Replicas: []admin.Replica{}}
@@ -57,11 +57,11 @@ func replicaStatus(v *shard.View, l *shard.Lease, now time.Time) admin.Replica {
 	return r
 }
 
-// fieldWord is what objects are in a slot by, for people.
+// fieldWord names the field that decides the slot of an object, for people.
 func fieldWord(field string) string { return strings.TrimPrefix(field, "metadata.") }
 
-// slotOf is the slot of an object of a controller, the uid of which may be empty where
-// it is not known; nil where the slot is not known then.
+// slotOf returns the slot of an object of a controller, or nil if the slot is unknown. The
+// uid is empty if it is not known.
 func slotOf(v *shard.View, controller, uid, namespace string, now time.Time) *admin.Slot {
 	if v == nil || v.Record == nil || len(v.Record.Slots) != v.Slots {
 		return nil
@@ -82,7 +82,7 @@ func slotOf(v *shard.View, controller, uid, namespace string, now time.Time) *ad
 	return out
 }
 
-// slotText says in words who runs a slot, as the replica self sees it.
+// slotText describes for people which replica runs a slot, as the replica self sees it.
 func slotText(s *admin.Slot, self string, now time.Time) string {
 	text := fmt.Sprintf("slot %d of %d by %s", s.Number, s.Of, s.By)
 	who := strings.Join(s.Replicas, " and ")
@@ -98,20 +98,20 @@ func slotText(s *admin.Slot, self string, now time.Time) string {
 	case shard.Moving:
 		text += "; its owner, replica " + strings.Replace(who, self, self+" (this one)", 1) + ", does not run it yet" + since
 	case shard.Unowned:
-		text += " has no owner" + since + ": a replica that lives takes it over within seconds, if there is one"
+		text += " has no owner" + since + ": a live replica takes it over within seconds, if there is one"
 	case shard.Double:
-		text += " is run by several replicas, " + who + since + ": this must not be; report it, with their logs"
+		text += " is run by several replicas, " + who + since + ": this is a bug; report it, with the logs of these replicas"
 	}
 	if s.Next != "" {
-		text += "; it is to go to replica " + s.Next
+		text += "; it will move to replica " + s.Next
 	}
 	return text
 }
 
-// elsewhere says who runs the object, and reports whether that is not this replica.
-// Missing is why the cache does not have it.
+// elsewhere reports whether another replica runs the object, and explains it. missing is
+// the reason why the cache does not have the object.
 func (v *verdict) elsewhere(missing string) bool {
-	if v.uid == "" && missing != notCached { // it is nobody's
+	if v.uid == "" && missing != notCached { // no replica runs it
 		return false
 	}
 	v.e.Slot = slotOf(v.view, v.c.Name(), v.uid, v.key.Namespace, v.now)
@@ -123,8 +123,8 @@ func (v *verdict) elsewhere(missing string) bool {
 	return true
 }
 
-// elsewhere returns an error where this replica does not run an object, and another
-// one is to be asked.
+// elsewhere returns an error if this replica does not run an object, so that the user asks
+// another replica.
 func (s Service) elsewhere(ctx context.Context, c *engine.Controller, key abi.Key) error {
 	view := s.view()
 	if view == nil {
@@ -140,7 +140,7 @@ func (s Service) elsewhere(ctx context.Context, c *engine.Controller, key abi.Ke
 	return admin.Refuse(fmt.Errorf("%s[%s]: this replica does not run it: %s", c.Kind().Name(), key, v.e.Why[0]))
 }
 
-// here says that this replica runs the object.
+// here explains that this replica runs the object.
 func (v *verdict) here() {
 	if s := v.e.Slot; s != nil {
 		v.report("", "%s", slotText(s, v.view.ID, v.now))

@@ -14,8 +14,8 @@ import (
 
 var shardsNow = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// shardView is what replica a knows: it runs slot 0, b runs 1, nobody 2, and b is to
-// run 3.
+// shardView is the view of replica a: it runs slot 0, b runs 1, no replica runs 2, and b
+// will run 3.
 func shardView() *shard.View {
 	var open0, open1 slots.Set
 	open0.Put(0, true)
@@ -65,7 +65,7 @@ func keyIn(slot int) string {
 func TestSlotOf_SaysWhoRunsAnObject(t *testing.T) {
 	v := shardView()
 	for slot, want := range []string{
-		"slot 0 of 4 by namespace: this replica runs it, since epoch 10, 3m0s ago; it is to go to replica b",
+		"slot 0 of 4 by namespace: this replica runs it, since epoch 10, 3m0s ago; it will move to replica b",
 		"slot 1 of 4 by namespace; replica b runs it, since epoch 12, 3m0s ago",
 		"slot 2 of 4 by namespace has no owner",
 		"slot 3 of 4 by namespace; its owner, replica b, does not run it yet, since epoch 9, 3m0s ago",
@@ -92,8 +92,8 @@ func TestSlotOf_SaysWhoRunsAnObject(t *testing.T) {
 	}
 }
 
-// TestWatchStatuses_SlotsOfASourceAreOne: 64 slots do not make 64 rows, and one that is
-// not ready is seen.
+// TestWatchStatuses_SlotsOfASourceAreOne: 64 slots are shown in one row, which also shows
+// if one of them is not ready.
 func TestWatchStatuses_SlotsOfASourceAreOne(t *testing.T) {
 	watch := func(resource string, slot, n int, phase watcher.Phase) controller.WatchState {
 		w := controller.WatchState{State: watcher.State{Phase: phase, Objects: 2, LastProgress: shardsNow.Add(time.Duration(-slot) * time.Second)}}

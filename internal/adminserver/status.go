@@ -20,7 +20,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/watcher"
 )
 
-// Status is how far a controller is, and, once it runs, all that is known of it.
+// Status returns the phase of a controller and, once it runs, its figures.
 func Status(of Controller) admin.Controller {
 	c := admin.Controller{Name: of.Name}
 	if of.Engine != nil {
@@ -32,7 +32,7 @@ func Status(of Controller) admin.Controller {
 	return c
 }
 
-// maxQuarantine is how many objects in quarantine a status names.
+// maxQuarantine is the maximum number of quarantined objects in a status.
 const maxQuarantine = 20
 
 func running(e *engine.Controller) admin.Controller {
@@ -70,7 +70,7 @@ func running(e *engine.Controller) admin.Controller {
 	return c
 }
 
-// addLimits adds the result of limits to a status.
+// addLimits adds quarantined objects and reached limits to a status.
 func addLimits(c *admin.Controller, e *engine.Controller) {
 	list, total := e.Runtime.Quarantined(maxQuarantine)
 	c.Quarantined = total
@@ -87,7 +87,7 @@ func addLimits(c *admin.Controller, e *engine.Controller) {
 	}
 }
 
-// watchStatuses are the watches; those of the slots of one source are shown as one.
+// watchStatuses returns the watches; those for the slots of one source are merged into one.
 func watchStatuses(list []controller.WatchState) (out []admin.Watch) {
 	type part struct{ at, slots int }
 	parts := map[watcher.Source]*part{}
@@ -114,8 +114,8 @@ func watchStatuses(list []controller.WatchState) (out []admin.Watch) {
 	return out
 }
 
-// addWatch adds the watch of another slot: what is not ready counts, and the oldest
-// progress.
+// addWatch merges the watch of another slot: a phase other than ready takes precedence, and
+// so does the oldest progress.
 func addWatch(all, w *admin.Watch) {
 	if all.Phase == "ready" && (w.Phase != "ready" || w.Since.After(all.Since)) {
 		all.Phase, all.Since = w.Phase, w.Since
@@ -143,12 +143,12 @@ func watchStatus(w *controller.WatchState) admin.Watch {
 	return out
 }
 
-// deniedRights returns what the module was denied.
+// deniedRights returns the requests that the module was denied.
 func deniedRights(e *engine.Controller) []admin.MissingRight {
 	hide := e.Telemetry.Secrets.Text
 	var list []admin.MissingRight
 	for _, d := range e.Denied() {
-		for _, part := range []*[]string{&d.Rule.Namespaces, &d.Rule.Names, &d.Rule.Fields} { // what the module has chosen
+		for _, part := range []*[]string{&d.Rule.Namespaces, &d.Rule.Names, &d.Rule.Fields} { // the module has chosen these
 			*part = slices.Clone(*part)
 			for i := range *part {
 				(*part)[i] = hide((*part)[i])
@@ -161,8 +161,8 @@ func deniedRights(e *engine.Controller) []admin.MissingRight {
 	return list
 }
 
-// ungrantedRights returns what the module requests and is not granted, whether or
-// not it has used it.
+// ungrantedRights returns the rights that the module requests but was not granted, whether
+// or not it has used them.
 func ungrantedRights(e *engine.Controller) []admin.MissingRight {
 	var list []admin.MissingRight
 	for _, rule := range e.Refused() {
@@ -171,10 +171,10 @@ func ungrantedRights(e *engine.Controller) []admin.MissingRight {
 	return list
 }
 
-// hangsAfter is how long a run takes that is shown as one that hangs.
+// hangsAfter is the duration after which a run is shown as hanging.
 const hangsAfter = 5 * time.Second
 
-// controllerState is what is to be known of a controller first.
+// controllerState summarizes the most important fact about a controller.
 func controllerState(c *admin.Controller, now time.Time) string {
 	if c.Phase != admin.PhaseRunning {
 		return strings.TrimSuffix(c.Phase+": "+humanize.FirstLine(c.Message), ": ")

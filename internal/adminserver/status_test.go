@@ -7,8 +7,8 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
-// TestControllerState_CauseThatCountsMostComesFirst: each cause is named, and one
-// that keeps the controller from its work hides those that do not.
+// TestControllerState_CauseThatCountsMostComesFirst: each cause is shown, and one that
+// stops the controller takes precedence over those that do not.
 func TestControllerState_CauseThatCountsMostComesFirst(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	c := admin.Controller{Phase: admin.PhaseRunning}

@@ -26,11 +26,11 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/watcher"
 )
 
-// lookLimit bounds the look at the API server for an object that the cache does
-// not have.
+// lookLimit bounds the request to the API server for an object that the cache does not
+// have.
 const lookLimit = time.Second
 
-// verdict finds out what an object does, and why it does not run.
+// verdict determines the state of an object, and why it does not run.
 type verdict struct {
 	e      *admin.Explanation
 	c      *engine.Controller
@@ -38,13 +38,13 @@ type verdict struct {
 	view   *shard.View  // nil unless replicas share the objects
 	key    abi.Key
 	now    time.Time
-	stored *reflector.Object // nil where the cache does not have it
-	uid    string            // empty where it is not known, or where the object is not the controller's
+	stored *reflector.Object // nil if the cache does not have it
+	uid    string            // empty if it is unknown, or if the controller does not watch the object
 	object controller.Object
-	err    error // that the controller's loop could not be asked
+	err    error // the controller's loop could not answer
 }
 
-// fill takes over what the queue knows.
+// fill copies the state of the queue.
 func (v *verdict) fill() {
 	o := &v.object
 	v.e.FailedRuns = o.FailedRuns
@@ -65,7 +65,7 @@ func (v *verdict) fill() {
 	}
 }
 
-// report adds a reason; the first that has a state gives the object's.
+// report adds a reason. The first reason with a state sets the state of the object.
 func (v *verdict) report(state, format string, args ...any) {
 	if v.e.State == "" {
 		v.e.State = state
@@ -73,8 +73,7 @@ func (v *verdict) report(state, format string, args ...any) {
 	v.e.Why = append(v.e.Why, fmt.Sprintf(format, args...))
 }
 
-// judge goes through what can keep an object from running, the most general
-// first.
+// judge checks all causes that can prevent the object from running, the most general first.
 func (v *verdict) judge(ctx context.Context) {
 	if v.object.Running {
 		v.running()
@@ -113,7 +112,7 @@ func (v *verdict) running() {
 	v.report("running", "it has been running for %s (%s)%s", humanize.Age(v.now, v.object.Since), v.e.Running.ID, limit)
 }
 
-// process says what holds up the whole controller.
+// process explains causes that affect the whole controller.
 func (v *verdict) process() {
 	if v.err != nil {
 		v.report("not running", "the controller is not running: %v", v.err)
@@ -130,7 +129,7 @@ func (v *verdict) process() {
 	}
 }
 
-// watches says which watch keeps events from coming.
+// watches explains which watches do not deliver events.
 func (v *verdict) watches() {
 	for i, w := range v.c.Runtime.Stats().Watches {
 		if w.State.Phase == watcher.Ready {
@@ -159,14 +158,14 @@ func paused(o *reflector.Object) bool {
 	return applier.Paused(value)
 }
 
-// The states of an object that the cache does not have, beside admin.StateAbsent.
+// The states of an object that the cache does not have, in addition to admin.StateAbsent.
 const (
 	notWatched  = "not watched"
 	notSelected = "not selected"
 	notCached   = "not cached"
 )
 
-// missing says why the cache does not have the object; empty where it has it.
+// missing explains why the cache does not have the object; state is empty if it does.
 func (v *verdict) missing(ctx context.Context) (state, why string) {
 	if v.stored != nil {
 		v.uid = v.stored.UID()
@@ -195,7 +194,7 @@ func (v *verdict) missing(ctx context.Context) (state, why string) {
 	return notCached, "the object exists but the watch has not received it yet"
 }
 
-// hot says that the object is held, or left alone.
+// hot explains that the object is quarantined or delayed.
 func (v *verdict) hot() {
 	if q := v.object.Quarantine; q != nil {
 		v.report("quarantined", "it has been quarantined for %v, after %d consecutive runs that ended in a %s: it is retried in %v, or when it or the module changes, or with wasmctl trigger; last error: %s",
@@ -206,7 +205,7 @@ func (v *verdict) hot() {
 	}
 }
 
-// pending says what the next run waits for.
+// pending explains when the next run starts.
 func (v *verdict) pending() {
 	o := &v.object
 	in := o.At.Sub(v.now).Round(10 * time.Millisecond)
@@ -237,7 +236,7 @@ func (v *verdict) waitsForWorker(why string) {
 	}
 }
 
-// last says what the last run left behind.
+// last explains the result of the last run.
 func (v *verdict) last() {
 	if len(v.e.Runs) == 0 {
 		if v.stored != nil && v.object.State == scheduler.Absent && !v.object.Running {
@@ -255,7 +254,7 @@ func (v *verdict) last() {
 	}
 }
 
-// filtered says what predicates have hidden.
+// filtered explains which events the predicates have filtered out.
 func (v *verdict) filtered() {
 	if h := v.e.Hidden; h != nil {
 		v.report("idle", "predicates have hidden %s since the last run, the last %s ago: no change of %s", humanize.Plural(int(min(h.Count, math.MaxInt32)), "event"), humanize.Age(v.now, h.Last), h.Unchanged)
