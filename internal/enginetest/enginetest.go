@@ -1,5 +1,5 @@
-// Package enginetest has what the tests of controllers have in common: guests
-// that behave well or badly, and an API server in memory that can be watched.
+// Package enginetest has helpers for tests of controllers: guests that behave well or
+// badly, and waiting for a condition.
 package enginetest
 
 import (
@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// settleLimit bounds each wait of Until. A run that failed is retried with
-// back-off, and the machine may be busy.
+// settleLimit bounds each wait of Until. A failed run is retried with back-off, and the
+// machine may be busy.
 const settleLimit = 4 * time.Minute
 
 // Until waits until ok returns true.
@@ -29,11 +29,11 @@ func Until(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-// CacheDir returns where all tests keep compiled modules: to compile one takes
-// seconds on a busy machine.
+// CacheDir returns the folder in which all tests cache compiled modules, because compiling
+// a module takes seconds on a busy machine.
 func CacheDir() string { return filepath.Join(os.TempDir(), "wasmctl-guests", "compiled") }
 
-// ObjectName returns the name of an object by its number.
+// ObjectName returns the name of the i-th object.
 func ObjectName(i int) string { return fmt.Sprintf("o%d", i) }
 
 // ContainsAll reports whether a text contains all parts.

@@ -11,7 +11,7 @@ import (
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
 
-// Modes of the guest worse.wasm, whose source says what each does.
+// Modes of the guest worse.wasm; its source describes each.
 const (
 	Good = byte(iota)
 	Traps
@@ -24,8 +24,7 @@ const (
 	Script
 )
 
-// Worse returns the guest worse.wasm in a mode, with a digest of its own for each
-// n.
+// Worse returns the guest worse.wasm in a mode. Each n has a different digest.
 func Worse(mode byte, n int) []byte {
 	at := bytes.Index(wasm.Worse, []byte("mode:"))
 	out := bytes.Clone(wasm.Worse)
@@ -33,26 +32,27 @@ func Worse(mode byte, n int) []byte {
 	return Numbered(out, n)
 }
 
-// Numbered returns a module with one more custom section, and so another digest.
+// Numbered returns a module with an additional custom section, and so a different digest.
 func Numbered(module []byte, n int) []byte {
 	payload := fmt.Appendf([]byte{1, 'n'}, "%d", n)
 	return append(append(bytes.Clone(module), 0, byte(len(payload))), payload...)
 }
 
-// WithManifest returns the guest worse.wasm in a mode, with a manifest, or one for each
+// WithManifest returns the guest worse.wasm in a mode, with the manifests, one for each
 // controller.
 func WithManifest(t testing.TB, mode byte, m ...*abi.Manifest) []byte {
 	t.Helper()
 	return described(t, Worse(mode, 0), m...)
 }
 
-// Operation is one that a scripted guest asks for.
+// Operation is an operation that a scripted guest requests.
 type Operation struct {
 	Op      abi.Op
 	Request map[string]any
 }
 
-// Scripted returns the guest worse.wasm asking for operations, with a manifest.
+// Scripted returns the guest worse.wasm with a manifest and the operations that it
+// requests.
 func Scripted(t testing.TB, m *abi.Manifest, ops ...Operation) []byte {
 	t.Helper()
 	module := Worse(Script, 0)
@@ -73,15 +73,14 @@ func Scripted(t testing.TB, m *abi.Manifest, ops ...Operation) []byte {
 	return described(t, module, m)
 }
 
-// Colored returns the guest worse.wasm declaring a ConfigMap with a color of four
-// letters, with a manifest.
+// Colored returns the guest worse.wasm with a manifest; it declares a ConfigMap with a
+// color of four letters.
 func Colored(t testing.TB, color string, m *abi.Manifest) []byte {
 	t.Helper()
 	return described(t, bytes.Replace(Worse(Declares, 0), []byte("blue"), []byte(color), 1), m)
 }
 
-// MayWrite returns a manifest that asks for all rights on resources of the core
-// group.
+// MayWrite returns a manifest that requests all rights on resources of the core group.
 func MayWrite(resources ...string) *abi.Manifest {
 	m := &abi.Manifest{Version: "1"}
 	for _, r := range resources {
