@@ -20,14 +20,14 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// written names what a field manager is for: a kind, or its status.
+// written is the key of a field manager: a kind, or its status.
 type written struct {
 	schema.GroupVersionKind
 
 	subresource string
 }
 
-// manager returns the field manager of a request: Kubernetes' own code.
+// manager returns the field manager of a request, which is Kubernetes' own code.
 func (s *Server) manager(r *Request) (*managedfields.FieldManager, error) {
 	k, of := &r.Kind, written{r.Kind.GroupVersionKind, r.Subresource}
 	if fm := s.managers[of]; fm != nil {
@@ -37,7 +37,7 @@ func (s *Server) manager(r *Request) (*managedfields.FieldManager, error) {
 	if k.builtIn {
 		build = managedfields.NewDefaultFieldManager
 	}
-	// Nobody comes to own what a request cannot write.
+	// A request does not gain ownership of fields that it cannot write.
 	var reset map[fieldpath.APIVersion]fieldpath.Filter
 	version := fieldpath.APIVersion(k.GroupVersion().String())
 	if r.Subresource == "status" {
@@ -53,7 +53,7 @@ func (s *Server) manager(r *Request) (*managedfields.FieldManager, error) {
 	return fm, err
 }
 
-// typeConverter knows which lists of a kind are merged by which key.
+// typeConverter returns the converter that has the merge keys of the kind's lists.
 func (k *Kind) typeConverter() managedfields.TypeConverter {
 	if k.builtIn {
 		return applyconfigurations.NewTypeConverter(scheme.Scheme)
@@ -66,8 +66,8 @@ func (k *Kind) typeConverter() managedfields.TypeConverter {
 	return managedfields.NewDeducedTypeConverter()
 }
 
-// openAPI is the schema of a custom resource as the API server publishes it: with
-// its name, and with metadata.
+// openAPI returns the schema of a custom resource as the API server publishes it: with its
+// name and with metadata.
 func (k *Kind) openAPI() *spec.Schema {
 	s := *k.Schema
 	s.Properties = map[string]spec.Schema{}
@@ -80,8 +80,8 @@ func (k *Kind) openAPI() *spec.Schema {
 	return &s
 }
 
-// metadata is the schema of ObjectMeta as far as server-side apply needs it: types,
-// and how lists are merged.
+// metadata is the part of the schema of ObjectMeta that server-side apply needs: types and
+// merge keys.
 var metadata = func() spec.Schema {
 	text, number, object := *spec.StringProperty(), *spec.Int64Property(), spec.StringOrArray{"object"}
 	m := spec.Schema{SchemaProps: spec.SchemaProps{Type: object, Properties: map[string]spec.Schema{
@@ -105,7 +105,7 @@ var metadata = func() spec.Schema {
 	return m
 }()
 
-// apply serves a server-side apply; an object that is not there is made.
+// apply serves a server-side apply, which creates an object that does not exist.
 func (s *Server) apply(r *Request, live map[string]any) (int, any, error) {
 	js, err := yaml.YAMLToJSON(r.body)
 	if err != nil {
@@ -143,7 +143,7 @@ func (s *Server) apply(r *Request, live map[string]any) (int, any, error) {
 	if live == nil {
 		code = http.StatusCreated
 	} else if v := wanted.GetResourceVersion(); v != "" {
-		(&unstructured.Unstructured{Object: next}).SetResourceVersion(v) // is compared
+		(&unstructured.Unstructured{Object: next}).SetResourceVersion(v) // commit compares it
 	}
 	if err := r.pruned(next); err != nil {
 		return 0, nil, err
@@ -155,15 +155,15 @@ func (s *Server) apply(r *Request, live map[string]any) (int, any, error) {
 	return code, body, err
 }
 
-// owned returns the managed fields of an object whose every field, or every field
-// of the status, was applied by a manager.
+// owned returns the managed fields of an object all of whose fields, or all fields of its
+// status, were applied by a manager.
 func (s *Server) owned(k *Kind, object map[string]any, manager, subresource string) ([]metav1.ManagedFieldsEntry, error) {
 	r := &Request{Verb: "apply", Kind: *k, Subresource: subresource, manager: manager}
 	o := (&unstructured.Unstructured{Object: object}).DeepCopy()
 	for _, key := range bookkeeping {
 		unstructured.RemoveNestedField(o.Object, "metadata", key)
 	}
-	unstructured.RemoveNestedField(o.Object, "metadata", "finalizers") // of any owner
+	unstructured.RemoveNestedField(o.Object, "metadata", "finalizers") // any manager may own them
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	fm, err := s.manager(r)
@@ -177,10 +177,10 @@ func (s *Server) owned(k *Kind, object map[string]any, manager, subresource stri
 	return merged.(*unstructured.Unstructured).GetManagedFields(), nil
 }
 
-// bookkeeping is what the API server itself keeps of an object.
+// bookkeeping are the metadata fields that the API server itself maintains.
 var bookkeeping = []string{"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "managedFields"}
 
-// applyError gives errors of the merge their place: conflicts have one already.
+// applyError converts an error of the merge to an API status; a conflict already is one.
 func applyError(err error) error {
 	if _, ok := err.(apierrors.APIStatus); ok {
 		return err
@@ -188,7 +188,7 @@ func applyError(err error) error {
 	return unclassified(fmt.Sprintf("failed to create typed patch object: %v", err))
 }
 
-// tracked returns next with the managed fields that an update or a patch makes.
+// tracked returns next with the managed fields that result from an update or a patch.
 func (s *Server) tracked(r *Request, live, next map[string]any) (map[string]any, error) {
 	if s.cfg.Untracked {
 		return next, nil
@@ -201,7 +201,7 @@ func (s *Server) tracked(r *Request, live, next map[string]any) (map[string]any,
 	return o.(*unstructured.Unstructured).Object, nil
 }
 
-// basis is a copy of the object that is there, or an empty one.
+// basis returns a copy of the live object, or an empty object if there is none.
 func (r *Request) basis(live map[string]any) *unstructured.Unstructured {
 	if live == nil {
 		o := &unstructured.Unstructured{}
@@ -211,7 +211,7 @@ func (r *Request) basis(live map[string]any) *unstructured.Unstructured {
 	return (&unstructured.Unstructured{Object: r.versioned(live)}).DeepCopy()
 }
 
-// unconverted are objects without types: of each there is one version.
+// unconverted is a converter for unstructured objects, of which there is only one version.
 type unconverted struct{ runtime.ObjectConvertor }
 
 // ConvertToVersion implements runtime.ObjectConvertor.

@@ -19,7 +19,7 @@ func (s *Server) remove(r *Request) (int, any, error) {
 		if err := json.Unmarshal(r.body, &opts); err != nil {
 			return 0, nil, apierrors.NewBadRequest("body: " + err.Error())
 		}
-		r.dryRun = len(opts.DryRun) > 0 // then the query does not count
+		r.dryRun = len(opts.DryRun) > 0 // the body overrides the query
 	}
 	if errs := validation.ValidateDeleteOptions(&opts); len(errs) > 0 {
 		return 0, nil, apierrors.NewInvalid(metav1.SchemeGroupVersion.WithKind("DeleteOptions").GroupKind(), "", errs)
@@ -38,7 +38,7 @@ func (s *Server) remove(r *Request) (int, any, error) {
 	}, nil
 }
 
-// deletion returns the options of a deletion; an empty uid is any.
+// deletion returns the options of a deletion. If uid is empty, any object matches.
 func deletion(uid string) *metav1.DeleteOptions {
 	if uid == "" {
 		return &metav1.DeleteOptions{}
@@ -79,7 +79,7 @@ func (s *Server) delete(r *Request, opts *metav1.DeleteOptions) (map[string]any,
 	return o.Object, nil
 }
 
-// markDeleted lets an object wait for its finalizers.
+// markDeleted sets the deletion timestamp of an object with finalizers.
 func (s *Server) markDeleted(k *Kind, o *unstructured.Unstructured) {
 	now, zero := s.now(), int64(0)
 	o.SetDeletionTimestamp(&now)

@@ -5,56 +5,52 @@ import (
 	"time"
 )
 
-// Fault is what goes wrong with one request. The zero value is nothing.
+// Fault is a failure to simulate for one request. The zero value is no failure.
 type Fault struct {
-	// Err is the answer in place of the right one: an error of package
-	// k8s.io/apimachinery/pkg/api/errors, or, for a connection that breaks, any
-	// other.
+	// Err replaces the answer: an error of package k8s.io/apimachinery/pkg/api/errors is
+	// answered as a Status, and any other error breaks the connection.
 	Err error
-	// After reports that the request is carried out all the same, and only its
-	// answer is lost.
+	// After reports that the request is carried out, and only its answer is lost.
 	After bool
-	// Delay passes before the request is carried out.
+	// Delay is the time before the request is carried out.
 	Delay time.Duration
 
-	// Lag is how many versions a list that may be of any age (resourceVersion 0)
-	// is behind.
+	// Lag is how many versions a list that may be stale (resourceVersion 0) is behind.
 	Lag int64
-	// PageSize is the maximum number of objects of a page; 0 is what the client
-	// asks for.
+	// PageSize is the maximum number of objects of a page; 0 means that the client decides.
 	PageSize int
 
-	// Latency is how late each event of a watch is.
+	// Latency is the delay of each event of a watch.
 	Latency time.Duration
-	// Twice sends every n-th event a second time; 0 none.
+	// Twice sends every n-th event a second time; 0 sends each event once.
 	Twice int
-	// A watch ends with End: after EndAfter, or after EndEvents events, if these are
-	// not 0.
+	// End is the way in which a watch ends: after EndAfter, or after EndEvents events, if
+	// these are not 0.
 	End       End
 	EndAfter  time.Duration
 	EndEvents int
 }
 
-// End is how a watch ends.
+// End is the way in which a watch ends.
 type End uint8
 
 // The ends of a watch.
 const (
-	// InOrder is the end of the answer.
+	// InOrder ends the response normally.
 	InOrder End = iota
-	// Reset is a connection that is reset.
+	// Reset resets the connection.
 	Reset
-	// Cut is the end in the middle of an event.
+	// Cut ends the response in the middle of an event.
 	Cut
-	// Expired is an event that says 410.
+	// Expired sends an event with status 410.
 	Expired
-	// Failed is an event that says 500.
+	// Failed sends an event with status 500.
 	Failed
-	// Stalled is no end: nothing comes anymore, whatever happens.
+	// Stalled does not end the watch, but sends no more events.
 	Stalled
 )
 
-// pass waits, and reports that ctx has not ended.
+// pass waits for d, and reports whether ctx is still active.
 func pass(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return true

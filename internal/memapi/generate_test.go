@@ -19,7 +19,7 @@ const (
 )
 
 // request is one request. $NS, $NEXT, ${uid:PATH}, ${rv:PATH} and ${old:PATH} stand for
-// values that each server has its own of.
+// values that differ between the servers.
 type request struct{ method, path, contentType, body string }
 
 // watched are the watches; the body is the last object of each.
@@ -47,7 +47,7 @@ func kindsOf(t *testing.T, content []byte) (kinds []Kind) {
 	return kinds
 }
 
-// drawn is what requests are drawn from.
+// drawn are the values that requests are drawn from.
 type drawn struct{ *rand.Rand }
 
 func generate(seed uint64, n int) []request {

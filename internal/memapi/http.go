@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// parse reads a request. found is the answer to one of discovery.
+// parse parses a request. found is the answer to a discovery request.
 func (s *Server) parse(r *http.Request) (req *Request, found any, err error) {
 	path := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	if found = s.discover(path); found != nil {
@@ -54,16 +54,16 @@ var verbOf = map[string]string{
 	http.MethodGet: "get", http.MethodPost: "create", http.MethodPut: "update", http.MethodDelete: "delete", http.MethodPatch: "patch",
 }
 
-// nameIn returns the name of the object in a body, "" where there is none.
+// nameIn returns the name of the object in a body, or "" if there is none.
 func nameIn(body []byte) string {
 	var o metav1.PartialObjectMetadata
 	if err := json.Unmarshal(body, &o); err != nil {
-		return "" // serve says what is wrong
+		return "" // serve reports the error
 	}
 	return o.Name
 }
 
-// check refuses what no resource can do.
+// check returns an error for a request that no resource supports.
 func (r *Request) check() error {
 	gr := r.Kind.GVR().GroupResource()
 	named := r.Verb != "list" && r.Verb != "create" && r.Verb != "watch"
@@ -78,8 +78,9 @@ func (r *Request) check() error {
 	return nil
 }
 
-// parsePath reads "/apis/GROUP/VERSION/[namespaces/NAMESPACE/]RESOURCE[/NAME[/SUBRESOURCE]]",
-// or the same under /api/VERSION.
+// parsePath parses
+// "/apis/GROUP/VERSION/[namespaces/NAMESPACE/]RESOURCE[/NAME[/SUBRESOURCE]]", or the same
+// under /api/VERSION.
 func (s *Server) parsePath(req *Request, path []string) error {
 	var group, version string
 	switch {
@@ -113,11 +114,11 @@ func (s *Server) parsePath(req *Request, path []string) error {
 	return errNoPage
 }
 
-// errNoPage is the error for a path that no resource has: the API server's answer
-// to it is no Status.
+// errNoPage is the error for a path without a resource. The API server answers it without a
+// Status.
 var errNoPage = errors.New("404 page not found")
 
-// fail answers with a fault: a Status where it is one, else a broken
+// fail answers with a fault: with a Status if it is one, and otherwise by breaking the
 // connection.
 func fail(r *http.Request, err error) (*http.Response, error) {
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
@@ -126,7 +127,7 @@ func fail(r *http.Request, err error) (*http.Response, error) {
 	return nil, err
 }
 
-// StatusOf returns what the API server says of an error.
+// StatusOf returns the Status with which the API server reports an error.
 func StatusOf(err error) *metav1.Status {
 	status := metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Reason: metav1.StatusReasonInternalError, Message: err.Error()}
 	if e := apierrors.APIStatus(nil); errors.As(err, &e) {
@@ -158,7 +159,7 @@ func reply(r *http.Request, code int, body any) *http.Response {
 	return res
 }
 
-// respond answers with JSON of any length.
+// respond returns a response with a JSON body of any length.
 func respond(r *http.Request, code int, body io.ReadCloser) *http.Response {
 	return &http.Response{
 		StatusCode: code, Status: fmt.Sprintf("%d %s", code, http.StatusText(code)), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,

@@ -23,28 +23,28 @@ type Kind struct {
 
 	Resource   string // the plural
 	Namespaced bool
-	// Status says that there is a status subresource.
+	// Status reports whether the kind has a status subresource.
 	Status bool
-	// Schema is that of a custom resource; nil takes lists as one value each when
-	// it comes to server-side apply.
+	// Schema is the schema of a custom resource; if nil, server-side apply treats each list
+	// as one value.
 	Schema *spec.Schema
 
 	builtIn bool
 }
 
-// clusterScoped are the kinds of Kubernetes that have no namespace.
+// clusterScoped are the cluster-scoped kinds of Kubernetes.
 var clusterScoped = strings.Fields(`Namespace Node PersistentVolume ComponentStatus ClusterRole ClusterRoleBinding StorageClass CSIDriver
 CSINode VolumeAttachment VolumeAttributesClass PriorityClass IngressClass RuntimeClass CertificateSigningRequest ClusterTrustBundle
 ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding MutatingAdmissionPolicy MutatingAdmissionPolicyBinding
 ValidatingWebhookConfiguration MutatingWebhookConfiguration FlowSchema PriorityLevelConfiguration StorageVersion StorageVersionMigration
 IPAddress ServiceCIDR ResourceSlice DeviceClass DeviceTaintRule`)
 
-// noResource are types that have metadata and are no resource of their own.
+// noResource are types that have metadata but are not resources of their own.
 var noResource = strings.Fields(`Scale Eviction TokenRequest Binding PodStatusResult RangeAllocation TokenReview SubjectAccessReview
 LocalSubjectAccessReview SelfSubjectAccessReview SelfSubjectRulesReview SelfSubjectReview ImageReview`)
 
-// builtIns are the kinds of Kubernetes that client-go knows, the preferred
-// version of each group first. It is worked out once, and not changed.
+// builtIns returns the kinds of Kubernetes that client-go knows, the preferred version of
+// each group first. It is computed once and must not be changed.
 var builtIns = sync.OnceValue(func() []Kind {
 	var kinds []Kind
 	for gvk, t := range scheme.Scheme.AllKnownTypes() {
@@ -67,14 +67,13 @@ var builtIns = sync.OnceValue(func() []Kind {
 	return kinds
 })
 
-// GuessKind returns what a custom kind of this name most likely is: its plural
-// is guessed, and it has a status.
+// GuessKind returns a custom kind with a guessed plural and a status subresource.
 func GuessKind(gvk schema.GroupVersionKind, namespaced bool) Kind {
 	plural, _ := meta.UnsafeGuessKindToResource(gvk)
 	return Kind{GroupVersionKind: gvk, Resource: plural.Resource, Namespaced: namespaced, Status: true}
 }
 
-// crd is what is read of a CustomResourceDefinition.
+// crd has the fields of a CustomResourceDefinition that ParseCRD needs.
 type crd struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -98,8 +97,8 @@ type crd struct {
 	} `json:"spec"`
 }
 
-// ParseCRD returns the kinds of a CustomResourceDefinition, given as JSON: one
-// of each version that is served.
+// ParseCRD returns the kinds of a CustomResourceDefinition, given as JSON: one for each
+// served version.
 func ParseCRD(js []byte) ([]Kind, error) {
 	var c crd
 	if err := json.Unmarshal(js, &c); err != nil {
@@ -128,10 +127,10 @@ func ParseCRD(js []byte) ([]Kind, error) {
 // GVR returns the kind's resource.
 func (k *Kind) GVR() schema.GroupVersionResource { return k.GroupVersion().WithResource(k.Resource) }
 
-// verbs are what all resources can do.
+// verbs are the verbs that all resources support.
 var verbs = metav1.Verbs{"create", "delete", "get", "list", "patch", "update", "watch"}
 
-// apiResource is the kind in discovery.
+// apiResource returns the discovery document of the kind.
 func (k *Kind) apiResource() []metav1.APIResource {
 	list := []metav1.APIResource{{Name: k.Resource, SingularName: strings.ToLower(k.Kind), Namespaced: k.Namespaced, Kind: k.Kind, Verbs: verbs}}
 	if k.Status {

@@ -22,7 +22,7 @@ type scope struct {
 	fields    fields.Selector
 }
 
-// scope reads the selectors of a list or a watch.
+// scope parses the selectors of a list or a watch.
 func (r *Request) scope() (sc scope, err error) {
 	sc.namespace = r.Namespace
 	if sc.labels, err = labels.Parse(r.Query.Get("labelSelector")); err != nil {
@@ -39,13 +39,13 @@ func (r *Request) scope() (sc scope, err error) {
 	return sc, nil
 }
 
-// has reports whether a state is one of an object in the scope; nil is none.
+// has reports whether a state is that of an existing object in the scope; st may be nil.
 func (sc *scope) has(st *state) bool {
 	return st != nil && !st.gone && (sc.namespace == "" || sc.namespace == st.key.Namespace) && sc.labels.Matches(labels.Set(st.unstructured().GetLabels())) &&
 		sc.fields.Matches(fields.Set{"metadata.name": st.key.Name, "metadata.namespace": st.key.Namespace})
 }
 
-// list serves a GET of a resource: a page, if the request has a limit.
+// list serves a GET of a resource. If the request has a limit, it returns one page.
 func (s *Server) list(r *Request, fault *Fault) (any, error) {
 	sc, err := r.scope()
 	if err != nil {
@@ -66,7 +66,7 @@ func (s *Server) list(r *Request, fault *Fault) (any, error) {
 	all := s.table(&r.Kind).at(version, s.version)
 	states := slices.DeleteFunc(slices.Clone(all), func(st *state) bool { return !sc.has(st) || st.key.Compare(after) <= 0 })
 	meta := map[string]any{"resourceVersion": strconv.FormatInt(version, 10)}
-	limit, _ := strconv.Atoi(r.Query.Get("limit")) // none is 0
+	limit, _ := strconv.Atoi(r.Query.Get("limit")) // 0 if there is none
 	if fault.PageSize > 0 && limit > 0 {
 		limit = min(limit, fault.PageSize)
 	}
@@ -83,7 +83,7 @@ func (s *Server) list(r *Request, fault *Fault) (any, error) {
 	items := make([]any, len(states))
 	for i, st := range states {
 		item := maps.Clone(r.versioned(st.object))
-		if r.Kind.builtIn { // the list names the kind of all
+		if r.Kind.builtIn { // the list has the kind of all items
 			delete(item, "apiVersion")
 			delete(item, "kind")
 		}
@@ -94,8 +94,8 @@ func (s *Server) list(r *Request, fault *Fault) (any, error) {
 	}, nil
 }
 
-// goesOn reports whether there is anything after a key that a list may have: like the
-// API server, it does not try whether that matches.
+// goesOn reports whether any object after the key may be in the list. Like the API server,
+// it does not check whether the object matches the selectors.
 func (sc *scope) goesOn(all []*state, last abi.Key) bool {
 	if _, one := sc.fields.RequiresExactMatch("metadata.name"); one {
 		return false
@@ -105,7 +105,7 @@ func (sc *scope) goesOn(all []*state, last abi.Key) bool {
 	})
 }
 
-// parseContinue reads the token of a page.
+// parseContinue parses the token of a page.
 func parseContinue(token string) (version int64, after abi.Key, err error) {
 	number, key, _ := strings.Cut(token, " ")
 	after.Namespace, after.Name, _ = strings.Cut(key, "/")
@@ -113,7 +113,7 @@ func parseContinue(token string) (version int64, after abi.Key, err error) {
 	return version, after, err
 }
 
-// watch serves a watch: a stream of events.
+// watch serves a watch, a stream of events.
 func (s *Server) watch(r *http.Request, req *Request, fault *Fault) (*http.Response, error) {
 	sc, err := req.scope()
 	if err != nil {

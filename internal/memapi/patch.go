@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// patched returns the object with a patch applied to it.
+// patched returns the object after the patch.
 func (r *Request) patched(live map[string]any) (map[string]any, error) {
 	old, err := json.Marshal(r.versioned(live))
 	if err != nil {
@@ -42,8 +42,8 @@ func (r *Request) patchJSON(old []byte) ([]byte, error) {
 		}
 		js, err := patch.Apply(old)
 		if err != nil {
-			// An operation that cannot be carried out, a test that fails included: the
-			// API server's answer names neither a cause nor a field.
+			// An operation failed, or a test did: the API server's answer names neither a
+			// cause nor a field.
 			e := apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", r.Kind.GVR().GroupResource(), "", err.Error(), 0, false)
 			e.ErrStatus.Details = &metav1.StatusDetails{}
 			return nil, e
@@ -62,8 +62,8 @@ func (r *Request) patchJSON(old []byte) ([]byte, error) {
 	return nil, apierrors.NewGenericServerResponse(http.StatusUnsupportedMediaType, r.Verb, r.Kind.GVR().GroupResource(), r.Name, fmt.Sprintf("unknown patch type %q", r.contentType), 0, false)
 }
 
-// strategic applies a strategic merge patch; as in the API server, custom
-// resources have none.
+// strategic applies a strategic merge patch. As in the API server, custom resources do not
+// support it.
 func (r *Request) strategic(old []byte) ([]byte, error) {
 	typed, err := scheme.Scheme.New(r.Kind.GroupVersionKind)
 	if err != nil || !r.Kind.builtIn {

@@ -13,9 +13,9 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// pruned takes out of an object, in place, what the API server would not keep:
-// fields that the kind does not have, and empty ones that are not written. A
-// field of another type than the kind's is an error.
+// pruned removes from an object, in place, the fields that the API server would not store:
+// unknown fields, and empty fields that are not serialized. A field with a wrong type is an
+// error.
 func (r *Request) pruned(object map[string]any) error {
 	var meta struct {
 		Metadata metav1.ObjectMeta `json:"metadata"`
@@ -29,7 +29,7 @@ func (r *Request) pruned(object map[string]any) error {
 	if !r.Kind.builtIn {
 		if r.Kind.Schema != nil {
 			prune(object, r.Kind.Schema, true, "")
-			if r.Verb != "apply" { // there null is validated
+			if r.Verb != "apply" { // in an apply, null is validated
 				pruneNulls(object, r.Kind.Schema)
 			}
 			setDefaults(object, r.Kind.Schema)
@@ -52,7 +52,7 @@ func (r *Request) pruned(object map[string]any) error {
 	return nil
 }
 
-// convert decodes as the API server does; a FieldsV1 is kept as it is.
+// convert decodes as the API server does; a FieldsV1 is not changed.
 func convert(object map[string]any, to any) error {
 	js, err := json.Marshal(object)
 	if err != nil {
@@ -61,7 +61,7 @@ func convert(object map[string]any, to any) error {
 	return json.Unmarshal(js, to)
 }
 
-// intersect takes out of v what other does not have.
+// intersect removes from v the fields that other lacks.
 func intersect(v, other any) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -90,8 +90,8 @@ func intersect(v, other any) {
 	}
 }
 
-// Unknown returns the first field of an object that the kind's schema does not have;
-// "" where there is none, or no schema.
+// Unknown returns the first field of an object that the kind's schema lacks. It returns ""
+// if there is none, or if the kind has no schema.
 func (k *Kind) Unknown(object map[string]any) string {
 	if k.Schema == nil {
 		return ""
@@ -101,8 +101,8 @@ func (k *Kind) Unknown(object map[string]any) string {
 	return strings.TrimPrefix(strings.Join(dropped[:min(1, len(dropped))], ""), ".")
 }
 
-// prune takes out of a custom resource what its schema does not have, and returns
-// the paths of that.
+// prune removes from a custom resource the fields that its schema lacks, and returns their
+// paths.
 func prune(v any, s *spec.Schema, root bool, at string) (dropped []string) {
 	switch v := v.(type) {
 	case map[string]any:

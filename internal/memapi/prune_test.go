@@ -6,8 +6,8 @@ import (
 	"github.com/wasmctl/wasmctl/internal/memapi"
 )
 
-// TestUnknown_NamesAFieldThatTheSchemaLacks: the first of them by name; none where
-// unknown fields are kept.
+// TestUnknown_NamesAFieldThatTheSchemaLacks: it returns the first one by name, and none if
+// unknown fields are preserved.
 func TestUnknown_NamesAFieldThatTheSchemaLacks(t *testing.T) {
 	kinds, err := memapi.ParseCRD([]byte(`{"kind": "CustomResourceDefinition", "spec": {"group": "e.dev", "names": {"kind": "A", "plural": "as"}, "versions": [{
 		"name": "v1", "served": true, "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object", "properties": {

@@ -20,12 +20,11 @@ import (
 
 func TestMain(m *testing.M) { devclustertest.Main(m) }
 
-// step is one request of a script. In its path and its body $NS, $RV and $UID
-// stand for the namespace, and for the version and the uid of the last object
-// that was answered.
+// step is one request of a script. In its path and its body, $NS, $RV and $UID stand for
+// the namespace, and for the version and the uid of the object in the last answer.
 type step struct {
 	method, path string
-	kind         string // of the body: json, merge, strategic, apply; "" is an object
+	kind         string // type of the body: json, merge, strategic, apply; empty for an object
 	body         string
 }
 
@@ -188,7 +187,7 @@ var contentTypes = map[string]string{
 	"strategic": "application/strategic-merge-patch+json", "apply": "application/apply-patch+yaml",
 }
 
-// play returns what can be compared of an answer.
+// play returns the comparable parts of an answer.
 func (p *player) play(st step) map[string]any {
 	p.t.Helper()
 	fill := strings.NewReplacer("$NS", p.ns, "$RV", p.rv, "$UID", p.uid).Replace
@@ -217,15 +216,15 @@ func (p *player) play(st step) map[string]any {
 	return p.comparable(res.StatusCode, answer)
 }
 
-// comparable leaves out what two API servers give differently: versions, uids,
-// times and words. It notes the first two.
+// comparable removes the parts that differ between two API servers: versions, uids, times
+// and messages. It records the first two.
 func (p *player) comparable(code int, answer map[string]any) map[string]any {
 	out := map[string]any{"code": code}
 	if answer["kind"] == "Status" || answer["text"] != nil {
 		if code >= 400 {
 			out["reason"] = answer["reason"]
 			details, _ := answer["details"].(map[string]any)
-			var causes []string // some are there more than once
+			var causes []string // some occur more than once
 			list, _ := details["causes"].([]any)
 			for _, c := range list {
 				cause, _ := c.(map[string]any)
@@ -266,6 +265,7 @@ func strip(object any) {
 		entry, _ := m.(map[string]any)
 		delete(entry, "time")
 	}
-	// Both sort entries by their time in seconds first, which one may cross and the other not.
+	// Both sort entries by their time in seconds first. Only one of them may cross a
+	// second.
 	slices.SortFunc(managed, func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
 }

@@ -11,7 +11,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// object reads the object of a request, which must be the one of the URL.
+// object parses the object of a request, which must match the URL.
 func (r *Request) object(js []byte) (map[string]any, error) {
 	o, err := parseObject(js)
 	if err != nil {
@@ -30,20 +30,20 @@ func parseObject(js []byte) (o map[string]any, err error) {
 	return o, nil
 }
 
-// unclassified is an error of the API server's storage or merge, which gives it no
-// reason.
+// unclassified returns an error without a reason, as the API server's storage and merge
+// return it.
 func unclassified(message string) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: message}}
 }
 
-// identify makes sure that an object is the one of the URL.
+// identify returns an error if an object does not match the URL.
 func (r *Request) identify(object map[string]any) error {
 	o := unstructured.Unstructured{Object: object}
-	if r.Kind.builtIn { // the URL has them too
+	if r.Kind.builtIn { // a built-in kind may omit them
 		o.SetAPIVersion(cmp.Or(o.GetAPIVersion(), r.Kind.GroupVersion().String()))
 		o.SetKind(cmp.Or(o.GetKind(), r.Kind.Kind))
 	}
-	if gvk := o.GroupVersionKind(); gvk != r.Kind.GroupVersionKind && (r.Kind.builtIn || gvk.Kind == "" || gvk.Version == "") { // else it is validated
+	if gvk := o.GroupVersionKind(); gvk != r.Kind.GroupVersionKind && (r.Kind.builtIn || gvk.Kind == "" || gvk.Version == "") { // otherwise validation reports it
 		return apierrors.NewBadRequest(fmt.Sprintf("the object is a %s, and the URL is of %s", GVKName(gvk), GVKName(r.Kind.GroupVersionKind)))
 	}
 	if o.GetNamespace() == "" {
@@ -66,7 +66,7 @@ func (r *Request) conflict(format string, args ...any) error {
 	return apierrors.NewConflict(r.Kind.GVR().GroupResource(), r.Name, fmt.Errorf(format, args...))
 }
 
-// invalid is a refusal of one field, as the API server's validation has it.
+// invalid returns the error that the API server's validation has for one field.
 func (r *Request) invalid(field, message string) *apierrors.StatusError {
 	e := apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, r.Verb, r.Kind.GVR().GroupResource(), r.Name, message, 0, false)
 	e.ErrStatus.Message = fmt.Sprintf("%s %q is invalid: %s: %s", r.Kind.Kind, r.Name, field, message)

@@ -1,21 +1,22 @@
-// Package memapi is an API server in memory, as a client's transport: real
-// requests of a real client, no process, no network and no goroutine.
+// Package memapi is an API server in memory, in the form of a client's transport: a real
+// client sends real requests, without a process, a network or a goroutine.
 //
-// It does what the API server does where a reconciler can tell: names, uid,
+// It implements the behavior of the API server that a reconciler can observe: names, uid,
 // resourceVersion, generation and creationTimestamp; conflicts of versions and
-// preconditions; a write that changes nothing is none; the status as a
-// subresource; finalizers and deletionTimestamp; dry-run; JSON, merge and
-// strategic merge patches; server-side apply by Kubernetes' own code, with the
-// merge keys of the built-in kinds and of CustomResourceDefinitions; fields that a
-// kind does not have are dropped; selectors and pages of lists; at most one
-// controller of an object; watches from any version, with bookmarks and streamed
-// lists. TestServer_AnswersAsTheRealOneDoes and TestServer_DiffersInNothing compare.
+// preconditions; writes that change nothing; the status subresource; finalizers and
+// deletionTimestamp; dry-run; JSON, merge and strategic merge patches; server-side apply by
+// Kubernetes' own code, with the merge keys of the built-in kinds and of
+// CustomResourceDefinitions; pruning of unknown fields; selectors and pages of lists; at
+// most one controller of an object; watches from any version, with bookmarks and streamed
+// lists. TestServer_AnswersAsTheRealOneDoes and TestServer_DiffersInNothing compare it with
+// a real API server.
 //
-// Metadata is validated by Kubernetes' own code, and custom resources have the
-// defaults and the validation of their schema.
+// Metadata is validated by Kubernetes' own code. Custom resources have the defaults and the
+// validation of their schema.
 //
-// It does not: default and validate the values of built-in kinds, evaluate rules in
-// CEL, convert between versions, admit, authorize, collect garbage, and serve
+// It does not default and validate the values of built-in kinds, evaluate CEL rules,
+// convert between versions, run admission, authorize, collect garbage, or serve
+// subresources other than status.
 // subresources other than status.
 package memapi
 
@@ -38,19 +39,18 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// Config says what a Server serves. The zero value works: the kinds of
-// Kubernetes, and the time of day.
+// Config configures a Server. The zero value serves the kinds of Kubernetes and uses the
+// system clock.
 type Config struct {
-	// Kinds are served beside those of Kubernetes.
+	// Kinds are served in addition to those of Kubernetes.
 	Kinds []Kind
-	// Untracked keeps no managed fields, which take most of the time of a write. There
-	// is no server-side apply then.
+	// Untracked disables managed fields, which take most of the time of a write.
+	// Server-side apply is then not available.
 	Untracked bool
-	// Now is the server's clock; nil is time.Now.
+	// Now is the server's clock; if nil, time.Now.
 	Now func() time.Time
-	// Intercept, if not nil, is called with each request for an object or a list
-	// before it is served, and says what is to go wrong. It must not call the
-	// server.
+	// Intercept, if not nil, is called with each request for an object or a list before it
+	// is served, and returns the failure to simulate. It must not call the server.
 	Intercept func(*Request) Fault
 }
 
@@ -70,13 +70,12 @@ type Request struct {
 	body        []byte
 }
 
-// Writes reports whether the request may change something.
+// Writes reports whether the request may change an object.
 func (r *Request) Writes() bool {
 	return r.Verb != "get" && r.Verb != "list" && r.Verb != "watch" && !r.dryRun
 }
 
-// String returns the request as people read it: "update apps/v1/Deployment
-// default/web status".
+// String formats the request for people: "update apps/v1/Deployment default/web status".
 func (r *Request) String() string {
 	s := r.Verb + " " + GVKName(r.Kind.GroupVersionKind) + " " + joinName(r.Namespace, r.Name)
 	if r.Subresource != "" {
@@ -98,29 +97,29 @@ func joinName(namespace, name string) string {
 	return namespace + "/" + name
 }
 
-// Change is a write that has changed something.
+// Change is a write that has changed an object.
 type Change struct {
 	Request Request
-	// Old and New are the object before and after; nil where there was or is none.
-	// They must not be changed.
+	// Old and New are the object before and after; nil if it did or does not exist. They
+	// must not be changed.
 	Old, New map[string]any
 }
 
 // Server is the API server. It is an http.RoundTripper, safe for concurrent use.
 type Server struct {
 	cfg   Config
-	kinds []Kind // not changed
+	kinds []Kind // read-only
 
 	mu        sync.Mutex
 	tables    map[schema.GroupResource]*table         // guarded by mu
 	version   int64                                   // the last resourceVersion; guarded by mu
-	compacted int64                                   // older versions are forgotten; guarded by mu
+	compacted int64                                   // older versions are compacted; guarded by mu
 	uids      int                                     // guarded by mu
-	names     int                                     // made by generateName; guarded by mu
+	names     int                                     // counts names made by generateName; guarded by mu
 	changes   []Change                                // guarded by mu
-	changed   chan struct{}                           // closed if streams have to look again; guarded by mu
-	streams   []*stream                               // those that are open; guarded by mu
-	listed    map[string]bool                         // scopes of which a whole list was sent; guarded by mu
+	changed   chan struct{}                           // closed when streams must check for new data; guarded by mu
+	streams   []*stream                               // the open watches; guarded by mu
+	listed    map[string]bool                         // scopes of which a complete list was sent; guarded by mu
 	managers  map[written]*managedfields.FieldManager // guarded by mu
 }
 
@@ -149,9 +148,8 @@ func (s *Server) Kind(gvk schema.GroupVersionKind) (Kind, bool) {
 	return Kind{}, false
 }
 
-// PutApplied is Put for an object that a field manager has applied before: all
-// of it, or, where subresource is "status", its status. Applying the same again
-// changes nothing.
+// PutApplied is Put for an object that a field manager has applied: all of it or, if
+// subresource is "status", its status. Applying the same object again changes nothing.
 func (s *Server) PutApplied(object map[string]any, manager, subresource string) error {
 	o := (&unstructured.Unstructured{Object: object}).DeepCopy()
 	k, ok := s.Kind(o.GroupVersionKind())
@@ -165,9 +163,9 @@ func (s *Server) PutApplied(object map[string]any, manager, subresource string) 
 	return s.Put(o.Object)
 }
 
-// Put puts an object in as it is, its status, finalizers and deletionTimestamp
-// included; what the API server always gives is filled in where it is missing.
-// It is no Change.
+// Put stores an object as it is, including its status, finalizers and deletionTimestamp. It
+// adds the fields that the API server always sets if they are missing. Put is not recorded
+// as a Change.
 func (s *Server) Put(object map[string]any) error {
 	o := (&unstructured.Unstructured{Object: object}).DeepCopy()
 	k, ok := s.Kind(o.GroupVersionKind())
@@ -198,8 +196,8 @@ func (s *Server) Put(object map[string]any) error {
 	return nil
 }
 
-// Objects returns all objects, in the order of group, resource and name. They
-// must not be changed.
+// Objects returns all objects, ordered by group, resource and name. They must not be
+// changed.
 func (s *Server) Objects() []map[string]any {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -214,8 +212,7 @@ func (s *Server) Objects() []map[string]any {
 	return list
 }
 
-// Changes returns the changes since the server was made, or since the last call
-// of Changes.
+// Changes returns the changes since the last call of Changes.
 func (s *Server) Changes() []Change {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -224,8 +221,8 @@ func (s *Server) Changes() []Change {
 	return c
 }
 
-// newUID is always of the same form, and the same in the same order of calls.
-// The caller holds mu.
+// newUID returns the next uid; the sequence is the same for each server. The caller holds
+// mu.
 func (s *Server) newUID() types.UID {
 	s.uids++
 	return types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012d", s.uids))

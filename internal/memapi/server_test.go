@@ -31,7 +31,7 @@ func send(t *testing.T, s *Server, method, path, contentType, body string) (code
 	return res.StatusCode, nil
 }
 
-// TestServer_NoUpdateIsLost: of updates of one version, one wins.
+// TestServer_NoUpdateIsLost: of concurrent updates of one version, only one succeeds.
 func TestServer_NoUpdateIsLost(t *testing.T) {
 	s := New(Config{})
 	if err := s.Put(map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a", "namespace": "d"}}); err != nil {

@@ -15,7 +15,7 @@ import (
 type table struct {
 	schema.GroupResource
 	objects map[abi.Key]*state
-	log     []*state // every state there ever was, by version
+	log     []*state // all states that were ever stored, by version
 }
 
 // state is an object from one resourceVersion to the next. It does not change once
@@ -26,9 +26,9 @@ type state struct {
 	key     abi.Key
 	object  map[string]any
 	gone    bool   // object is the final state
-	before  *state // nil if the object did not exist
-	// defaulted reports that the storage lacks defaults that object has: the next write
-	// adds them, even if it changes nothing else.
+	before  *state // the previous state; nil if the object did not exist
+	// defaulted reports that the stored object lacks defaults that object has: the next
+	// write adds them, even if it changes nothing else.
 	defaulted bool
 }
 
@@ -58,8 +58,8 @@ func (s *Server) live(r *Request) map[string]any {
 
 func (r *Request) key() abi.Key { return abi.Key{Namespace: r.Namespace, Name: r.Name} }
 
-// store makes object, which has the version of the Server, the state of a key, and
-// wakes the watches. The caller holds mu.
+// store makes object the state of a key and wakes the watches. The object has the version
+// of the Server. The caller holds mu.
 func (s *Server) store(k *Kind, key abi.Key, object map[string]any, gone bool) {
 	t := s.table(k)
 	next := &state{version: s.version, at: s.cfg.Now(), key: key, object: object, gone: gone, before: t.objects[key]}
@@ -120,9 +120,8 @@ func (s *Server) Get(k Kind, key abi.Key) (*unstructured.Unstructured, error) {
 	return (&unstructured.Unstructured{Object: live}).DeepCopy(), nil
 }
 
-// Since returns the state in which an object of this key began to match, the last
-// time that it did, and whether that is over; nil if it never did. It must not be
-// changed.
+// Since returns the state in which an object of this key last began to match, and whether
+// it has stopped matching since; nil if it never matched. The state must not be changed.
 func (s *Server) Since(k Kind, key abi.Key, match func(*unstructured.Unstructured) bool) (o *unstructured.Unstructured, over bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,29 +139,28 @@ func (s *Server) Since(k Kind, key abi.Key, match func(*unstructured.Unstructure
 	return nil, false
 }
 
-// DeletedAfter reports whether an object was deleted at a later version than the
-// given one.
+// DeletedAfter reports whether an object was deleted at a version later than the given one.
 func (s *Server) DeletedAfter(k Kind, key abi.Key, version int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.ContainsFunc(s.table(&k).log, func(st *state) bool { return st.gone && st.key == key && st.version > version })
 }
 
-// Listed reports whether a whole list of this scope was ever sent.
+// Listed reports whether a complete list of this scope was ever sent.
 func (s *Server) Listed(resource, namespace, selector string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.listed[resource+"/"+namespace+"/"+selector]
 }
 
-// scopeID names what a list or a watch covers.
+// scopeID identifies the scope of a list or a watch.
 func (r *Request) scopeID() string {
 	return r.Kind.Resource + "/" + r.Namespace + "/" + r.Query.Get("labelSelector")
 }
 
-// Change changes an object, status included, by the rules of an update. If it does
-// not exist and create is set, change gets one with nothing but its name. An error
-// of change leaves the object as it was, and is returned.
+// Change changes an object, including its status, by the rules of an update. If the object
+// does not exist and create is set, change gets an object that has only a name. If change
+// returns an error, the object is not modified, and Change returns that error.
 func (s *Server) Change(k Kind, key abi.Key, create bool, change func(*unstructured.Unstructured) error) (*unstructured.Unstructured, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -184,8 +182,8 @@ func (s *Server) Change(k Kind, key abi.Key, create bool, change func(*unstructu
 	return (&unstructured.Unstructured{Object: object}).DeepCopy(), nil
 }
 
-// Delete deletes an object as a request does, and returns its last state. With a
-// uid, another object of that name is a conflict.
+// Delete deletes an object as a request does, and returns its last state. If uid is set and
+// the object has a different one, the error is a conflict.
 func (s *Server) Delete(k Kind, key abi.Key, uid string) (*unstructured.Unstructured, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,11 +16,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// bookmarkEvery is how often a quiet watch gets a bookmark.
+// bookmarkEvery is the interval of bookmarks of an idle watch.
 const bookmarkEvery = time.Minute
 
-// stream is the response body of one watch. Its content is produced when it is read, so it needs no goroutine. Everything except the
-// channels is guarded by Server.mu.
+// stream is the response body of one watch. Its content is produced when it is read, so it
+// needs no goroutine. Server.mu guards everything except the channels.
 type stream struct {
 	s     *Server
 	r     *Request
@@ -35,11 +35,11 @@ type stream struct {
 	err       error     // follows buf; nil if the stream continues
 	listing   []*state  // the unsent part of a streamed list
 	initial   bool      // the bookmark that ends the list has not been sent yet
-	next      int       // in the table's log
+	next      int       // index in the table's log
 	sent      int64     // the version that the client has reached
-	events    int       // sent
+	events    int       // number of events sent
 	bookmarks bool      // bookmarks are requested
-	bookmark  time.Time // when the next is due
+	bookmark  time.Time // when the next one is due
 	endAt     time.Time // set by the fault; zero means never
 	timeout   time.Time // requested by the client
 	stalled   bool
@@ -101,13 +101,13 @@ func (w *stream) Read(p []byte) (int, error) {
 	}
 }
 
-// pause is what an idle stream waits for.
+// pause is the condition that an idle stream waits for.
 type pause struct {
 	changed <-chan struct{}
 	until   time.Time
 }
 
-// step returns the available data, or what to wait for.
+// step returns the available data, or the condition to wait for.
 func (w *stream) step(p []byte) (n int, wait pause, err error) {
 	w.s.mu.Lock()
 	defer w.s.mu.Unlock()
@@ -124,7 +124,7 @@ func (w *stream) step(p []byte) (n int, wait pause, err error) {
 	return n, wait, nil
 }
 
-// fill produces the next data, or returns what to wait for.
+// fill produces the next data, or returns the condition to wait for.
 func (w *stream) fill(now time.Time) pause {
 	wait := pause{w.s.changed, now.Add(time.Hour)}
 	if w.stalled {
@@ -198,7 +198,8 @@ func (w *stream) finish(how End) {
 	}
 }
 
-// change sends a state to a client that sees only a part of the objects: an object that no longer matches is deleted for it.
+// change sends a state to a client that sees only a part of the objects. If the object no
+// longer matches, the client receives a deletion.
 func (w *stream) change(st *state) {
 	had, has := w.scope.has(st.before), w.scope.has(st)
 	switch {
@@ -206,7 +207,7 @@ func (w *stream) change(st *state) {
 		w.event("MODIFIED", st)
 	case has:
 		w.event("ADDED", st)
-	case had: // as it was when it last matched
+	case had: // with the last state that matched
 		o := st.before.unstructured().DeepCopy()
 		o.SetResourceVersion(strconv.FormatInt(st.version, 10))
 		w.event("DELETED", &state{object: o.Object})
@@ -267,7 +268,7 @@ func (s *Server) Open() int {
 	return len(s.streams)
 }
 
-// wake makes all streams look at what there is. The caller holds mu.
+// wake makes all streams check for new data. The caller holds mu.
 func (s *Server) wake() {
 	close(s.changed)
 	s.changed = make(chan struct{})
@@ -276,7 +277,7 @@ func (s *Server) wake() {
 func encode(v any) []byte {
 	js, err := json.Marshal(v)
 	if err != nil {
-		panic("BUG: memapi: " + err.Error()) // made of JSON
+		panic("BUG: memapi: " + err.Error()) // it consists of JSON values
 	}
 	return js
 }

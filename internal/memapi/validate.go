@@ -16,8 +16,8 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/validate"
 )
 
-// validate is the API server's validation of metadata, and of custom resources. was
-// is nil for a new object.
+// validate is the API server's validation of metadata and of custom resources. was is nil
+// for a new object.
 func (r *Request) validate(was, o *unstructured.Unstructured) error {
 	meta := field.NewPath("metadata")
 	var errs field.ErrorList
@@ -47,7 +47,7 @@ func (r *Request) validate(was, o *unstructured.Unstructured) error {
 	return nil
 }
 
-// validateName returns what names of a kind must be.
+// validateName returns the validation of names of a kind.
 func (k *Kind) validateName() validation.ValidateNameFunc {
 	switch {
 	case !k.builtIn:
@@ -88,7 +88,7 @@ func validateSchema(s *spec.Schema, object map[string]any) (errs field.ErrorList
 	return errs
 }
 
-// validateLists finds elements that a set, or the keys of a map, has twice.
+// validateLists finds duplicate elements of sets, and duplicate keys of list maps.
 func validateLists(v any, s *spec.Schema, at *field.Path) (errs field.ErrorList) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -123,8 +123,8 @@ func validateLists(v any, s *spec.Schema, at *field.Path) (errs field.ErrorList)
 	return errs
 }
 
-// setDefaults sets the defaults of a schema in a value, in place, and reports whether
-// there were any to set.
+// setDefaults sets the defaults of a schema in a value, in place, and reports whether any
+// was missing.
 func setDefaults(v any, s *spec.Schema) (changed bool) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -154,7 +154,7 @@ func setDefaults(v any, s *spec.Schema) (changed bool) {
 	return changed
 }
 
-// pruneNulls removes the nulls of properties that can have none, in place.
+// pruneNulls removes nulls of properties that are not nullable, in place.
 func pruneNulls(v any, s *spec.Schema) {
 	switch v := v.(type) {
 	case map[string]any:

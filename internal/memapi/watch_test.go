@@ -22,12 +22,12 @@ import (
 
 var webs = GuessKind(schema.GroupVersionKind{Group: "sim.dev", Version: "v1", Kind: "Web"}, true)
 
-// bed is a Server with the real client, in a bubble of virtual time.
+// bed is a Server with a real client, in virtual time.
 type bed struct {
 	*testing.T
 	s      *Server
 	client dynamic.NamespaceableResourceInterface
-	fault  Fault // of each request
+	fault  Fault // for each request
 }
 
 func bubble(t *testing.T, f func(b *bed)) {
@@ -161,7 +161,7 @@ func TestServer_StreamedListEndsWithABookmark(t *testing.T) {
 	})
 }
 
-// Each end of a watch is reported by the client.
+// The client reports each way in which a watch ends.
 func TestFault_EndsOfAWatch(t *testing.T) {
 	for end, want := range map[End][]string{
 		InOrder: {"ADDED x 101", "end"},
@@ -231,8 +231,8 @@ func TestServer_WritesAsTheAPIServerDoes(t *testing.T) {
 	})
 }
 
-// A list that may be of any age is as old as planned, and no older than what
-// was forgotten.
+// A list that may be stale is as old as the fault says, but not older than the compacted
+// version.
 func TestFault_Lag(t *testing.T) {
 	bubble(t, func(b *bed) {
 		b.fault = Fault{Lag: 2}

@@ -16,7 +16,7 @@ import (
 
 func (s *Server) now() metav1.Time { return metav1.NewTime(s.cfg.Now()).Rfc3339Copy() }
 
-// serve carries a request out.
+// serve carries out a request.
 func (s *Server) serve(r *Request, fault *Fault) (code int, body any, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -31,7 +31,7 @@ func (s *Server) serve(r *Request, fault *Fault) (code int, body any, err error)
 	}
 	live := s.live(r)
 	var next map[string]any
-	if r.Verb == "update" { // is checked first
+	if r.Verb == "update" { // its body is validated before the lookup
 		if next, err = r.decode(); err != nil {
 			return 0, nil, err
 		}
@@ -53,9 +53,9 @@ func (s *Server) serve(r *Request, fault *Fault) (code int, body any, err error)
 	return http.StatusOK, body, err
 }
 
-// write makes next the object, and notes who manages what of it.
+// write makes next the state of the object, and updates its managed fields.
 func (s *Server) write(r *Request, live, next map[string]any) (map[string]any, error) {
-	next, err := s.tracked(r, live, next) // of all that was sent, as in the API server
+	next, err := s.tracked(r, live, next) // of the whole request, as in the API server
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func (s *Server) write(r *Request, live, next map[string]any) (map[string]any, e
 	return s.commit(r, live, next)
 }
 
-// decode reads the object in the body of a request.
+// decode parses the object in the body of a request.
 func (r *Request) decode() (map[string]any, error) {
 	o, err := r.object(r.body)
 	if err != nil {
@@ -74,7 +74,7 @@ func (r *Request) decode() (map[string]any, error) {
 	return o, r.pruned(o)
 }
 
-// create serves a POST. The caller holds mu, as of all that follows.
+// create serves a POST. The caller of this and of all following functions holds mu.
 func (s *Server) create(r *Request) (int, any, error) {
 	r.Name = ""
 	object, err := r.decode()
@@ -91,8 +91,8 @@ func (s *Server) create(r *Request) (int, any, error) {
 	return http.StatusCreated, body, err
 }
 
-// commit makes next, which is settled, the object, unless it is the same or the request is a dry
-// run, and returns it as the answer.
+// commit stores next, which is settled, unless it equals the live object or the request is
+// a dry run. It returns the answer.
 func (s *Server) commit(r *Request, live, next map[string]any) (map[string]any, error) {
 	o := unstructured.Unstructured{Object: next}
 	if live == nil && r.Verb == "create" {
@@ -100,7 +100,7 @@ func (s *Server) commit(r *Request, live, next map[string]any) (map[string]any, 
 			return nil, err
 		}
 	}
-	defaulted := r.Kind.Schema != nil && setDefaults(next, r.Kind.Schema) // as when it is read from the storage
+	defaulted := r.Kind.Schema != nil && setDefaults(next, r.Kind.Schema) // as when the object is read from the storage
 	gone := o.GetDeletionTimestamp() != nil && len(o.GetFinalizers()) == 0
 	switch {
 	case live != nil && same(live, next) && !gone && !s.table(&r.Kind).objects[r.key()].defaulted:
@@ -109,7 +109,7 @@ func (s *Server) commit(r *Request, live, next map[string]any) (map[string]any, 
 		return r.versioned(next), nil
 	}
 	s.version++
-	if !gone { // its last version is in the event of its deletion only
+	if !gone { // the last version appears only in the event of the deletion
 		o.SetResourceVersion(strconv.FormatInt(s.version, 10))
 	}
 	s.note(r, live, next, gone)
@@ -119,10 +119,10 @@ func (s *Server) commit(r *Request, live, next map[string]any) (map[string]any, 
 	return r.versioned(next), nil
 }
 
-// note stores the next state of an object, whose version was counted.
+// note stores the next state of an object; the caller has incremented the version.
 func (s *Server) note(r *Request, live, next map[string]any, gone bool) {
 	change := Change{Request: *r, Old: live, New: next}
-	if gone { // the event of a deletion has the state before
+	if gone { // the event of a deletion has the previous state
 		o := (&unstructured.Unstructured{Object: live}).DeepCopy()
 		o.SetResourceVersion(strconv.FormatInt(s.version, 10))
 		next, change.New = o.Object, nil
@@ -131,8 +131,8 @@ func (s *Server) note(r *Request, live, next map[string]any, gone bool) {
 	s.store(&r.Kind, r.key(), next, gone)
 }
 
-// settle puts right what clients may not change: they keep their hands off the
-// status or off all but the status, and off what the API server itself gives.
+// settle restores the fields of next that a client cannot change: the status, or everything
+// but the status, and the fields that the API server itself maintains.
 func (s *Server) settle(r *Request, live, next map[string]any) error {
 	o := unstructured.Unstructured{Object: next}
 	version := o.GetResourceVersion()
@@ -184,7 +184,7 @@ func (s *Server) settle(r *Request, live, next map[string]any) error {
 	return r.validate(&was, &o)
 }
 
-// checkNew checks what the storage does of an object that is to be created.
+// checkNew performs the storage's checks of an object to create.
 func (s *Server) checkNew(r *Request, o *unstructured.Unstructured) error {
 	if version, err := strconv.ParseUint(o.GetResourceVersion(), 10, 64); err == nil && version != 0 && !r.dryRun {
 		return unclassified("resourceVersion should not be set on objects to be created")
@@ -195,7 +195,8 @@ func (s *Server) checkNew(r *Request, o *unstructured.Unstructured) error {
 	return nil
 }
 
-// onlyStatus leaves of next nothing but its status, and who manages it.
+// onlyStatus reverts all changes in next except those of the status and of its managed
+// fields.
 func onlyStatus(live, next map[string]any) {
 	n := unstructured.Unstructured{Object: next}
 	managed := n.GetManagedFields()
@@ -217,15 +218,15 @@ func restore(next, live map[string]any, key string) {
 	delete(next, key)
 }
 
-// generations reports whether objects of the kind count the changes of their
-// spec.
+// generations reports whether metadata.generation counts changes of the spec for objects of
+// the kind.
 func (k *Kind) generations(object map[string]any) bool {
 	_, spec := object["spec"]
 	return k.Status || spec
 }
 
-// SameSpec compares what of an object metadata.generation counts: all but metadata
-// and status.
+// SameSpec reports whether two objects are equal in the fields that metadata.generation
+// counts: all but metadata and status.
 func SameSpec(a, b map[string]any) bool {
 	for _, o := range []map[string]any{a, b} {
 		for key := range o {
@@ -237,8 +238,8 @@ func SameSpec(a, b map[string]any) bool {
 	return true
 }
 
-// same compares two states of an object. When a field was managed last does not
-// count: the API server keeps the old times of a write that changes nothing.
+// same reports whether two states of an object are equal, except for the times in managed
+// fields: the API server does not update them for a write that changes nothing.
 func same(a, b map[string]any) bool {
 	return reflect.DeepEqual(withoutTimes(a), withoutTimes(b))
 }
@@ -254,7 +255,7 @@ func withoutTimes(object map[string]any) map[string]any {
 	return o.Object
 }
 
-// versioned is the object under the version that the request names.
+// versioned returns the object in the version that the request names.
 func (r *Request) versioned(object map[string]any) map[string]any {
 	if object["apiVersion"] == r.Kind.GroupVersion().String() {
 		return object
