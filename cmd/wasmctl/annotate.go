@@ -67,7 +67,7 @@ func runAnnotate(ctx context.Context, o *annotateOptions) error {
 	return nil
 }
 
-// warn says what of manifests can lead to trouble, and which controllers a module lacks.
+// warn prints the warnings of all manifests, and the controllers that were left out.
 func warn(s streams, file string, d project.Described) {
 	var lines []string
 	for _, err := range d.LeftOut {

@@ -14,8 +14,8 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/filewatch"
 )
 
-// followFile applies the file of controllers whenever it changes, and at each
-// SIGHUP, until ctx ends. One that cannot be read changes nothing.
+// followFile applies the file of controllers whenever it changes, and at each SIGHUP, until ctx
+// ends. A file that cannot be read changes nothing.
 func (p *process) followFile(ctx context.Context) {
 	again := make(chan os.Signal, 1)
 	signal.Notify(again, syscall.SIGHUP)
@@ -32,9 +32,9 @@ func (p *process) followFile(ctx context.Context) {
 		OnError: func(err error) {
 			p.log.Warn("cannot read the controllers file; controllers unchanged", "file", p.file.Path, "error", err.Error())
 		},
-		OnPolling: func(err error) { p.log.Info("changes of the file are seen later", "because", err.Error()) },
+		OnPolling: func(err error) { p.log.Info("polling the file for changes", "because", err.Error()) },
 	}
-	p.wg.Go(func() { _ = file.Run(ctx) }) // its error has been told to OnPolling
+	p.wg.Go(func() { _ = file.Run(ctx) }) // OnPolling has logged the error
 	for {
 		select {
 		case <-ctx.Done():
@@ -49,9 +49,9 @@ func (p *process) followFile(ctx context.Context) {
 	}
 }
 
-// applyFile makes the controllers those of the file. Those that are the same
-// are not touched; those whose settings or module alone differ are given these;
-// all other changed ones are stopped cleanly and restarted.
+// applyFile brings the running controllers in line with the file. Unchanged controllers are not
+// touched. If only the settings or the module of a controller have changed, it gets them while it
+// runs. Other changed controllers are stopped cleanly and started again.
 func (p *process) applyFile(ctx context.Context, content []byte) {
 	next, err := flags.ParseFile(p.file.Path, content)
 	if err == nil {
@@ -109,8 +109,8 @@ func (p *process) remove(ctx context.Context, name string) {
 	}
 }
 
-// change gives a running controller what has changed, if it can take that while
-// it runs: its module, by a swap, and its settings.
+// change applies new settings and a new module to a running controller. It reports false if
+// anything else has changed or the controller is not running.
 func (p *process) change(ctx context.Context, next, before *runfile.Controller, o *v1alpha1.ControllerSpec) (ok bool) {
 	rest := func(c *runfile.Controller) v1alpha1.ControllerSpec {
 		s := c.Spec

@@ -43,13 +43,13 @@ func newCmdBuild(s streams) *cobra.Command {
 the module. The toolchain is Rust if DIR has a Cargo.toml, and Go if it has Go files. To choose another one, use --toolchain or
 set "toolchain: tinygo" in DIR/wasmctl.yaml. Builds are reproducible.
 
-An operator that uses controller-runtime is built as it is: wasmctl replaces controller-runtime for this build, and takes the
-rights of the module from the +kubebuilder:rbac markers, DIR/config/rbac/role.yaml and the files of --roles. What main does decides
-the manifest, so the module keeps the arguments after "--" and the environment of --env; the keys args, env, objects, roles and without of
-DIR/wasmctl.yaml say the same.
+An operator that uses controller-runtime is built without changes: wasmctl replaces controller-runtime for this build, and takes the
+rights of the module from the +kubebuilder:rbac markers, DIR/config/rbac/role.yaml and the files of --roles. The manifest follows from
+the calls that main makes, so the module stores the arguments after "--" and the environment of --env. The keys args, env, objects,
+roles and without of DIR/wasmctl.yaml have the same effect as the flags.
 
-A module of any kind can only read the files that are part of it, those of --files and --namespace (keys files and namespace). They are
-no place for secrets: everybody who has the module can read them.`,
+Any module can read only the files that are part of it: those of --files and --namespace (keys files and namespace). Put no secrets
+there: everybody who has the module can read them.`,
 		Example: `  # NAME.wasm in the project's folder
   wasmctl build
 
@@ -78,14 +78,14 @@ no place for secrets: everybody who has the module can read them.`,
 	f := cmd.Flags()
 	f.StringVar(&o.toolchain, "toolchain", "", strings.Join(project.Toolchains, ", ")+" (default: detected from the files in DIR)")
 	f.StringVarP(&o.file, "file", "f", "", "Write the module to this `file` (default: NAME.wasm in DIR)")
-	f.StringVar(&o.sdk, "sdk", "", "Build an operator with what stands in for controller-runtime in this wasmctl `checkout` (default: as for wasmctl new)")
+	f.StringVar(&o.sdk, "sdk", "", "Build an operator with the replacement of controller-runtime in this wasmctl `checkout` (default: as for wasmctl new)")
 	f.StringToStringVar(&o.main.Env, "env", nil, "Environment `NAME=VALUE` of an operator's main")
 	f.StringSliceVar(&o.roles, "roles", nil, "Also take an operator's rights from the Roles and ClusterRoles in this `file`; repeatable")
 	f.StringSliceVar(&o.objects, "objects", nil, "Objects in this `file` that an operator's main sees before it starts the manager; repeatable")
 	f.StringArrayVar(&o.files, "files", nil, "`PATH=FILE`: the module reads FILE at PATH, an absolute one; repeatable")
 	f.StringVar(&o.namespace, "namespace", "", "The module reads this `name` in the namespace file of a service account")
 	f.StringSliceVar(&o.main.Without, "without", nil, "Build an operator although its main sets up "+strings.Join(operator.Leavable, ", ")+", which have no effect in a module; KIND.GROUP: tell main that the API server lacks it")
-	f.StringVar(&o.cacheDir, "cache-dir", "", `Keep the compiled code in this directory, from which wasmctl run takes it; "none" keeps none (default: as wasmctl run)`)
+	f.StringVar(&o.cacheDir, "cache-dir", "", `Cache the compiled code in this directory, for wasmctl run; "none" turns it off (default: as wasmctl run)`)
 	outputFlag(cmd, &o.output, "text", "json")
 	_ = cmd.RegisterFlagCompletionFunc("without", cobra.FixedCompletions(operator.Leavable, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("toolchain", cobra.FixedCompletions(project.Toolchains, cobra.ShellCompDirectiveNoFileComp))

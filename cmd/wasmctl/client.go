@@ -10,7 +10,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
-// steerOptions are what every command needs that talks to a running process.
+// steerOptions are the common options of the commands that talk to a running process.
 type steerOptions struct {
 	socket  string
 	streams streams
@@ -20,7 +20,7 @@ func (o *steerOptions) bind(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.socket, "socket", "", "Connect to this `socket` (default: that of the only process on this machine)")
 }
 
-// client finds the process.
+// client returns a client of the process at the socket, or of the only process.
 func (o *steerOptions) client(ctx context.Context) (*admin.Client, error) {
 	path := o.socket
 	if path == "" {
@@ -32,7 +32,8 @@ func (o *steerOptions) client(ctx context.Context) (*admin.Client, error) {
 	return admin.NewClient(path), nil
 }
 
-// steerError says what else there is where a controller is not known.
+// steerError adds the known controllers to an error about an unknown one, and classifies usage
+// errors.
 func steerError(ctx context.Context, c *admin.Client, err error) error {
 	switch {
 	case errors.Is(err, admin.ErrInvalid):
@@ -47,7 +48,7 @@ func steerError(ctx context.Context, c *admin.Client, err error) error {
 	return failure.Usage.Wrap(runsThese(err, namesOf(&st)))
 }
 
-// clientOf finds the process, and the names of its controllers.
+// clientOf returns a client of the process, and the names of its controllers.
 func (o *steerOptions) clientOf(ctx context.Context) (*admin.Client, []string, error) {
 	c, err := o.client(ctx)
 	if err != nil {

@@ -19,12 +19,12 @@ import (
 	"github.com/wasmctl/wasmctl/internal/plan"
 )
 
-// errDevEnded says that the control plane of --dev ended before we did. It is
-// never restarted, so waiting for it is useless.
+// errDevEnded is the error of a process whose local control plane ended before it. The control plane
+// is never restarted, so waiting for it would be useless.
 var errDevEnded = errors.New("the local control plane has exited; the next run with --dev reuses its data")
 
-// loadConfig finds the cluster as kubectl does, and the pod's service account
-// where there is no kubeconfig.
+// loadConfig finds the cluster as kubectl does. Without a kubeconfig, it uses the pod's service
+// account.
 func loadConfig(kubeconfig, kubecontext string) (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = kubeconfig
@@ -42,8 +42,8 @@ func loadConfig(kubeconfig, kubecontext string) (*rest.Config, error) {
 	return rc, nil
 }
 
-// hasContext says whether a kubeconfig that can be read has a context; of one
-// that cannot, another error speaks.
+// hasContext reports whether a kubeconfig has a context. If the kubeconfig cannot be read, it reports
+// true, because another error describes that problem.
 func hasContext(config clientcmd.ClientConfig, name string) bool {
 	raw, err := config.RawConfig()
 	return err != nil || raw.Contexts[name] != nil
@@ -65,7 +65,7 @@ func connect(ctx context.Context, o *flags.Process, stderr io.Writer, log *slog.
 	return c, failure.Cluster.Wrap(err)
 }
 
-// startDev starts the local control plane, or uses the one that runs.
+// startDev starts the local control plane, or uses a running one.
 func startDev(ctx context.Context, o *flags.Process, stderr io.Writer, log *slog.Logger) (connection, error) {
 	data := o.DevData
 	if data == "" {
@@ -97,8 +97,8 @@ func (c connection) close() error {
 	return c.dev.Stop()
 }
 
-// watch returns a context that ends when the control plane that we started ends by
-// itself; errDevEnded is its cause then. release must be called.
+// watch returns a context that is canceled with the cause errDevEnded if the local control plane ends
+// by itself. The caller must call release.
 func (c connection) watch(parent context.Context, log *slog.Logger) (ctx context.Context, release func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	if c.dev == nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/wasmctl/wasmctl/internal/failure"
 )
 
-// newCmdCompile is the process that compiles. Users do not call it.
+// newCmdCompile returns the command of the compiler process. Users do not call it.
 func newCmdCompile(s streams) *cobra.Command {
 	return &cobra.Command{
 		Use:    compiler.Command,
@@ -21,8 +21,8 @@ func newCmdCompile(s streams) *cobra.Command {
 	}
 }
 
-// newCmdGuests is the process that has the guests of run --isolate. Users do not
-// call it.
+// newCmdGuests returns the command of the process that runs the guests of run --isolate. Users do
+// not call it.
 func newCmdGuests(s streams) *cobra.Command {
 	return &cobra.Command{
 		Use:    guestprocess.Command,

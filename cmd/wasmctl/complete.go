@@ -12,11 +12,11 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
-// completeLimit bounds how long a shell waits for a running process.
+// completeLimit is the maximum time that a shell waits for a running process.
 const completeLimit = time.Second
 
-// completeArgs lets the shell complete the arguments of each command, by the
-// words of its usage: CONTROLLER, NAME, MODULE, FILE, DIR, CASES, LEVEL.
+// completeArgs lets the shell complete the arguments of each command, according to the placeholders
+// in its usage: CONTROLLER, NAME, MODULE, FILE, DIR, CASES, LEVEL.
 func completeArgs(root *cobra.Command) {
 	for _, cmd := range root.Commands() {
 		completeArgs(cmd)
@@ -50,8 +50,8 @@ func completeArg(cmd *cobra.Command, args []string, _ string) ([]string, cobra.S
 	return nil, cobra.ShellCompDirectiveNoFileComp
 }
 
-// argWord is the word of a usage, "trigger CONTROLLER [NAMESPACE/]NAME...", that
-// the argument with this index stands for; "" where there is none.
+// argWord returns the placeholder of a usage, such as "trigger CONTROLLER [NAMESPACE/]NAME...", for
+// the argument with this index, or "" if there is none.
 func argWord(use string, index int) string {
 	use, _, _ = strings.Cut(use, " | ")
 	words := strings.Fields(use)[1:]
@@ -64,7 +64,7 @@ func argWord(use string, index int) string {
 	return strings.Trim(words[index], "[].")
 }
 
-// ofProcess asks the running process for names; nothing where none is found.
+// ofProcess asks the running process for names. It returns nil if there is no process or no answer.
 func ofProcess(cmd *cobra.Command, ask func(context.Context, *admin.Client) ([]string, error)) []string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(cmd.Context()), completeLimit)
 	defer cancel()
@@ -81,7 +81,7 @@ func ofProcess(cmd *cobra.Command, ask func(context.Context, *admin.Client) ([]s
 	return names
 }
 
-// controllerNames are those of the running process.
+// controllerNames returns the names of the running process's controllers.
 func controllerNames(cmd *cobra.Command) []string {
 	return ofProcess(cmd, func(ctx context.Context, c *admin.Client) ([]string, error) {
 		st, err := c.Status(ctx)
@@ -89,11 +89,11 @@ func controllerNames(cmd *cobra.Command) []string {
 	})
 }
 
-// completedObjects is how many objects are offered at most.
+// completedObjects is the maximum number of offered objects.
 const completedObjects = 200
 
-// objectNames are the objects that have run most, of the controller that args or
-// flags name or that is the only one, for commands that take objects.
+// objectNames returns the busiest objects, for commands that take objects. They belong to the
+// controller in args or flags, or to the only controller.
 func objectNames(cmd *cobra.Command, args []string) []string {
 	controller, namespace := cmd.Flags().Lookup("controller"), cmd.Flags().Lookup("namespace")
 	if controller == nil || namespace == nil {
@@ -124,7 +124,7 @@ func objectNames(cmd *cobra.Command, args []string) []string {
 	})
 }
 
-// dirOf is the one argument of a command that works on a folder; here without it.
+// dirOf returns the optional DIR argument of a command. The default is the current directory.
 func dirOf(cmd *cobra.Command, args []string) (string, error) {
 	switch len(args) {
 	case 0:

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// TestComplete_EveryArgumentIsKnown: a shell completes each argument of each
-// command by what the usage calls it, and offers no file where none is wanted.
+// TestComplete_EveryArgumentIsKnown: the shell completes each argument according to its placeholder in
+// the usage, and offers files only for arguments that are files.
 func TestComplete_EveryArgumentIsKnown(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"log-level web ", "debug info warn error :4"},

@@ -64,8 +64,8 @@ func checkAllFiles(ctx context.Context, f *flags.File) error {
 	return errors.Join(errs...)
 }
 
-// checkSettings finds settings that a manifest does not have. A module without one in its
-// file, or with one that has no name, may have any.
+// checkSettings returns an error for settings that the manifest does not declare. If the file of the
+// module has no manifest, or one without a name, all settings are accepted.
 func checkSettings(o *v1alpha1.ControllerSpec, m *abi.Manifest) error {
 	files, err := flags.ReadFiles(o)
 	if err != nil || m == nil || m.Name == "" {

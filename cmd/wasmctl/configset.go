@@ -33,11 +33,11 @@ old ones stay in effect. Otherwise all objects are reconciled, at low priority.`
 			if err != nil {
 				return err
 			}
-			gen, err := c.Configure(cmd.Context(), args[0], change)
+			number, err := c.Configure(cmd.Context(), args[0], change)
 			if err != nil {
 				return steerError(cmd.Context(), c, err)
 			}
-			_, err = fmt.Fprintf(s.out, "settings applied (change %d)\n", gen)
+			_, err = fmt.Fprintf(s.out, "settings applied (change %d)\n", number)
 			return err
 		},
 	}
@@ -45,7 +45,7 @@ old ones stay in effect. Otherwise all objects are reconciled, at low priority.`
 	return cmd
 }
 
-// parseChange reads KEY=VALUE and KEY-.
+// parseChange parses KEY=VALUE and KEY- arguments. A key to unset has the value nil.
 func parseChange(args []string) (map[string]*string, error) {
 	change := map[string]*string{}
 	for _, arg := range args {

@@ -22,7 +22,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/filewatch"
 )
 
-// devOptions are the flags of dev: those of run, and how to build.
+// devOptions are the flags of dev: those of run, and those of the build.
 type devOptions struct {
 	runOptions
 
@@ -31,7 +31,7 @@ type devOptions struct {
 	diff      bool
 }
 
-// notOfDev are flags of run that mean nothing where the module is built here.
+// notOfDev lists flags of run that have no meaning for dev.
 var notOfDev = []string{"watch"}
 
 func newCmdDev(s streams) *cobra.Command {
@@ -84,12 +84,12 @@ and may request more rights and watches than the first one. Press Ctrl-C to stop
 	return cmd
 }
 
-// runDev builds, runs and builds again until it is told to stop.
+// runDev builds and runs a project, and rebuilds it, until a signal stops it.
 func runDev(ctx context.Context, o *devOptions) error {
 	return untilStopped(ctx, &o.runOptions, o.run)
 }
 
-// run builds the project to where wasmctl build writes it, and runs that file.
+// run builds the project to the same file as wasmctl build, and runs that file.
 func (o *devOptions) run(ctx context.Context, log *slog.Logger, force <-chan struct{}) error {
 	b := &devBuild{options: o, log: log, built: make(chan struct{})}
 	ctx, stop := context.WithCancelCause(ctx)
@@ -103,7 +103,7 @@ func (o *devOptions) run(ctx context.Context, log *slog.Logger, force <-chan str
 		return context.Cause(ctx)
 	}
 	o.modules, o.controller.Module.Watch = []string{b.module}, new(true)
-	o.writes, o.process.Harden = o.diff, harden.Off // toolchains need what they need
+	o.writes, o.process.Harden = o.diff, harden.Off // toolchains may need any file and system call
 	err := runProcess(ctx, &o.runOptions, log, force)
 	if cause := context.Cause(ctx); err == nil && cause != nil && !errors.Is(cause, context.Canceled) {
 		return cause
@@ -115,40 +115,40 @@ func (o *devOptions) run(ctx context.Context, log *slog.Logger, force <-chan str
 type devBuild struct {
 	options *devOptions
 	log     *slog.Logger
-	module  string        // the file that the first build has written, and all others write
-	built   chan struct{} // closed when there is a module
+	module  string        // the output of all builds; set by the first successful one
+	built   chan struct{} // closed after the first successful build
 	once    sync.Once
 }
 
-// run builds until ctx ends. The error says that there is nothing to build.
+// run builds until ctx ends. It returns an error if there is nothing to build.
 func (b *devBuild) run(ctx context.Context) error {
 	tree := filewatch.Tree{
-		Path: b.options.dir, Skip: notSource, OnChange: func(ctx context.Context) { _ = b.build(ctx) }, // it has said why
+		Path: b.options.dir, Skip: notSource, OnChange: func(ctx context.Context) { _ = b.build(ctx) }, // build has logged the error
 		OnError: func(err error) { b.log.Warn("falling back to polling for saved files", "error", err.Error()) },
 	}
 	since, err := tree.Stamp()
 	if err != nil {
 		return failure.Usage.Wrap(err)
 	}
-	// A folder without a project, or a toolchain that is missing, does not get better
-	// by a save; a mistake in the source does.
+	// Saving a file can fix an error in the source, but neither a directory without a project nor a
+	// missing toolchain.
 	if err := b.build(ctx); errors.Is(err, project.ErrNoProject) || errors.Is(err, project.ErrNoToolchain) {
 		return failure.Usage.Wrap(err)
 	}
 	return tree.Run(ctx, since)
 }
 
-// build builds once. Failures are shown and keep the running module.
+// build builds once. If the build fails, it logs the error, and the old module keeps running.
 func (b *devBuild) build(ctx context.Context) error {
 	b.log.Info("building", "dir", b.options.dir)
-	var said bytes.Buffer // what reads JSON cannot read the compiler's words between
+	var output bytes.Buffer // of the compiler, because the log must be JSON only
 	o := project.Options{Toolchain: project.Toolchain(b.options.toolchain), Output: b.module, Stderr: b.options.streams.err}
 	o.CacheDir, o.CacheKey = b.options.process.CodeCache()
 	if b.options.process.LogFormat == "json" {
-		o.Stderr = &said
+		o.Stderr = &output
 	}
 	res, err := project.Build(ctx, b.options.dir, o)
-	for line := range strings.Lines(said.String()) {
+	for line := range strings.Lines(output.String()) {
 		b.log.Warn("compiler", "line", strings.TrimRight(line, "\n"))
 	}
 	switch {
@@ -166,8 +166,8 @@ func (b *devBuild) build(ctx context.Context) error {
 	return nil
 }
 
-// notSource reports whether a file or folder is none that a build reads: hidden
-// ones, what builds write, and what editors leave behind.
+// notSource reports whether builds ignore a file or directory: hidden files, build outputs, and
+// temporary files of editors.
 func notSource(name string) bool {
 	return strings.HasPrefix(name, ".") || strings.HasPrefix(name, "#") || strings.HasSuffix(name, "~") ||
 		slices.Contains([]string{"target", "node_modules", "testdata"}, name) || strings.HasSuffix(name, ".wasm")

@@ -15,7 +15,7 @@ import (
 
 var docFlag = regexp.MustCompile(`(^|[^-\w])--([a-z][a-z0-9-]*)`)
 
-// othersFlags are flags of other programs that pages name.
+// othersFlags are the flags of other programs in the documentation.
 var othersFlags = strings.Fields("apiserver-flag data-dir exit-on-stdin-close no-controllers port unsafe-no-fsync v" + // devcluster
 	" shutdown-watch-termination-grace-period" + // kube-apiserver
 	" features lib no-default-features open precise release target" + // cargo
@@ -26,8 +26,7 @@ var othersFlags = strings.Fields("apiserver-flag data-dir exit-on-stdin-close no
 	" default-image watch-nodes zk-operator" + // operators
 	" trusted-root verify-identity verify-issuer") // wasmctl-keyless
 
-// TestDocs_FlagsExist: a flag that a page names is one of wasmctl's, or of a
-// program that is known here.
+// TestDocs_FlagsExist: each flag in the documentation belongs to wasmctl or is listed in othersFlags.
 func TestDocs_FlagsExist(t *testing.T) {
 	known := map[string]bool{"help": true}
 	var add func(*cobra.Command)

@@ -18,7 +18,7 @@ const (
 	exitDenied   = 6  // the API server or the grant denies access
 	exitForced   = 7  // forced stop: running reconciles were interrupted
 	exitLost     = 8  // the lease was lost
-	exitListen   = 9  // an address cannot be listened on
+	exitListen   = 9  // cannot listen on an address
 	exitDiffers  = 10 // wasmctl shadow found differences
 	exitRegistry = 11 // the registry does not answer, or not yet
 )
@@ -42,7 +42,7 @@ var exitCodes = []struct {
 	{exitRegistry, failure.Registry, "the registry does not answer, or not yet; try again later"},
 }
 
-// exitTable returns the exit codes as help shows them.
+// exitTable returns the table of exit codes for help texts.
 func exitTable() string {
 	var b strings.Builder
 	for _, e := range exitCodes {

@@ -69,8 +69,8 @@ The history is bounded by --history of "wasmctl run". Values of Secrets are hidd
 	return cmd
 }
 
-// ask asks the first question or, where no controller reconciles such a kind, the
-// second one, if it is about an object that there is.
+// ask asks the first question. If no controller reconciles its kind, ask tries the second question,
+// and uses the answer if that object exists.
 func ask(ctx context.Context, c *admin.Client, questions []admin.Question) ([]admin.Explanation, error) {
 	list, err := c.Explain(ctx, questions[0])
 	if len(questions) == 1 || !errors.Is(err, admin.ErrInvalid) {
@@ -83,10 +83,10 @@ func ask(ctx context.Context, c *admin.Client, questions []admin.Question) ([]ad
 	return other, nil
 }
 
-// errWantOne says what an explanation needs.
+// errWantOne is the error for arguments that do not name one object.
 var errWantOne = errors.New("want KIND/NAME, [NAMESPACE/]NAME, or CONTROLLER and [NAMESPACE/]NAME")
 
-// questions returns what arguments can mean, the most likely first.
+// questions returns the possible meanings of the arguments, the most likely first.
 func (t *target) questions(args, known []string) ([]admin.Question, error) {
 	kind, name, hasKind := cutLast(args[0])
 	byKind := admin.Question{Controller: t.controller, Kind: kind, Object: abi.Key{Namespace: t.namespace, Name: name}}

@@ -18,8 +18,8 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
-// hardened gives up what the process does not need from now on: the cluster is
-// connected, and what was started for it runs.
+// hardened hardens the process, and returns the result for status. It runs after the connection to the
+// cluster, because starting a local control plane needs more rights.
 func (o *runOptions) hardened(options *wasmctl.Options, c *rest.Config, log *slog.Logger) (string, error) {
 	policy := &harden.Policy{AnyFile: true}
 	switch {
@@ -39,8 +39,8 @@ func (o *runOptions) hardened(options *wasmctl.Options, c *rest.Config, log *slo
 	return state.String(), nil
 }
 
-// helped returns the helper that docker or podman asks for credentials, if modules
-// of registries are run: they are asked again later.
+// helped returns the credential helpers of docker or podman if modules come from registries. The
+// process starts these helpers again later.
 func (o *runOptions) helped() string {
 	if !slices.ContainsFunc(o.controllers(), func(c *v1alpha1.ControllerSpec) bool { return c.Module.Image != "" }) {
 		return ""
@@ -48,8 +48,8 @@ func (o *runOptions) helped() string {
 	return strings.Join(flags.Login().Helpers(), ", ")
 }
 
-// files are those that the process writes and the programs that it starts. It may
-// read all: the file of controllers can name others later.
+// files returns a policy with the files that the process writes and the programs that it starts. The
+// process may read all files, because the file of controllers can name others later.
 func (o *runOptions) files(options *wasmctl.Options) *harden.Policy {
 	made := append(o.memoDirs(), options.CacheDir, options.StateDir)
 	if o.process.Socket != "none" {
@@ -58,7 +58,7 @@ func (o *runOptions) files(options *wasmctl.Options) *harden.Policy {
 	p := &harden.Policy{Read: []string{"/"}, Write: []string{os.TempDir(), os.DevNull}, Self: true}
 	for _, dir := range made {
 		if dir != "" {
-			_ = os.MkdirAll(dir, 0o700) // a rule is for a folder that is there; who writes to it reports that it is not
+			_ = os.MkdirAll(dir, 0o700) // a rule needs an existing directory; if it is missing, later writes report that
 			p.Write = append(p.Write, dir)
 		}
 	}

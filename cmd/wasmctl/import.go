@@ -27,12 +27,13 @@ func newCmdImport(s streams) *cobra.Command {
 	o := &importOptions{streams: s}
 	cmd := &cobra.Command{
 		Use:   "import [DIR]",
-		Short: "Show what of an operator will work as a module",
-		Long: `Looks through the operator in DIR (default: the current directory), a project that uses controller-runtime, and shows its controllers,
-the rights that it asks for, and what will not work as a module, with file and line and what to do about it. It compiles the packages,
-builds no module, and leaves the project as it is: wasmctl build builds it.
+		Short: "Check whether an operator will work as a module",
+		Long: `Checks the operator in DIR (default: the current directory), a project that uses controller-runtime. The output shows its controllers,
+the rights that it requests, and each problem of running it as a module, with file, line and advice. The command compiles the packages,
+but builds no module and changes no file of the project. To build the module, use wasmctl build.
 
-"fail" is what cannot be built or is an error at start; the exit code is 3 then. "warn" is what fails or has no effect when it is used.`,
+The verdict "fail" means that the build or the start fails; the exit code is 3 then. "warn" means that a function fails or has no effect
+when it is used.`,
 		Example: `  wasmctl import
   wasmctl import ~/src/my-operator -o json | jq '.findings[] | select(.verdict == "fail")'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -44,8 +45,8 @@ builds no module, and leaves the project as it is: wasmctl build builds it.
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.sdk, "sdk", "", "Use what stands in for controller-runtime in this wasmctl `checkout` (default: as for wasmctl new)")
-	f.BoolVarP(&o.verbose, "verbose", "v", false, "Show what the Go toolchain says, downloads for example")
+	f.StringVar(&o.sdk, "sdk", "", "Use the replacement of controller-runtime in this wasmctl `checkout` (default: as for wasmctl new)")
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "Show the output of the Go toolchain, such as downloads")
 	outputFlag(cmd, &o.output, "text", "json", "yaml")
 	return cmd
 }

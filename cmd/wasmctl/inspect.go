@@ -15,13 +15,13 @@ import (
 	"github.com/wasmctl/wasmctl/internal/plan"
 )
 
-// inspected is what inspect prints.
+// inspected is the output of inspect.
 type inspected struct {
 	*load.Info
 
 	// Signers are the keys of --verify-key that have signed the module.
 	Signers []string `json:"signers,omitempty"`
-	// Shards is what --shards splits the objects by; nil without a manifest.
+	// Shards is the attribute by which --shards splits the objects. It is nil without a manifest.
 	Shards *plan.Split `json:"shards,omitempty"`
 }
 
@@ -40,8 +40,8 @@ func newCmdInspect(s streams) *cobra.Command {
 		Use:   "inspect MODULE",
 		Short: "Show the contents of a module without running it",
 		Long: `Shows digest, size, ABI, toolchain, exports, imports, memory and manifest of a module, and each problem that would keep it from
-loading. Exits with 3 if there is a problem. The module is not run. The functions of WASI are counted; -v lists them. Shards is what
---shards splits the objects by, and why; a cluster-scoped kind without deletes is split by uid.`,
+loading. Exits with 3 if there is a problem. The module is not run. The functions of WASI are counted; -v lists them. Shards shows the
+attribute by which --shards splits the objects, and why; a cluster-scoped kind without deletes is split by uid.`,
 		Example: `  wasmctl inspect module.wasm
   wasmctl inspect module.wasm -o json | jq .manifest.capabilities`,
 		Args: exactArgs("MODULE"),

@@ -10,8 +10,8 @@ import (
 	"github.com/wasmctl/wasmctl/internal/logging"
 )
 
-// quietLibraries sends what client-go logs to the debug level: what a user
-// needs to know of it, the watches say themselves.
+// quietLibraries demotes the log of client-go to the debug level, because watches report the problems
+// that matter to users themselves.
 func quietLibraries(logger *slog.Logger) {
 	klog.LogToStderr(false)
 	klog.SetOutput(io.Discard)

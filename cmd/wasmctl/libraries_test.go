@@ -9,8 +9,8 @@ import (
 	"github.com/wasmctl/wasmctl/internal/logging"
 )
 
-// TestQuietLibraries_NoBodies: what client-go sends and receives holds Secrets
-// and is logged at no verbosity.
+// TestQuietLibraries_NoBodies: requests and responses of client-go contain Secrets, and are not logged
+// at any verbosity.
 func TestQuietLibraries_NoBodies(t *testing.T) {
 	ctx := t.Context()
 	d := logging.Demote(logging.NewConsole(&bytes.Buffer{}, slog.LevelDebug))
@@ -24,7 +24,7 @@ func TestQuietLibraries_NoBodies(t *testing.T) {
 	if quiet.Enabled(ctx, slog.LevelError) {
 		t.Error("logged without -v")
 	}
-	// klog hands errors over without asking.
+	// klog passes errors to Handle without a call of Enabled.
 	if err := quiet.Handle(ctx, slog.NewRecord(time.Now(), slog.LevelError, "an error", 0)); err != nil || out.Len() > 0 {
 		t.Errorf("logged without -v: %s (%v)", &out, err)
 	}

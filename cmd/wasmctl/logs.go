@@ -44,7 +44,7 @@ CONTROLLER can be omitted if the process has only one.`,
 			defer stop()
 			err = c.Logs(ctx, controller, q, logging.LineWriter(s.out, output))
 			if q.Follow && (ctx.Err() != nil || errors.Is(err, io.ErrUnexpectedEOF)) {
-				return nil // it was told to stop, or the process was
+				return nil // the user stopped the command, or the process ended
 			}
 			return steerError(cmd.Context(), c, err)
 		},

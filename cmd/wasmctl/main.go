@@ -8,7 +8,7 @@ import (
 	"os"
 )
 
-// streams are what a command reads and writes.
+// streams are the standard streams of a command.
 type streams struct {
 	in       io.Reader
 	out, err io.Writer

@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// newCmdMan is for make release.
-func newCmdMan(streams) *cobra.Command {
+// newCmdMan returns a command for make release.
+func newCmdMan() *cobra.Command {
 	return &cobra.Command{
 		Use: "man DIRECTORY", Short: "Write the manual pages of all commands to a directory", Hidden: true, Args: exactArgs("DIRECTORY"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -20,7 +20,7 @@ func newCmdMan(streams) *cobra.Command {
 	}
 }
 
-// writeMan writes the page of a command, and those of its subcommands.
+// writeMan writes the pages of a command and its subcommands.
 func writeMan(cmd *cobra.Command, dir string) error {
 	if cmd.Hidden || cmd.IsAdditionalHelpTopicCommand() {
 		return nil
@@ -37,7 +37,7 @@ func writeMan(cmd *cobra.Command, dir string) error {
 	return nil
 }
 
-// manPage is the page of a command, in the language of man(7).
+// manPage returns the page of a command, in the format of man(7).
 func manPage(cmd *cobra.Command, name string) string {
 	var b strings.Builder
 	section := func(title, text string) {
@@ -71,7 +71,7 @@ func manPage(cmd *cobra.Command, name string) string {
 	return b.String()
 }
 
-// roff is text as it stands: no line of it is a request.
+// roff escapes a text, so that none of its lines is a request.
 func roff(s string) string {
 	s = strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(s)
 	return strings.ReplaceAll(strings.ReplaceAll("\n"+s, "\n.", "\n\\&."), "\n'", "\n\\&'")[1:]

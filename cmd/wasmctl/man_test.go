@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestMan_EachCommandHasAPage: each command has a page that groff takes without a
-// complaint, with its flags.
+// TestMan_EachCommandHasAPage: each command has a page with its flags, and groff formats it without
+// warnings.
 func TestMan_EachCommandHasAPage(t *testing.T) {
 	dir := t.TempDir()
 	if out, err := exec.Command("wasmctl", "man", dir).CombinedOutput(); err != nil {
@@ -31,8 +31,8 @@ func TestMan_EachCommandHasAPage(t *testing.T) {
 	}
 }
 
-// TestRoot_IsAPluginOfKubectl: called as kubectl-wasmctl, the program's help calls
-// itself kubectl wasmctl, as users do.
+// TestRoot_IsAPluginOfKubectl: if the program is started as kubectl-wasmctl, its help names it kubectl
+// wasmctl.
 func TestRoot_IsAPluginOfKubectl(t *testing.T) {
 	help, err := exec.Command("kubectl-wasmctl", "serve", "--help").CombinedOutput()
 	if err != nil || !strings.Contains(string(help), "  kubectl wasmctl serve [flags]") {

@@ -93,7 +93,7 @@ NetworkPolicy, are added. -o helm writes a chart of them, whose values are the i
 	f.Int32Var(&o.replicas, "replicas", 1, "Run this many replicas; 2 or more elect a leader")
 	f.IntVar(&o.shards, "shards", 0, "Let all replicas reconcile, and share the objects, split into `N` parts, instead of electing a leader")
 	f.Lookup("shards").NoOptDefVal = strconv.Itoa(deploy.DefaultShards)
-	f.StringVar(&o.share, "share", shareWhole, "With --serve and --shards: share the \"reconcilers\", each of which one replica runs, or the \"objects\" of each")
+	f.StringVar(&o.share, "share", shareReconcilers, "With --serve and --shards: distribute the \"reconcilers\", so that each runs on exactly one replica, or the \"objects\" of each")
 	f.Int32Var(&o.maxReplicas, "max-replicas", 0, "With --shards: add a HorizontalPodAutoscaler that adds replicas up to this many")
 	f.StringVar(&o.modules, "modules", deploy.FromConfigMap, "Load modules from this `source`: configmap, image, or claim=NAME of a PersistentVolumeClaim")
 	f.BoolVar(&o.podMonitor, "pod-monitor", false, "Add a PodMonitor, for clusters with the Prometheus operator")
@@ -124,7 +124,7 @@ func (o *manifestsOptions) validate() error {
 	}
 	errs = append(errs, checkShare(o.share, o.shards))
 	if o.share == shareObjects && !o.serve {
-		errs = append(errs, errors.New("--share objects needs --serve: else replicas always share the objects"))
+		errs = append(errs, errors.New("--share objects needs --serve: without it, replicas always share the objects"))
 	}
 	if source, claim := o.source(); source == "" || source == deploy.FromClaim && claim == "" {
 		errs = append(errs, fmt.Errorf("--modules %q: want configmap, image or claim=NAME", o.modules))
@@ -135,7 +135,7 @@ func (o *manifestsOptions) validate() error {
 	return errors.Join(errs...)
 }
 
-// source reads --modules; "" for what is none of its values.
+// source parses --modules. If the value is invalid, source is "".
 func (o *manifestsOptions) source() (source, claim string) {
 	switch o.modules {
 	case deploy.FromConfigMap, deploy.FromImage:
@@ -171,7 +171,7 @@ func runManifests(ctx context.Context, o *manifestsOptions) error {
 	return nil
 }
 
-// chartVersion is the version as charts have it: a semantic one.
+// chartVersion returns the version of the Helm chart, which must be a semantic version.
 func chartVersion() string {
 	if version == "dev" {
 		return "0.0.0-dev"
@@ -179,12 +179,12 @@ func chartVersion() string {
 	return strings.TrimPrefix(version, "v")
 }
 
-// serveRights are those of wasmctl serve in a namespace.
+// serveRights returns the rights that wasmctl serve needs if it runs in this namespace.
 func serveRights(namespace string) []abi.Capability {
 	return append(serve.Rights(nil, false), grant.EventRules(namespace)...)
 }
 
-// fill fills in what is to run, and its rights.
+// fill sets the CRDs or the controllers of the file, and the rights.
 func (o *manifestsOptions) fill(ctx context.Context, c *deploy.Config) (err error) {
 	if o.serve {
 		c.Rights = serveRights(c.Namespace)
@@ -202,7 +202,7 @@ func (o *manifestsOptions) fill(ctx context.Context, c *deploy.Config) (err erro
 	return failure.Usage.Wrap(errors.Join(contain(f, c), replicasOf(f, c), c.Validate()))
 }
 
-// replicasOf takes from a file what it says of replicas.
+// replicasOf sets the fields about replicas from the process options of a file.
 func replicasOf(f *flags.File, c *deploy.Config) error {
 	c.Drain = f.Drain()
 	leader := f.Leader()
@@ -215,7 +215,7 @@ func replicasOf(f *flags.File, c *deploy.Config) error {
 	return nil
 }
 
-// rights finds out what the controllers and the process may do.
+// rights adds the rights that the controllers and the process need.
 func (o *manifestsOptions) rights(ctx context.Context, f *flags.File, c *deploy.Config) error {
 	kinds := newGuess(&o.process)
 	for i, at := range f.Controllers {
@@ -230,7 +230,8 @@ func (o *manifestsOptions) rights(ctx context.Context, f *flags.File, c *deploy.
 	return nil
 }
 
-// contain puts modules and files of settings where the container has them.
+// contain replaces the paths of modules, settings and grants by their paths in the container, and
+// collects their contents.
 func contain(f *flags.File, c *deploy.Config) error {
 	for _, flag := range []string{"kubeconfig", "context", "dev", "dev-data-dir"} {
 		if len(f.Process[flag]) > 0 {
@@ -244,7 +245,7 @@ func contain(f *flags.File, c *deploy.Config) error {
 	}
 	for _, at := range f.Controllers {
 		spec, name := &at.Spec, at.Spec.Name
-		if spec.Module.Image == "" { // an image the container pulls itself
+		if spec.Module.Image == "" { // the container pulls images itself
 			wasm, err := wasmctl.File(spec.Module.File).Read()
 			if err != nil {
 				return err

@@ -19,13 +19,13 @@ import (
 	"github.com/wasmctl/wasmctl/internal/failure"
 )
 
-// look says what is in a module: load.Inspect, or outline for who loads it next.
+// look reads the contents of a module: load.Inspect, or outline if the caller loads the module next.
 type look func(ctx context.Context, wasm []byte) *load.Info
 
 func outline(_ context.Context, wasm []byte) *load.Info { return load.Outline(wasm) }
 
-// inspectModule says what is in a module, and refuses one that could not be loaded.
-// Nothing of it is run.
+// inspectModule returns the contents of a module, or an error if the module cannot be loaded. It does
+// not run the module.
 func inspectModule(ctx context.Context, from *flags.Registry, path string, look look) (*load.Info, error) {
 	wasm, err := from.Open(path).Read()
 	if err != nil {
@@ -38,8 +38,8 @@ func inspectModule(ctx context.Context, from *flags.Registry, path string, look 
 	return info, nil
 }
 
-// describedModule is inspectModule with the manifest that the module has as the
-// controller of o. Where the file has none, its describe export is asked.
+// describedModule is like inspectModule, but chooses the manifest of the controller of o. If the file
+// has no manifest, it calls the describe export.
 func describedModule(ctx context.Context, from *flags.Registry, o *v1alpha1.ControllerSpec) (*load.Info, error) {
 	var failed error
 	info, err := inspectModule(ctx, from, o.Module.String(), func(ctx context.Context, wasm []byte) *load.Info {
@@ -61,8 +61,8 @@ func describedModule(ctx context.Context, from *flags.Registry, o *v1alpha1.Cont
 	return info, err
 }
 
-// controllersOf returns the controllers that a module runs as: o, or each one where it has
-// several and o names none.
+// controllersOf returns the controllers that a module runs as: o, or if o names no controller, each
+// controller of the module.
 func controllersOf(ctx context.Context, from *flags.Registry, o *v1alpha1.ControllerSpec) ([]*v1alpha1.ControllerSpec, error) {
 	info, err := inspectModule(ctx, from, o.Module.String(), outline)
 	if err != nil || o.Name != "" || o.Module.Controller != "" {
@@ -78,23 +78,23 @@ func namesIn(manifests []*abi.Manifest) (names []string) {
 	return names
 }
 
-// controllerName is what a controller is called whose module has this manifest.
+// controllerName returns the name of the controller of a module with this manifest.
 func controllerName(o *v1alpha1.ControllerSpec, m *abi.Manifest) string {
 	return host.Config{Name: o.Name, Fallback: flags.ModuleName(o.Module.String())}.NameFor(m)
 }
 
-// errNoneStarts says that no controller of several could be started.
+// errNoneStarts is the error of a process that could not start any of several controllers.
 var errNoneStarts = errors.New("no controller could be started")
 
-// checkFiles checks the files of controllers before anything is connected, and returns
-// the controllers: of a module with several, that nothing names, each. Wrong joins what is
-// wrong with some of several, which do not stop the others; the error is that of the only
-// one, that none can start, or that two have one name. The code of functions is checked
-// where it is loaded.
+// checkFiles checks the files of controllers before the process connects to the cluster, and returns
+// the controllers. If a module has several controllers and none is named, it returns each of them.
+// If some of several controllers are wrong, the others can run: wrong joins these errors. err is the
+// error of the only controller, or reports that no controller can start or that two have the same
+// name. The code of functions is checked later, when it is loaded.
 func checkFiles(ctx context.Context, from *flags.Registry, list []*v1alpha1.ControllerSpec) (all []*v1alpha1.ControllerSpec, wrong, err error) {
 	names, failed := make([][]string, len(list)), make([]error, len(list))
 	var wg sync.WaitGroup
-	slots := make(chan struct{}, cpus()) // each holds a module in memory
+	slots := make(chan struct{}, cpus()) // bounds the modules in memory
 	for i, o := range list {
 		wg.Go(func() {
 			slots <- struct{}{}
@@ -127,7 +127,7 @@ func checkFiles(ctx context.Context, from *flags.Registry, list []*v1alpha1.Cont
 	return nil, nil, fmt.Errorf("%w: %w", errNoneStarts, wrong)
 }
 
-// each returns the controllers that a module runs as, which has these names.
+// each returns a copy of o for each name, or o itself if there are fewer than two.
 func each(o *v1alpha1.ControllerSpec, names []string) (all []*v1alpha1.ControllerSpec) {
 	if len(names) < 2 {
 		return []*v1alpha1.ControllerSpec{o}
@@ -140,9 +140,9 @@ func each(o *v1alpha1.ControllerSpec, names []string) (all []*v1alpha1.Controlle
 	return all
 }
 
-// checkFilesOf checks the files of a controller, as far as that takes neither a
-// cluster nor running the module. The name is the controller's, several are those of a
-// module that has several, and there is none where only running the module says it.
+// checkFilesOf checks the files of a controller, without a cluster and without running the module. It
+// returns the name of the controller, or all names if the module has several controllers. If the
+// name is unknown until the module runs, it returns none.
 func checkFilesOf(ctx context.Context, from *flags.Registry, o *v1alpha1.ControllerSpec, look look) (names []string, err error) {
 	info, err := inspectModule(ctx, from, o.Module.String(), look)
 	errs := []error{err}

@@ -83,8 +83,8 @@ func runNew(ctx context.Context, o *newOptions) error {
 	return err
 }
 
-// tidy writes go.sum for the released SDK, or controller-runtime. Without network the
-// user does it.
+// tidy writes go.sum for the released SDK or controller-runtime. If that fails, for example without a
+// network, it asks the user to do so.
 func (o *newOptions) tidy(ctx context.Context) {
 	cmd := exec.CommandContext(ctx, "go", "mod", "tidy")
 	cmd.Dir, cmd.Stderr = o.Dir, o.streams.err

@@ -8,15 +8,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// outputFlag adds -o, which takes one of these formats; the first is the default.
+// outputFlag adds the flag -o, which accepts one of these formats. The first one is the default.
 func outputFlag(cmd *cobra.Command, to *string, formats ...string) {
 	*to = formats[0]
 	cmd.Flags().VarP(&choice{to, formats}, "output", "o", strings.Join(formats, ", "))
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// choice is the value of a flag that takes one of some words. It implements
-// pflag.Value.
+// choice is the value of a flag that accepts one of several words. It implements pflag.Value.
 type choice struct {
 	value *string
 	of    []string
@@ -33,7 +32,7 @@ func (c *choice) Set(s string) error {
 
 // String implements pflag.Value.
 func (c *choice) String() string {
-	if c.value == nil { // pflag asks a zero one
+	if c.value == nil { // pflag calls String of the zero value
 		return ""
 	}
 	return *c.value

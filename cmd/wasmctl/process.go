@@ -27,13 +27,13 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
-// process runs the controllers that flags or a file name.
+// process runs the controllers of flags or a file.
 type process struct {
 	*runOptions
 
 	log     *slog.Logger
 	rt      *wasmctl.Runtime
-	server  *serve.Server   // of wasmctl serve; else nil
+	server  *serve.Server   // nil unless the command is wasmctl serve
 	printed *printer.Writes // of all controllers
 
 	mu        sync.Mutex
@@ -41,8 +41,8 @@ type process struct {
 	wg        sync.WaitGroup              // of followers
 }
 
-// runProcess runs what the options name until ctx ends. Closing force interrupts
-// running reconciles.
+// runProcess runs the controllers of the options until ctx ends. Closing force interrupts running
+// reconciles.
 func runProcess(ctx context.Context, o *runOptions, log *slog.Logger, force <-chan struct{}) (err error) {
 	servers, err := httpserver.Listen(ctx, &o.process.HTTP, log)
 	if err != nil {
@@ -83,12 +83,12 @@ func runProcess(ctx context.Context, o *runOptions, log *slog.Logger, force <-ch
 	defer p.printed.Close()
 	err = p.run(ctx, force)
 	if cause := context.Cause(ctx); errors.Is(cause, errDevEnded) {
-		return failure.Cluster.Wrap(cause) // whatever failed, failed by that
+		return failure.Cluster.Wrap(cause) // the cause of all other errors
 	}
 	return err
 }
 
-// runtimeOptions are those of the Runtime.
+// runtimeOptions returns the options of the Runtime.
 func (o *runOptions) runtimeOptions(ctx context.Context, log *slog.Logger) (wasmctl.Options, error) {
 	options := o.process.Options()
 	options.InsecureRegistries = o.process.Registry.Insecure
@@ -101,12 +101,12 @@ func (o *runOptions) runtimeOptions(ctx context.Context, log *slog.Logger) (wasm
 	}
 	var err error
 	if options.CacheDir, err = o.process.CacheDir(); err != nil {
-		log.Warn("compiled modules are not kept", "error", err.Error())
+		log.Warn("compiled modules are not cached", "error", err.Error())
 	}
 	o.process.Registry.Logger, o.process.Registry.CacheDir = log, cmp.Or(options.CacheDir, "none")
 	if options.CacheDir != "" || len(o.memoDirs()) > 0 {
 		if options.CacheKey, err = flags.CacheKey(); err != nil {
-			log.Warn("what other processes keep of compiled modules and of runs is not used, nor what this one keeps by others", "error", err.Error())
+			log.Warn("no cache key: cached modules and remembered runs are not shared with other processes", "error", err.Error())
 		}
 	}
 	options.Isolation = guestprocess.New(guestprocess.Config{Memory: subprocess.DefaultMemory(), CPUs: cpus(), Harden: o.process.Harden}).Of
@@ -131,7 +131,7 @@ func (o *runOptions) runtimeOptions(ctx context.Context, log *slog.Logger) (wasm
 // run runs the controllers until ctx ends.
 func (p *process) run(ctx context.Context, force <-chan struct{}) error {
 	ctx, giveUp := context.WithCancelCause(ctx)
-	services, stop := context.WithCancel(context.WithoutCancel(ctx)) // asked until the end
+	services, stop := context.WithCancel(context.WithoutCancel(ctx)) // they answer until run returns
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer stop()
@@ -148,7 +148,7 @@ func (p *process) run(ctx context.Context, force <-chan struct{}) error {
 	}
 	err := p.load(ctx, giveUp)
 	if err != nil {
-		giveUp(err) // Run gives up what is loaded
+		giveUp(err) // Run closes what is already loaded
 		err = errors.Join(err, p.rt.Run(ctx))
 		p.wg.Wait()
 		return err
@@ -166,9 +166,9 @@ func (p *process) run(ctx context.Context, force <-chan struct{}) error {
 	return err
 }
 
-// load loads the only module, whose errors end the process, or adds several. Once
-// all of these have failed, fail is called with why: then there is nothing that
-// could go on.
+// load loads the controllers. If there is only one and no file, its error ends the process. Otherwise,
+// each controller is retried until it starts. If the first attempts of all of them fail, load calls
+// fail with the errors.
 func (p *process) load(ctx context.Context, fail func(error)) error {
 	if p.server != nil {
 		return p.server.Start(ctx, p.rt)
@@ -178,7 +178,7 @@ func (p *process) load(ctx context.Context, fail func(error)) error {
 		f := p.follower(controllers[0])
 		var err error
 		if f.Controller, err = p.rt.LoadFunc(ctx, f.Source); err == nil {
-			debug.FreeOSMemory() // loading leaves twice the module's size, and little is in use yet
+			debug.FreeOSMemory() // loading leaves garbage of twice the module's size, and little other memory is in use yet
 			p.follow(ctx, controllers[0].Module.String(), f)
 		}
 		return err
@@ -198,8 +198,8 @@ func (p *process) load(ctx context.Context, fail func(error)) error {
 				errs = append(errs, err)
 			}
 		}
-		if len(errs) < len(controllers) { // the others live
-			debug.FreeOSMemory() // as above, once for all
+		if len(errs) < len(controllers) { // the others run
+			debug.FreeOSMemory() // as above, once for all controllers
 			return
 		}
 		fail(fmt.Errorf("%w: %w", errNoneStarts, errors.Join(errs...)))
@@ -207,7 +207,7 @@ func (p *process) load(ctx context.Context, fail func(error)) error {
 	return nil
 }
 
-// add adds a controller, which is retried until it starts.
+// add adds a controller, and retries until it starts.
 func (p *process) add(ctx context.Context, c *v1alpha1.ControllerSpec) (*follow.Follower, error) {
 	f := p.follower(c)
 	name := cmp.Or(c.Name, flags.ModuleName(c.Module.String()))
@@ -219,11 +219,11 @@ func (p *process) add(ctx context.Context, c *v1alpha1.ControllerSpec) (*follow.
 	return f, nil
 }
 
-// follower returns what follows the files of a controller.
+// follower returns a Follower of the files of a controller.
 func (p *process) follower(c *v1alpha1.ControllerSpec) *follow.Follower {
 	return follow.New(c, &p.process.Registry, func(c *v1alpha1.ControllerSpec, files *flags.Files) wasmctl.ControllerOptions {
 		o := flags.Options(c, files, p.streams.in, p.process.Dev)
-		o.Module.Verify, _ = p.process.Registry.VerifyKeys.Verify() // Open refuses each module after an error
+		o.Module.Verify, _ = p.process.Registry.VerifyKeys.Verify() // if it fails, Open refuses each module
 		if p.writes || c.Mode != v1alpha1.ModeEnforce && c.Mode != "" {
 			o.OnWrite = p.printed.Print
 		}
@@ -231,7 +231,7 @@ func (p *process) follower(c *v1alpha1.ControllerSpec) *follow.Follower {
 	})
 }
 
-// follow follows the files of a controller until it or ctx has ended.
+// follow follows the files of a controller until the controller or ctx ends.
 func (p *process) follow(ctx context.Context, name string, f *follow.Follower) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -266,7 +266,7 @@ func (p *process) reloadOnHangup(ctx context.Context) {
 	}
 }
 
-// serveAdmin serves the socket. A process without one can do its work.
+// serveAdmin serves the admin socket. If that fails, the process runs without it.
 func (p *process) serveAdmin(ctx context.Context) {
 	path := cmp.Or(p.process.Socket, admin.DefaultPath(os.Getpid()))
 	p.log.Debug("serving the admin socket", "socket", path)
@@ -275,11 +275,11 @@ func (p *process) serveAdmin(ctx context.Context) {
 	}
 }
 
-// cpus is how many guests compute on at once. Go gets one more, which none
-// of them holds for long: it waits for the network and for timers, and whom these
-// wake is served by the kernel's scheduler and not after a slice of each guest. It
-// stays unchanged if the user has set it. Go no longer follows a change of the
-// container's limit then: that takes a new start.
+// cpus returns the number of guests that may compute at the same time. GOMAXPROCS is one higher: the
+// additional thread waits for the network and timers, and the kernel runs a goroutine that they wake.
+// Without it, that goroutine would wait for a time slice of each guest. If the user has set
+// GOMAXPROCS, it stays unchanged. After a call of runtime.GOMAXPROCS, Go no longer follows changes of
+// the container's CPU limit; these need a restart.
 var cpus = sync.OnceValue(func() int {
 	n := runtime.GOMAXPROCS(0)
 	if os.Getenv("GOMAXPROCS") == "" {

@@ -129,7 +129,7 @@ or 1.x.`,
 				return err
 			}
 			if a.Stale != nil {
-				return a.Stale // a file is for later: it must not be an old one
+				return a.Stale // the file may be used much later, so it must not be outdated
 			}
 			if output == "" {
 				output = ref.Name() + ".wasm"
@@ -147,7 +147,7 @@ or 1.x.`,
 	return cmd
 }
 
-// printSigners says who has signed what was pulled, where that was verified.
+// printSigners prints the verified signers of an artifact.
 func printSigners(out io.Writer, a *oci.Artifact) error {
 	if a.Proof == nil {
 		return nil

@@ -48,15 +48,15 @@ of the host. Run the module under that account: in a pod, or with wasmctl run --
 The command looks up the plurals of kinds in the cluster. If no cluster is configured or it does not know a kind yet, it guesses the
 plural and prints a note. RBAC has no rules for fields: only wasmctl enforces the fields that a capability is limited to.
 
-With --serve, the rights are those of wasmctl serve itself: it may impersonate the service accounts of Reconcilers, and thus do whatever
-these may. With --constrained-impersonation it may impersonate none; print what it may do as each account with --as and the modules that
-run as this account. An account needs its own rights as well: print them without --serve.`,
+With --serve, the rights are those of wasmctl serve itself. It can impersonate the service accounts of Reconcilers, and thus has all
+their rights. With --constrained-impersonation, it cannot impersonate any account as a whole: use --as and the modules of an account to
+print the rights that it needs as this account. The account needs its own rights as well: print them without --serve.`,
 		Example: `  wasmctl rbac module.wasm --serviceaccount ops:web | kubectl apply -f -
   wasmctl rbac module.wasm -n shop --leader-elect
   wasmctl rbac module.wasm --shards
   wasmctl rbac module.wasm --grant grant.yaml
 
-  # Of wasmctl serve, which may act as the account "web" only as far as the module needs
+  # For wasmctl serve, which may act as the account "web" only as far as the module needs
   wasmctl rbac --serve --constrained-impersonation
   wasmctl rbac --serve --constrained-impersonation --as system:serviceaccount:shop:web module.wasm -n shop`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -109,8 +109,8 @@ func runRBAC(ctx context.Context, o *rbacOptions) error {
 	return o.write(grant.RBAC(account, append(rules, o.hostRules(account, name, events)...)))
 }
 
-// hostRules are what the host itself takes: events about the controllers, which it may
-// have to record outside of its own namespace, and the Lease.
+// hostRules returns the rights that the host itself needs: to record events about the controllers,
+// possibly outside its own namespace, and for the Lease.
 func (o *rbacOptions) hostRules(account grant.Account, controller string, outside []abi.Capability) []abi.Capability {
 	if !o.leader.Elect && !o.shards {
 		return append(grant.EventRules(account.Namespace), outside...)
@@ -119,7 +119,7 @@ func (o *rbacOptions) hostRules(account grant.Account, controller string, outsid
 	return append(grant.EventRules(ns), o.leaseRules(ns, o.leader.LeaseName(controller))...)
 }
 
-// leaseRules are what replicas take of Leases.
+// leaseRules returns the rights to Leases that replicas need.
 func (o *rbacOptions) leaseRules(namespace, name string) (rules []abi.Capability) {
 	if o.leader.Elect {
 		rules = grant.LeaseRules(namespace, name)
@@ -130,8 +130,8 @@ func (o *rbacOptions) leaseRules(namespace, name string) (rules []abi.Capability
 	return rules
 }
 
-// leastOfAll returns the rules that the controllers of a module take at least, those for
-// events about them, and the name: that of the module where it has several.
+// leastOfAll returns the minimal rules for all controllers of a module, the rules for events about
+// them, and the name of the controller, or of the module if it has several controllers.
 func leastOfAll(ctx context.Context, kinds *plan.Guess, from *flags.Registry, o *v1alpha1.ControllerSpec) (rules, events []abi.Capability, name string, err error) {
 	all, err := controllersOf(ctx, from, o)
 	if err != nil {
@@ -150,8 +150,8 @@ func leastOfAll(ctx context.Context, kinds *plan.Guess, from *flags.Registry, o 
 	return rules, events, name, nil
 }
 
-// least says what running a controller takes of the API at least: see
-// plan.LeastRights. It returns the controller's name too.
+// least returns the minimal rights for a controller, as plan.LeastRights does, and the controller's
+// name.
 func least(ctx context.Context, kinds *plan.Guess, from *flags.Registry, o *v1alpha1.ControllerSpec) (*plan.Least, string, error) {
 	info, err := describedModule(ctx, from, o)
 	if err != nil {
@@ -172,7 +172,7 @@ func least(ctx context.Context, kinds *plan.Guess, from *flags.Registry, o *v1al
 	return l, name, err
 }
 
-// newGuess asks the cluster of the flags for kinds, if there is one.
+// newGuess returns a Guess that looks kinds up in the cluster of the flags, if there is one.
 func newGuess(o *flags.Process) *plan.Guess {
 	config, err := loadConfig(o.Kubeconfig, o.Context)
 	if err != nil {
@@ -185,7 +185,7 @@ func newGuess(o *flags.Process) *plan.Guess {
 	return &plan.Guess{Resolver: kinds.NewResolver(client, slog.New(slog.DiscardHandler))}
 }
 
-// tellGuessed says what was guessed.
+// tellGuessed prints a note about each guessed kind.
 func tellGuessed(s streams, kinds *plan.Guess) {
 	for _, guessed := range kinds.Guessed {
 		_, _ = fmt.Fprintf(s.err, "wasmctl: guessed because no cluster knows the kind: %s\n", text.Line(guessed)) // advice

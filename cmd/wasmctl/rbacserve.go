@@ -17,7 +17,7 @@ import (
 // serveLease is the name of the Lease of wasmctl serve.
 const serveLease = "wasmctl-serve"
 
-// serveAccount is the service account of wasmctl serve, where nothing names one.
+// serveAccount returns the default service account of wasmctl serve.
 func serveAccount() grant.Account {
 	return grant.Account{Namespace: "wasmctl-system", Name: "wasmctl"}
 }
@@ -26,17 +26,17 @@ func serveAccount() grant.Account {
 type rbacServe struct {
 	serve       bool
 	constrained bool
-	as          string // the user whom the modules act as; "" prints the host's own rights
+	as          string // the user to impersonate for the modules; if empty, the host's own rights are printed
 }
 
 func (o *rbacServe) bind(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.BoolVar(&o.serve, "serve", false, "Print what wasmctl serve needs itself, to serve all Reconcilers or those of --namespace")
+	f.BoolVar(&o.serve, "serve", false, "Print the rights that wasmctl serve itself needs, to serve all Reconcilers or those of --namespace")
 	f.BoolVar(&o.constrained, "constrained-impersonation", false, "With --serve: allow no account to be impersonated as a whole; needs Kubernetes 1.36")
-	f.StringVar(&o.as, "as", "", "With --constrained-impersonation: print what wasmctl serve needs to run MODULE as this service account `user`")
+	f.StringVar(&o.as, "as", "", "With --constrained-impersonation: print the rights that wasmctl serve needs to run MODULE as this service account `user`")
 }
 
-// validate checks the flags with the number of modules.
+// validate checks the flags, given the number of modules.
 func (o *rbacServe) validate(modules int) error {
 	switch {
 	case !o.serve && (o.constrained || o.as != ""):
@@ -54,14 +54,14 @@ func (o *rbacServe) validate(modules int) error {
 	return nil
 }
 
-// accountOfUser is the service account of a user.
+// accountOfUser returns the service account of a user name.
 func accountOfUser(user string) (a grant.Account, ok bool) {
 	rest, ok := strings.CutPrefix(user, "system:serviceaccount:")
 	a.Namespace, a.Name, _ = strings.Cut(rest, ":")
 	return a, ok && a.Namespace != "" && a.Name != ""
 }
 
-// serveObjects are what rbac --serve prints.
+// serveObjects returns the objects that rbac --serve prints.
 func (o *rbacOptions) serveObjects(ctx context.Context, modules []string) ([]any, error) {
 	host := serveAccount()
 	if o.account != "" {
@@ -84,7 +84,7 @@ func (o *rbacOptions) serveObjects(ctx context.Context, modules []string) ([]any
 	return grant.Impersonation(host, as, rules), nil
 }
 
-// serveRights are the rights of the process itself.
+// serveRights returns the rights of the process itself.
 func (o *rbacOptions) serveRights(host grant.Account) []abi.Capability {
 	rights := append(serve.Rights(o.controller.Namespaces, o.serve.constrained), grant.EventRules(host.Namespace)...)
 	return append(rights, o.leaseRules(cmp.Or(o.leader.Namespace, host.Namespace), cmp.Or(o.leader.Name, serveLease))...)

@@ -15,8 +15,8 @@ import (
 	"github.com/wasmctl/wasmctl/internal/failure"
 )
 
-// execute runs one command line and returns the exit code. Nothing that it prints
-// commands a terminal, even where a module has chosen the text.
+// execute runs one command line and returns the exit code. Its output cannot control a terminal, even
+// if a module has chosen the text.
 func execute(ctx context.Context, args []string, s streams) int {
 	s.out, s.err = printer.NewTerminal(s.out), printer.NewTerminal(s.err)
 	cmd := newCmdRoot(s)
@@ -77,12 +77,13 @@ The reconcile logic is a sandboxed WebAssembly module, written in Go, Rust or an
 		}
 		cmd.AddCommand(g.commands...)
 	}
-	cmd.AddCommand(newCmdVersion(s), newCmdCompile(s), newCmdGuests(s), newCmdMan(s))
+	cmd.AddCommand(newCmdVersion(s), newCmdCompile(s), newCmdGuests(s), newCmdMan())
 	completeArgs(cmd)
 	return cmd
 }
 
-// calledAs says how help calls the program: kubectl's plugins are called by kubectl.
+// calledAs returns the annotation with the name of the program in help texts, which is different for a
+// plugin of kubectl.
 func calledAs(program string) map[string]string {
 	if plugin, ok := strings.CutPrefix(filepath.Base(program), "kubectl-"); ok {
 		return map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl " + plugin}
@@ -90,25 +91,25 @@ func calledAs(program string) map[string]string {
 	return nil
 }
 
-// noCommand says what was probably meant by a command that does not exist.
+// noCommand refuses an unknown command, and suggests similar ones.
 func noCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
 	err := fmt.Errorf("unknown command %q", args[0])
 	cmd.SuggestionsMinimumDistance = 2
-	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-		err = fmt.Errorf("%w; did you mean %s?", err, strings.Join(near, " or "))
+	if similar := cmd.SuggestionsFor(args[0]); len(similar) > 0 {
+		err = fmt.Errorf("%w; did you mean %s?", err, strings.Join(similar, " or "))
 	}
 	return usageError(cmd, err)
 }
 
-// usageError says where the help is.
+// usageError adds a reference to the help.
 func usageError(cmd *cobra.Command, err error) error {
 	return failure.Usage.Wrap(fmt.Errorf("%w\nSee '%s --help'", err, cmd.CommandPath()))
 }
 
-// exactArgs wants the named arguments, each once.
+// exactArgs requires exactly the named arguments.
 func exactArgs(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
@@ -121,7 +122,7 @@ func exactArgs(names ...string) cobra.PositionalArgs {
 	}
 }
 
-// maxArgs wants at most n arguments.
+// maxArgs accepts at most n arguments.
 func maxArgs(n int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) > n {

@@ -63,17 +63,16 @@ Exit codes:
 	return cmd
 }
 
-// runRun runs a module until it is told to stop. A stop that comes while it
-// still waits for the cluster is an orderly one.
+// runRun runs modules until a signal stops it. A stop while it still waits for the cluster is orderly.
 func runRun(ctx context.Context, o *runOptions) error {
 	return untilStopped(ctx, o, func(ctx context.Context, log *slog.Logger, force <-chan struct{}) error {
 		return runProcess(ctx, o, log, force)
 	})
 }
 
-// untilStopped runs what a process does until signals stop it.
+// untilStopped calls run with a context that the first SIGINT or SIGTERM ends.
 func untilStopped(ctx context.Context, o *runOptions, run func(ctx context.Context, log *slog.Logger, force <-chan struct{}) error) error {
-	if o.process.LogFormat == "text" { // what reads JSON sees no other lines
+	if o.process.LogFormat == "text" { // a JSON log must contain nothing else
 		o.progress = printer.NewProgress(o.streams.err)
 		o.streams.err = o.progress
 	}
@@ -87,7 +86,7 @@ func untilStopped(ctx context.Context, o *runOptions, run func(ctx context.Conte
 	return stopped(ctx, run(ctx, log, force))
 }
 
-// stopped is the error of a process that may have been stopped while it waited.
+// stopped returns err, or nil if the process was stopped while it waited.
 func stopped(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return nil
@@ -102,16 +101,16 @@ type runOptions struct {
 	controller v1alpha1.ControllerSpec
 
 	modules  []string                   // the arguments
-	only     string                     // a flag that was set and is about one controller; "" if none was
-	split    []*v1alpha1.ControllerSpec // of a module with several controllers; nil before checkFiles
-	filename string                     // of a file of controllers, instead of arguments
-	file     *flags.File                // what it says; nil without one
+	only     string                     // a flag that was set and applies to one controller; "" if none was set
+	split    []*v1alpha1.ControllerSpec // the controllers of all modules; nil before checkFiles
+	filename string                     // the file of controllers, instead of arguments
+	file     *flags.File                // the content of filename; nil without one
 
 	streams  streams
-	progress *printer.Progress // of stderr; nil where the log is JSON
-	writes   bool              // print what runs write; no flag
+	progress *printer.Progress // on stderr; nil if the log is JSON
+	writes   bool              // print the writes of runs; not a flag of run
 
-	server func(*rest.Config, *slog.Logger) (*serve.Server, error) // of wasmctl serve; else nil
+	server func(*rest.Config, *slog.Logger) (*serve.Server, error) // nil unless the command is wasmctl serve
 }
 
 func (o *runOptions) bind(cmd *cobra.Command) {
@@ -122,13 +121,14 @@ func (o *runOptions) bind(cmd *cobra.Command) {
 	o.process.Bind(cmd)
 }
 
-// aboutOne are the flags that say what one controller is: several are
-// distinguished by a file.
+// aboutOne lists the flags that apply to one controller. For several controllers, a file must set
+// them.
 var aboutOne = []string{
 	"name", "controller", "for", "owns", "selector", "field-selector", "predicate", "config", "config-file", "trigger-on-stdin",
 }
 
-// complete takes the arguments, reads the file of controllers, and validates.
+// complete sets the modules from the arguments or reads the file of controllers, and validates all
+// options.
 func (o *runOptions) complete(cmd *cobra.Command, args []string) error {
 	o.modules = args
 	switch {
@@ -159,7 +159,7 @@ func (o *runOptions) complete(cmd *cobra.Command, args []string) error {
 	return errors.Join(errs...)
 }
 
-// checkOnly refuses a flag that is about one controller where there are several.
+// checkOnly returns an error if a flag applies to one controller but there are several.
 func (o *runOptions) checkOnly(controllers int) error {
 	if o.only != "" && controllers > 1 {
 		return fmt.Errorf("--%s applies to one controller, but there are %d: set it in a file, with wasmctl run -f", o.only, controllers)
@@ -194,7 +194,7 @@ func (o *runOptions) completeFile(cmd *cobra.Command) error {
 
 // memoDirs returns the directories that --memo names.
 func (o *runOptions) memoDirs() []string {
-	dirs := []string{v1alpha1.MemoDir(o.controller.Memo)} // of wasmctl serve too
+	dirs := []string{v1alpha1.MemoDir(o.controller.Memo)} // also for wasmctl serve
 	for _, c := range o.controllers() {
 		dirs = append(dirs, v1alpha1.MemoDir(c.Memo))
 	}
@@ -218,8 +218,8 @@ func (o *runOptions) controllers() []*v1alpha1.ControllerSpec {
 	return list
 }
 
-// checkFiles is checkFiles of the controllers, which are the arguments, or as many as the
-// modules of these have.
+// checkFiles calls the function checkFiles for the requested controllers. For arguments, it replaces
+// them by all controllers of their modules.
 func (o *runOptions) checkFiles(ctx context.Context) (wrong, err error) {
 	all, wrong, err := checkFiles(ctx, &o.process.Registry, o.controllers())
 	if err == nil && o.file == nil && o.server == nil {

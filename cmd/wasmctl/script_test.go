@@ -13,14 +13,14 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// TestMain puts this test binary on PATH as "wasmctl", so that tests run the
-// command as users do: as a process.
+// TestMain puts this test binary on PATH as "wasmctl", so that tests run the command as a process, like
+// users.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"wasmctl": main, "kubectl-wasmctl": main, "wasmctl-hangs": hangs, "wasmctl-follows": follows})
 }
 
-// TestScripts runs testdata/script/*.txtar: what a user types and sees, where
-// no cluster is needed.
+// TestScripts runs the command lines in testdata/script/*.txtar and checks their output, without a
+// cluster.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	guests, err := filepath.Abs("../../testdata/wasm")
@@ -37,7 +37,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("GUESTS", guests)
 			env.Setenv("CHECKOUT", checkout)
 			for name, value := range goEnv(t) {
-				env.Setenv(name, value) // HOME is another one
+				env.Setenv(name, value) // the defaults depend on HOME, which is replaced
 			}
 			env.Setenv("HOME", env.WorkDir)
 			for _, name := range []string{"XDG_CACHE_HOME", "XDG_CONFIG_HOME"} { // compiled modules, and their key
@@ -50,7 +50,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// goEnv returns where the go command keeps what it has built and fetched.
+// goEnv returns the environment variables for the caches of the go command.
 func goEnv(t *testing.T) map[string]string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "go", "env", "-json", "GOCACHE", "GOMODCACHE", "GOPROXY").Output()
@@ -80,7 +80,7 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// TestExitCodes_PageHasTheTable keeps the documented table true.
+// TestExitCodes_PageHasTheTable: the documentation has the same table of exit codes.
 func TestExitCodes_PageHasTheTable(t *testing.T) {
 	page, err := os.ReadFile("../../docs/exit-codes.md")
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/wasmctl/wasmctl/host/share"
 )
 
-// serveOptions are the flags of serve, beside those of a process.
+// serveOptions are the flags of serve, in addition to those of a process.
 type serveOptions struct {
 	run            runOptions
 	namespaces     []string
@@ -28,24 +28,24 @@ type serveOptions struct {
 	memory         string
 	timeout        time.Duration
 	concurrency    int
-	bounds         v1alpha1.Bounds // parsed by complete
+	bounds         v1alpha1.Bounds // set by complete
 }
 
-// What replicas share: the values of --share.
+// Values of --share.
 const (
-	shareWhole   = "reconcilers"
-	shareObjects = "objects"
+	shareReconcilers = "reconcilers"
+	shareObjects     = "objects"
 )
 
 func newCmdServe(s streams) *cobra.Command {
 	o := &serveOptions{run: runOptions{streams: s}}
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "Run what Reconciler and ClusterReconciler resources say",
+		Short: "Run the modules of Reconciler and ClusterReconciler resources",
 		Long: `Runs a module for each Reconciler and ClusterReconciler of the cluster, until SIGINT or SIGTERM. Install their CRDs first: wasmctl crds.
-A Reconciler acts as a service account of its namespace, and reaches no other namespace. When the resource names another module, that is
-swapped in while the process runs. The resource's status says which module is live, which is to be, and what is wrong. With --shards,
-replicas share the Reconcilers: each runs on one replica. With --share objects as well, each replica runs all Reconcilers, for a part of
+A Reconciler acts as a service account of its namespace, and has no access to other namespaces. When the resource names another module,
+that module is swapped in while the process runs. The resource's status shows the live module, the next module, and problems. With
+--shards, each Reconciler runs on exactly one replica. With --share objects as well, each replica runs all Reconcilers, for a part of
 their objects.
 
 Exit codes:
@@ -71,13 +71,13 @@ Exit codes:
 	f.StringVar(&o.memory, "max-memory", "256Mi", "Limit the memory of one module instance; a Reconciler can lower it")
 	f.DurationVar(&o.timeout, "max-timeout", 30*time.Second, "Limit the duration of one reconcile; a Reconciler can lower it")
 	f.IntVar(&o.concurrency, "max-concurrency", 16, "Let each Reconciler reconcile at most this many objects at a time")
-	f.StringVar(&o.share, "share", shareWhole, "With --shards: share the \"reconcilers\", each of which one replica runs, or the \"objects\" of each")
+	f.StringVar(&o.share, "share", shareReconcilers, "With --shards: distribute the \"reconcilers\", so that each runs on exactly one replica, or the \"objects\" of each")
 	flags.Bind(cmd, &o.run.controller, "memo")
 	o.run.process.Bind(cmd)
 	return cmd
 }
 
-// complete validates the flags.
+// complete validates the flags, and sets the fields that depend on them.
 func (o *serveOptions) complete() error {
 	errs := []error{o.run.process.Validate(), flags.Validate(&o.run.controller)}
 	memory, err := resource.ParseQuantity(o.memory)
@@ -102,15 +102,15 @@ func (o *serveOptions) complete() error {
 
 func checkShare(share string, shards int) error {
 	switch {
-	case share != shareWhole && share != shareObjects:
-		return fmt.Errorf("--share %q: want %q or %q", share, shareWhole, shareObjects)
+	case share != shareReconcilers && share != shareObjects:
+		return fmt.Errorf("--share %q: want %q or %q", share, shareReconcilers, shareObjects)
 	case share == shareObjects && shards == 0:
 		return errors.New("--share objects needs --shards")
 	}
 	return nil
 }
 
-// server returns what serves a cluster.
+// server returns the Server of a cluster.
 func (o *serveOptions) server(cluster *rest.Config, log *slog.Logger) (*serve.Server, error) {
 	return serve.New(serve.Config{
 		Cluster: cluster, Registry: o.run.process.Registry.Options, Namespaces: o.namespaces, ServiceAccount: o.serviceAccount, Bounds: o.bounds, Memo: o.run.controller.Memo,

@@ -14,10 +14,10 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
-// defaultShadow is for how long a module shadows another.
+// defaultShadow is the default duration of a comparison.
 const defaultShadow = time.Minute
 
-// errDiffers is the error of a shadow that has found differences.
+// errDiffers is the error of a comparison that has found differences.
 var errDiffers = errors.New("the modules differ")
 
 func newCmdShadow(s streams) *cobra.Command {
@@ -65,7 +65,7 @@ Exits with 0 if both modules did the same, with ` + fmt.Sprint(exitDiffers) + ` 
 	return cmd
 }
 
-// shadow asks for a shadow and prints what comes of it.
+// shadow starts a comparison and prints its results.
 func (o *steerOptions) shadow(ctx context.Context, controller string, wasm []byte, options admin.ShadowOptions, p printer.Shadow) error {
 	c, err := o.client(ctx)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/wasmctl/wasmctl/internal/failure"
 )
 
-// signs runs wasmctl sign.
+// signs runs wasmctl sign and returns its output.
 func signs(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
@@ -25,8 +25,8 @@ func signs(t *testing.T, args ...string) (string, error) {
 	return out.String(), err
 }
 
-// TestSign_IsVerifiedWithItsKey: what sign says is what a pull with the public key
-// finds, in both formats; a pull with another key is refused.
+// TestSign_IsVerifiedWithItsKey: in both formats, a pull with the public key accepts the signature and
+// a pull with another key is refused. sign prints the reference and the fingerprint.
 func TestSign_IsVerifiedWithItsKey(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("COSIGN_PASSWORD", "secret")
@@ -95,7 +95,8 @@ func TestSign_IsVerifiedWithItsKey(t *testing.T) {
 	}
 }
 
-// TestSign_SaysWhatIsMissing: before a registry is asked.
+// TestSign_SaysWhatIsMissing: missing or invalid flags and keys are refused before any request to a
+// registry.
 func TestSign_SaysWhatIsMissing(t *testing.T) {
 	dir := t.TempDir()
 	huge := filepath.Join(dir, "huge")

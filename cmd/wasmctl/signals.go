@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// forceTime is how long a process may take to end after the second signal. Then it
-// ends as it stands: whatever a guest, a manifest or a file has it do.
+// forceTime is the maximum time that a process takes to end after the second signal. Then it exits at
+// once, even if a guest, a manifest or a file makes it hang.
 const forceTime = 700 * time.Millisecond
 
-// takeSignals takes SIGINT and SIGTERM from Go, whose default ends the process at
-// once. Nothing else does, so that what it promises holds for all commands. The
-// first signal calls first and the second calls second, which must not wait, and
-// must not log: a log that nobody reads blocks. After the second the process ends
-// within forceTime, with exitForced. release gives the signals back.
+// takeSignals handles SIGINT and SIGTERM, which end a Go process at once by default. No other code may
+// handle them, so that all commands end in the same way. The first signal calls first, and the second
+// one calls second. These functions must not block, and must not log, because a log without a reader
+// blocks. After the second signal, the process ends within forceTime, with exitForced. release
+// restores the default.
 func takeSignals(stderr io.Writer, first, second func(os.Signal)) (release func()) {
 	signals := make(chan os.Signal, 3)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
@@ -57,8 +57,7 @@ func exitByForce(stderr io.Writer) {
 	os.Exit(exitForced)
 }
 
-// followContext returns a context that SIGINT or SIGTERM ends, for commands that
-// go on showing.
+// followContext returns a context that SIGINT or SIGTERM ends, for commands that print continuously.
 func followContext(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(parent)
 	release := takeSignals(os.Stderr, func(os.Signal) { cancel() }, func(os.Signal) {})
@@ -68,9 +67,8 @@ func followContext(parent context.Context) (context.Context, context.CancelFunc)
 	}
 }
 
-// stopOnSignals returns a context that the first SIGINT or SIGTERM ends, and a
-// channel that the second closes (rule 9); a third does nothing. release gives
-// the signals back to Go's default.
+// stopOnSignals returns a context that the first SIGINT or SIGTERM ends, and a channel that the second
+// one closes (rule 9). A third signal does nothing. release restores Go's default.
 func stopOnSignals(parent context.Context, log *slog.Logger) (ctx context.Context, force <-chan struct{}, release func()) {
 	ctx, cancel := context.WithCancel(parent)
 	forced := make(chan struct{})

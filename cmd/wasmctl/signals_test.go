@@ -18,11 +18,10 @@ import (
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 )
 
-// forceBound is forceTime and a generous rest, for a busy machine.
+// forceBound is forceTime plus a generous margin for a busy machine.
 const forceBound = forceTime + 2*time.Second
 
-// hangs is a command that never looks at its context, for TestSignals: it spins,
-// and nobody reads its log.
+// hangs is a command that ignores its context: it spins, and its log has no reader.
 func hangs() {
 	r, w := io.Pipe()
 	defer func() { _ = r.Close() }()
@@ -35,7 +34,7 @@ func hangs() {
 	})
 }
 
-// follows is hangs for a command that shows something.
+// follows is a command that prints continuously and ignores its context.
 func follows() {
 	_, release := followContext(context.Background())
 	defer release()
@@ -43,8 +42,8 @@ func follows() {
 	select {}
 }
 
-// TestSignals_TheSecondEndsAProcessThatHangs: what takes signals ends, whatever
-// it does, with the documented code.
+// TestSignals_TheSecondEndsAProcessThatHangs: after the second signal, a process that hangs ends with
+// the documented exit code.
 func TestSignals_TheSecondEndsAProcessThatHangs(t *testing.T) {
 	for _, command := range []string{"wasmctl-hangs", "wasmctl-follows"} {
 		for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
@@ -68,11 +67,11 @@ func TestSignals_TheSecondEndsAProcessThatHangs(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				_ = cmd.Process.Signal(sig) // fails if it has ended, which the test finds
+				_ = cmd.Process.Signal(sig) // fails if the process has ended, which is checked below
 				select {
 				case <-ended:
 					t.Fatal("ended at the first signal")
-				case <-time.After(time.Millisecond): // signals that are pending at once are one
+				case <-time.After(time.Millisecond): // two signals that are pending at the same time count as one
 				}
 				if took := endAtSignals(cmd, ended, sig); took > forceBound || cmd.ProcessState.ExitCode() != exitForced {
 					t.Errorf("ended %v after the second signal with exit code %d, want %d", took, cmd.ProcessState.ExitCode(), exitForced)
@@ -82,13 +81,12 @@ func TestSignals_TheSecondEndsAProcessThatHangs(t *testing.T) {
 	}
 }
 
-// endAtSignals sends a signal until the process has ended, and returns the time that
-// this took.
+// endAtSignals repeats a signal until the process has ended, and returns the time that this took.
 func endAtSignals(cmd *exec.Cmd, ended <-chan struct{}, sig os.Signal) time.Duration {
-	again := time.NewTicker(50 * time.Millisecond) // two that are pending at once are one
+	again := time.NewTicker(50 * time.Millisecond) // two signals that are pending at the same time count as one
 	defer again.Stop()
 	for second := time.Now(); ; {
-		_ = cmd.Process.Signal(sig) // fails if it has ended
+		_ = cmd.Process.Signal(sig) // fails if the process has ended
 		select {
 		case <-ended:
 			return time.Since(second)
@@ -97,8 +95,8 @@ func endAtSignals(cmd *exec.Cmd, ended <-chan struct{}, sig os.Signal) time.Dura
 	}
 }
 
-// TestSignals_HaveOneTaker: nothing but takeSignals takes the signals that end a
-// process from Go, so what it promises holds for all commands.
+// TestSignals_HaveOneTaker: only takeSignals handles the signals that end a process, so all commands
+// end in the same way.
 func TestSignals_HaveOneTaker(t *testing.T) {
 	takes := regexp.MustCompile(`signal\.(Notify\([^)]*(Interrupt|SIGINT|SIGTERM)|NotifyContext|Ignore|Reset)`)
 	var found []string

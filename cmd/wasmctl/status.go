@@ -36,12 +36,12 @@ QUARantined count objects, DENIED counts refused requests of the module. A watch
 absent or failing) FOR this long, and PROGRESS is the time since the API server last sent something. For one object, use
 "wasmctl explain".
 
-If replicas share the objects (--shards), it shows which slots this one runs, whether each slot is run by one replica, and all
-replicas. With --all-replicas, it shows the replicas alone, with what each says of its controllers.
+If replicas share the objects (--shards), the output shows the slots of this replica, whether each slot is run by one replica, and all
+replicas. With --all-replicas, it shows only the replicas, each with the state of its controllers.
 
 With --all, the output has every process of this user on this machine, each with its socket.
 
-With --watch, the output refreshes until Ctrl-C, problems first.`,
+With --watch, the output refreshes until Ctrl-C, and shows problems first.`,
 		Example: `  wasmctl status
   wasmctl status --watch
   wasmctl status --all
@@ -64,7 +64,7 @@ With --watch, the output refreshes until Ctrl-C, problems first.`,
 	return cmd
 }
 
-// check checks which flags go together.
+// check refuses flags that cannot be combined.
 func (o *statusOptions) check(cmd *cobra.Command) error {
 	switch {
 	case o.watch && o.output != "text":
@@ -128,8 +128,8 @@ func showReplicas(ctx context.Context, s streams, c *admin.Client, output string
 	return printer.Output(s.out, output, st.Shards, nil)
 }
 
-// statusOfAll shows all processes: as text one after the other, else as a list. One
-// that does not answer hides no other.
+// statusOfAll shows all processes, one after the other as text, or as a list in the other formats. If a
+// process does not answer, the others are still shown.
 func (o *steerOptions) statusOfAll(ctx context.Context, output string) error {
 	sockets, err := admin.FindAll(ctx)
 	if err != nil {
@@ -156,5 +156,5 @@ func (o *steerOptions) statusOfAll(ctx context.Context, output string) error {
 	return errors.Join(append(failed, printer.Output(o.streams.out, output, list, nil))...)
 }
 
-// minRefresh is the shortest interval of what is shown again and again.
+// minRefresh is the shortest interval of output that refreshes.
 const minRefresh = 100 * time.Millisecond

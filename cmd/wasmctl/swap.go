@@ -16,7 +16,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
-// pollEvery is how often --wait looks.
+// pollEvery is the interval at which --wait asks for the status.
 const pollEvery = 200 * time.Millisecond
 
 func newCmdSwap(s streams) *cobra.Command {
@@ -66,7 +66,7 @@ The swap lasts until the process ends: after a restart, the process runs the mod
 	return cmd
 }
 
-// canaryOf returns the canary that flags ask for, nil if they leave it to the controller.
+// canaryOf returns the canary of the flags, or nil if they leave it to the controller.
 func canaryOf(cmd *cobra.Command, r *v1alpha1.Rollout) *admin.Canary {
 	if r == nil {
 		return nil
@@ -114,8 +114,8 @@ func (o *steerOptions) swap(ctx context.Context, controller string, wait bool, a
 	return err
 }
 
-// awaitProbation waits until a revision is no longer on probation; the error
-// says why it did not pass.
+// awaitProbation waits until the probation of a revision has ended. It returns an error with the
+// reason if the revision did not pass.
 func awaitProbation(ctx context.Context, c *admin.Client, controller string, number uint64) error {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()

@@ -14,8 +14,8 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
-// target is the controller and the objects that a command is about. The controller
-// may be left out where the process has only one.
+// target is the controller and the namespace of the objects that a command is about. The controller
+// can be omitted if the process has only one.
 type target struct{ controller, namespace string }
 
 func (t *target) bind(cmd *cobra.Command) {
@@ -23,8 +23,8 @@ func (t *target) bind(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&t.namespace, "namespace", "n", "", "Set the `namespace` of objects that are named without one (default: default)")
 }
 
-// resolve reads [CONTROLLER] [[NAMESPACE/]NAME...], given the controllers of the
-// process. With a namespace, at least one object is meant.
+// resolve parses [CONTROLLER] [[NAMESPACE/]NAME...], given the names of the process's controllers. If
+// the namespace is set, args must name at least one object.
 func (t *target) resolve(args, known []string) (controller string, keys []abi.Key, err error) {
 	if controller, args, err = t.splitController(args, known); err != nil {
 		return "", nil, err
@@ -35,8 +35,8 @@ func (t *target) resolve(args, known []string) (controller string, keys []abi.Ke
 	return controller, keys, err
 }
 
-// splitController returns the controller that args begin with or that is the only
-// one, and the other arguments.
+// splitController returns the controller at the beginning of args, or the only controller, and the
+// other arguments.
 func (t *target) splitController(args, known []string) (controller string, objects []string, err error) {
 	if t.controller != "" {
 		return t.controller, args, nil
@@ -55,12 +55,12 @@ func (t *target) splitController(args, known []string) (controller string, objec
 	return "", nil, failure.Usage.Wrap(runsThese(err, known))
 }
 
-// runsThese adds to an error which controllers there are.
+// runsThese adds the names of the process's controllers to an error.
 func runsThese(err error, known []string) error {
 	return fmt.Errorf("%w; the process runs: %s", err, cmp.Or(strings.Join(known, ", "), "no controllers"))
 }
 
-// namesOf are the names of the controllers of a process.
+// namesOf returns the names of the controllers in a status.
 func namesOf(st *admin.Status) []string {
 	names := make([]string, len(st.Controllers))
 	for i := range st.Controllers {
@@ -69,7 +69,7 @@ func namesOf(st *admin.Status) []string {
 	return names
 }
 
-// parseKeys reads the names of objects; namespace is that of those without one.
+// parseKeys parses the names of objects. namespace applies to names without a namespace.
 func parseKeys(names []string, namespace string) ([]abi.Key, error) {
 	keys := make([]abi.Key, len(names))
 	for i, name := range names {

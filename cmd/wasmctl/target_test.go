@@ -18,7 +18,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/history"
 )
 
-// asked is a process that answers with what it was asked.
+// asked is an admin.Service that answers with the arguments of each request.
 type asked struct {
 	admin.Service
 	names []string
@@ -69,7 +69,7 @@ func (a *asked) Top(int) admin.Top {
 	return admin.Top{Objects: []admin.TopObject{{Controller: "web", Object: "shop/a"}, {Controller: "db", Object: "shop/b"}}}
 }
 
-// listen serves it, and returns its socket.
+// listen serves a and returns its socket.
 func (a *asked) listen(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "asked-") //nolint:usetesting // t.TempDir's path can be too long for a socket
@@ -93,7 +93,7 @@ func (a *asked) listen(t *testing.T) string {
 	return socket
 }
 
-// says runs a command line, and returns all that it prints.
+// says runs a command line and returns its output.
 func says(t *testing.T, line string, more ...string) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -101,8 +101,8 @@ func says(t *testing.T, line string, more ...string) string {
 	return strings.TrimSpace(out.String())
 }
 
-// TestTarget_AllCommandsTakeAllForms: explain, trigger, pause, resume and logs take
-// the controller and the object in the same forms.
+// TestTarget_AllCommandsTakeAllForms: explain, trigger, pause, resume and logs accept controllers and
+// objects in the same forms.
 func TestTarget_AllCommandsTakeAllForms(t *testing.T) {
 	t.Parallel()
 	one, two := (&asked{names: []string{"web"}}).listen(t), (&asked{names: []string{"web", "db"}}).listen(t)
@@ -166,11 +166,11 @@ func TestTarget_AllCommandsTakeAllForms(t *testing.T) {
 	}
 }
 
-// cobraComplete begins the line of a shell that wants to complete another.
+// cobraComplete begins the command line of a shell that completes another command line.
 const cobraComplete = "__complete "
 
-// TestStatus_AllShowsEachProcess: of two processes status alone shows neither, and
-// says how both are shown.
+// TestStatus_AllShowsEachProcess: with two processes, status fails and refers to --all, which shows
+// both.
 func TestStatus_AllShowsEachProcess(t *testing.T) {
 	dir, err := os.MkdirTemp("", "all-") //nolint:usetesting // t.TempDir's path can be too long for a socket
 	if err != nil {

@@ -135,8 +135,8 @@ func runTest(ctx context.Context, o *testOptions) error {
 	return r.Sum()
 }
 
-// compiled returns a directory for compiled code. Each case loads the module, so
-// there is one even if it is for this run alone.
+// compiled returns a directory for compiled code. Because each case loads the module, it creates a
+// temporary directory if caching is off.
 func (o *testOptions) compiled() (dir string, release func(), err error) {
 	if dir, err = flags.CacheDir(o.cacheDir); err == nil && dir != "" {
 		return dir, func() {}, nil
@@ -174,10 +174,11 @@ func (o *testOptions) runFile(ctx context.Context, suite *cases.Suite, f *cases.
 	if err != nil || bytes.Equal(text, f.Text) {
 		return err
 	}
-	return os.WriteFile(f.Path, text, 0o644) // a file that is there keeps its mode
+	return os.WriteFile(f.Path, text, 0o644) // the mode of an existing file stays
 }
 
-// cacheKey is the user's key for compiled modules.
+// cacheKey returns the key for compiled modules. If the user's key is not available, it prints a warning
+// and returns a key for this process only.
 func cacheKey(stderr io.Writer) []byte {
 	key, err := flags.CacheKey()
 	if err != nil {

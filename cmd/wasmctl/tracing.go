@@ -14,11 +14,11 @@ import (
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 )
 
-// newExporter returns what sends traces to the OTLP endpoint of the flag or of
-// the environment, as OpenTelemetry names its variables; nil where there is none.
+// newExporter returns an exporter of traces to the OTLP endpoint of the flag or of OpenTelemetry's
+// environment variables. It returns nil if there is no endpoint.
 func newExporter(ctx context.Context, endpoint string, log *slog.Logger) (sdktrace.SpanExporter, error) {
 	if endpoint == "" && !tracesInEnv() {
-		return nil, nil //nolint:nilnil // none is wanted
+		return nil, nil //nolint:nilnil // traces are off
 	}
 	if p := os.Getenv("OTEL_EXPORTER_OTLP_PROTOCOL"); p != "" && p != "http/protobuf" {
 		log.Warn("ignoring OTEL_EXPORTER_OTLP_PROTOCOL; sending traces as http/protobuf", "protocol", p)
@@ -47,8 +47,7 @@ func tracesInEnv() bool {
 	return os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT") != "" || os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") != ""
 }
 
-// tracesURL is where traces are sent to: an endpoint without a path has them at
-// the usual one.
+// tracesURL returns the URL for traces. An endpoint without a path gets the usual path.
 func tracesURL(endpoint string) (string, error) {
 	u, err := url.Parse(endpoint)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -60,6 +59,5 @@ func tracesURL(endpoint string) (string, error) {
 	return u.String(), nil
 }
 
-// tracesPath is where an OTLP receiver takes traces over HTTP, as the protocol
-// says.
+// tracesPath is the path for traces in OTLP over HTTP.
 const tracesPath = "/v1/traces"

@@ -9,7 +9,7 @@ import (
 	"github.com/wasmctl/wasmctl/internal/humanize"
 )
 
-// errWantObjects says what a trigger needs.
+// errWantObjects is the error for a trigger that names no objects, or both objects and --all.
 var errWantObjects = errors.New("want the names of objects, or --all")
 
 func newCmdTrigger(s streams) *cobra.Command {
@@ -20,7 +20,7 @@ func newCmdTrigger(s streams) *cobra.Command {
 		Use:   "trigger [CONTROLLER] [NAMESPACE/]NAME...",
 		Short: "Make a running controller reconcile objects",
 		Long: `Makes a running controller reconcile objects now, as if they had changed. With --all it reconciles all objects, at low priority,
-after those that have changed. With wasmctl run --memo, a run that would read what the last one has read is skipped, unless you set
+after those that have changed. With wasmctl run --memo, a run that would read the same as the last run is skipped, unless you set
 --force. CONTROLLER can be omitted if the process has only one.`,
 		Example: `  wasmctl trigger configmapgenerator default/hello
   wasmctl trigger hello -n default

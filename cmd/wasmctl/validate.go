@@ -25,7 +25,7 @@ type validateOptions struct {
 	registry flags.Registry
 	output   string
 	object   string
-	which    string // of several controllers
+	which    string // the controller, if the module has several
 	config   map[string]string
 	calls    int
 	cases    bool
@@ -103,8 +103,8 @@ func runValidate(ctx context.Context, o *validateOptions) error {
 	return nil
 }
 
-// runKit runs the cases of the kit, and keeps those that do not pass. A missing
-// function of an SDK is not a failure.
+// runKit runs the conformance cases and records those that fail. A function that the SDK lacks is not
+// a failure.
 func runKit(ctx context.Context, v *printer.Validation, wasm []byte, cache string) error {
 	g, err := conformance.Open(ctx, wasm, cache)
 	if err != nil {

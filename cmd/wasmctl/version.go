@@ -9,7 +9,7 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// version is the release; a build of a tag sets it by the linker.
+// version is the release. The linker sets it when a tag is built.
 var version = "dev"
 
 func newCmdVersion(s streams) *cobra.Command {
@@ -25,8 +25,8 @@ func newCmdVersion(s streams) *cobra.Command {
 	}
 }
 
-// versionLine names the release, the ABI, the Go version and the wazero
-// version that this binary was built with.
+// versionLine returns the release, the ABI version, and the versions of Go, wazero and client-go in
+// this binary.
 func versionLine() string {
 	line := fmt.Sprintf("wasmctl %s, reconciler ABI %d", version, abi.Version)
 	info, ok := debug.ReadBuildInfo()
