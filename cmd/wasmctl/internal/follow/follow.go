@@ -1,6 +1,5 @@
-// Package follow keeps a controller in step with the files that its flags name:
-// it swaps in the module when its file changes, gives the module its settings
-// again, and restarts the controller when its grant changes.
+// Package follow applies changes of a controller's files: it swaps in a changed module, passes changed
+// settings to the module, and restarts the controller after a change of its grant.
 package follow
 
 import (
@@ -28,18 +27,18 @@ type Follower struct {
 
 	from    *flags.Registry
 	options func(*flags.Files) wasmctl.ControllerOptions
-	rest    time.Duration // how long a module may rest while it is written
+	rest    time.Duration // the maximum pause while the module's file is being written
 
 	mu    sync.Mutex
 	spec  v1alpha1.ControllerSpec // guarded by mu
-	files *flags.Files            // what was read last; guarded by mu
-	sum   [sha256.Size]byte       // of the module's file when it was read last; guarded by mu
-	moved chan struct{}           // closed when flags name another module; guarded by mu
-	tried string                  // the digest that was swapped in last, or refused; guarded by mu
+	files *flags.Files            // the result of the last read; guarded by mu
+	sum   [sha256.Size]byte       // of the module's file at the last read; guarded by mu
+	moved chan struct{}           // closed when the spec names another module; guarded by mu
+	tried string                  // the last digest that was swapped in or refused; guarded by mu
 }
 
-// New returns a Follower of the files that a spec names, which reads modules from a
-// Registry. Options returns the options that a spec and its files mean.
+// New returns a Follower of the files of a spec. It reads modules from the Registry. options returns
+// the controller options for a spec and its files.
 func New(s *v1alpha1.ControllerSpec, from *flags.Registry, options func(*v1alpha1.ControllerSpec, *flags.Files) wasmctl.ControllerOptions) *Follower {
 	o := &Follower{spec: *s, from: from, files: &flags.Files{}, moved: make(chan struct{}), rest: writeRest}
 	o.options = func(files *flags.Files) wasmctl.ControllerOptions { return options(&o.spec, files) }
@@ -67,7 +66,7 @@ func (o *Follower) open(module string) wasmctl.Module {
 	}
 }
 
-// noting is a module's file. The caller has already read the file once.
+// noting is a module's file. Reading it updates the checksum of the Follower.
 type noting struct {
 	wasmctl.File
 
@@ -86,7 +85,7 @@ func (n noting) Read() ([]byte, error) {
 
 // Run follows the files until ctx ends.
 func (o *Follower) Run(ctx context.Context) {
-	_ = o.Controller.Started(ctx) // else it is retried
+	_ = o.Controller.Started(ctx) // a failed start is retried
 	if ctx.Err() != nil {
 		return
 	}
@@ -116,23 +115,23 @@ func (o *Follower) log() *slog.Logger {
 	return o.Controller.Logger().With("controller", o.Controller.Name())
 }
 
-// watch calls changed whenever a file has other content. Read errors are
-// logged.
+// watch calls changed whenever the content of a file changes. Read errors are logged with the message
+// otherwise.
 func (o *Follower) watch(ctx context.Context, path string, content []byte, changed func(context.Context, []byte), otherwise string) {
 	file := filewatch.File{
 		Path: path, Content: content, MaxSize: flags.MaxNamed, OnChange: changed,
 		OnError:   func(err error) { o.log().Warn(otherwise, "error", err.Error()) },
 		OnPolling: o.polls,
 	}
-	_ = file.Run(ctx) // its error has been told to OnPolling
+	_ = file.Run(ctx) // OnPolling has logged the error
 }
 
 // polls logs why the system does not report changes of a file.
 func (o *Follower) polls(err error) {
-	o.log().Info("changes of the file are seen later", "because", err.Error())
+	o.log().Info("polling the file for changes", "because", err.Error())
 }
 
-// configure gives the module the settings of a file that has changed.
+// configure passes the settings of a changed file to the module.
 func (o *Follower) configure(ctx context.Context, content []byte) {
 	o.mu.Lock()
 	settings, err := flags.ParseSettings(o.spec.ConfigFile, content)
@@ -149,7 +148,7 @@ func (o *Follower) configure(ctx context.Context, content []byte) {
 
 func (o *Follower) logSettings(err error) {
 	switch {
-	case err == nil || waits(err): // its next start reads them
+	case err == nil || waits(err): // the next start reads them
 	case errors.Is(err, wasmctl.ErrRefused):
 		o.log().Warn("module refused new settings; keeping the old ones", "error", err.Error())
 	default:
@@ -157,16 +156,16 @@ func (o *Follower) logSettings(err error) {
 	}
 }
 
-// waits reports whether a controller takes what it was given at its next start.
+// waits reports whether a change failed only because the controller does not run: its next start
+// applies the change.
 func waits(err error) bool {
 	return errors.Is(err, wasmctl.ErrNotRunning) || errors.Is(err, wasmctl.ErrStopping) || errors.Is(err, context.Canceled)
 }
 
 const keepsRights = "cannot use the new grant; keeping the old one"
 
-// regrant restarts the controller when its grant's file gives it other rights:
-// rights bound its watches and its cache too. A file that is wrong changes
-// nothing.
+// regrant restarts the controller if its rights in the grant file have changed, because rights also
+// limit its watches and its cache. An invalid file changes nothing.
 func (o *Follower) regrant(_ context.Context, content []byte) {
 	o.mu.Lock()
 	path, before := o.spec.GrantFile, o.files
@@ -187,19 +186,19 @@ func (o *Follower) regrant(_ context.Context, content []byte) {
 	o.Controller.Restart()
 }
 
-// Reload swaps in what the module's file has, or what its tag means.
+// Reload swaps in the current content of the module's file, or the current module of its tag.
 func (o *Follower) Reload(ctx context.Context) {
 	o.mu.Lock()
 	path := o.spec.Module.String()
 	o.mu.Unlock()
 	if oci.IsRef(path) {
-		_ = o.poll(ctx, path) // it has been logged
+		_ = o.poll(ctx, path) // poll has logged the error
 		return
 	}
 	_ = o.swap(ctx, wasmctl.File(path), "module file changed")
 }
 
-// swap swaps in a module. Its error has been logged, if it is worth that.
+// swap swaps in a module. It logs the error, except if the swap was only too early or too late.
 func (o *Follower) swap(ctx context.Context, m wasmctl.Module, why string) error {
 	_, err := o.Controller.Swap(ctx, m, wasmctl.SwapOptions{Why: why})
 	switch {
@@ -216,8 +215,8 @@ func (o *Follower) swap(ctx context.Context, m wasmctl.Module, why string) error
 	return err
 }
 
-// Change gives a controller what can change while it runs: its settings, and its
-// module, by a swap. A refused module changes nothing.
+// Change applies new settings and a new module to a running controller. If the module is refused, the
+// old one keeps running.
 func (o *Follower) Change(ctx context.Context, next *v1alpha1.ControllerSpec) {
 	o.mu.Lock()
 	moved := o.spec.Module.String() != next.Module.String()
@@ -234,7 +233,7 @@ func (o *Follower) Change(ctx context.Context, next *v1alpha1.ControllerSpec) {
 	}
 }
 
-// texts returns settings that were checked as the module gets them.
+// texts returns validated settings in the form for the module.
 func texts(c v1alpha1.Config) map[string]string {
 	out, _ := c.Texts()
 	return out

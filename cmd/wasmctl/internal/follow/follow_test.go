@@ -22,9 +22,8 @@ import (
 
 func TestMain(m *testing.M) { devclustertest.Main(m) }
 
-// TestModule_SlowlyWrittenFileIsOneChange: a file that is written in pieces, with
-// rests between them, is swapped in once it is whole, and no part of it is
-// refused. The file may be compressed.
+// TestModule_SlowlyWrittenFileIsOneChange: a file that is written in pieces, with pauses, is swapped in
+// when it is complete, and no part of it is refused. The file may be compressed.
 func TestModule_SlowlyWrittenFileIsOneChange(t *testing.T) {
 	cluster := devclustertest.Shared(t)
 	rt, err := wasmctl.New(cluster.RESTConfig(), wasmctl.Options{Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), CacheDir: enginetest.CacheDir()})
@@ -78,13 +77,13 @@ func TestModule_SlowlyWrittenFileIsOneChange(t *testing.T) {
 		}
 		for pieces := 1; pieces <= 4; pieces++ {
 			write(whole[:len(whole)*pieces/4])
-			<-time.After(500 * time.Millisecond) // longer than the watch takes for rest
+			<-time.After(500 * time.Millisecond) // longer than the watch waits for further writes
 		}
 		enginetest.Until(t, "the whole module is live", func() bool { return status().Digest == load.DigestOf(wasm) })
 	}
-	for _, g := range status().Revisions {
-		if g.State == "refused" {
-			t.Errorf("%+v", g)
+	for _, r := range status().Revisions {
+		if r.State == "refused" {
+			t.Errorf("%+v", r)
 		}
 	}
 }

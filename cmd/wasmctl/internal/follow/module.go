@@ -30,7 +30,7 @@ func (o *Follower) watchModule(ctx context.Context) {
 		file := filewatch.File{
 			Path: path, Sum: sum, MaxSize: load.MaxModuleSize,
 			OnChange: func(ctx context.Context, content []byte) {
-				if !halfWritten(ctx, path, content, o.rest) { // else the rest is a change of its own
+				if !halfWritten(ctx, path, content, o.rest) { // the next write is another change
 					_ = o.swap(ctx, wasmctl.File(path), "module file changed")
 				}
 			},
@@ -42,22 +42,22 @@ func (o *Follower) watchModule(ctx context.Context) {
 		if oci.IsRef(path) {
 			<-here.Done() // until there is a file
 		} else {
-			_ = file.Run(here) // its error has been told to OnPolling
+			_ = file.Run(here) // OnPolling has logged the error
 		}
 		leave()
 		wg.Wait()
 	}
 }
 
-// How long a file that cannot be a module may rest while it is being written,
-// since over a network it may stop for a while, and how often it is checked.
+// writeRest is the maximum pause of an incomplete file while it is being written, because a transfer
+// over a network may pause. writeLook is the interval of the checks.
 const (
 	writeRest = 2 * time.Second
 	writeLook = 100 * time.Millisecond
 )
 
-// halfWritten waits, where bytes of a file cannot be a module, whether they become
-// others within rest, and reports whether they have.
+// halfWritten reports whether a file is still being written: its content is not a valid module, and
+// changes within rest.
 func halfWritten(ctx context.Context, path string, content []byte, rest time.Duration) bool {
 	if wasm, err := load.Unpack(content); err == nil && len(load.Inspect(ctx, wasm).Problems) == 0 {
 		return false

@@ -10,8 +10,7 @@ import (
 	"github.com/wasmctl/wasmctl/host/oci"
 )
 
-// followTag asks the registry what the module's tag means, at an interval, and swaps
-// that in if it is new, until ctx ends.
+// followTag resolves the module's tag at an interval, and swaps in a new module, until ctx ends.
 func (o *Follower) followTag(ctx context.Context, every time.Duration) {
 	for wait := every; ; {
 		select {
@@ -29,11 +28,11 @@ func (o *Follower) followTag(ctx context.Context, every time.Duration) {
 	}
 }
 
-// jitter spreads the requests of many processes: it adds up to a tenth, since a
-// registry may have named the time.
+// jitter spreads the requests of many processes. It only adds time, at most a tenth, because the
+// registry may have requested this delay.
 func jitter(d time.Duration) time.Duration { return d + rand.N(d/10+1) }
 
-// follows reports whether a module is one that can move in a registry.
+// follows reports whether a module is in a registry and its reference can get another meaning.
 func follows(module string) bool {
 	ref, err := oci.Parse(module)
 	return oci.IsRef(module) && err == nil && !ref.Pinned()
@@ -41,7 +40,7 @@ func follows(module string) bool {
 
 // poll asks once. A digest that was refused or rolled back is not tried again.
 func (o *Follower) poll(ctx context.Context, module string) error {
-	if !follows(module) { // the controllers' file names another one now
+	if !follows(module) { // the controllers file names another module now
 		return nil
 	}
 	m, changed, err := o.from.Newest(ctx, module)
@@ -61,7 +60,7 @@ func (o *Follower) poll(ctx context.Context, module string) error {
 	o.log().Info("the tag names a new module", "module", m.String())
 	err = o.swap(ctx, m, "the tag names a new module: "+digest)
 	if later(err) || ctx.Err() != nil {
-		return err // the next time may go better
+		return err // the next attempt may succeed
 	}
 	o.mu.Lock()
 	o.tried = digest
@@ -72,7 +71,7 @@ func (o *Follower) poll(ctx context.Context, module string) error {
 	return err
 }
 
-// later reports whether a swap failed for a reason that passes.
+// later reports whether a swap failed for a temporary reason.
 func later(err error) bool {
 	return errors.Is(err, wasmctl.ErrPreparing) || errors.Is(err, oci.ErrUnreachable) || errors.Is(err, oci.ErrUnauthorized)
 }

@@ -19,7 +19,7 @@ const (
 	maxWrite  = 1 << 10 // bytes
 )
 
-// audited has options tell what the module would do, if that is their mode.
+// audited makes the options report the requests and writes of the module, if the mode is audit.
 func (u *unit) audited(o wasmctl.ControllerOptions) wasmctl.ControllerOptions {
 	if o.Mode == v1alpha1.ModeAudit {
 		o.Audit, o.OnWrite = u.uses, u.wouldWrite
@@ -27,7 +27,7 @@ func (u *unit) audited(o wasmctl.ControllerOptions) wasmctl.ControllerOptions {
 	return o
 }
 
-// uses notes the least grant for what the module has asked for.
+// uses records the minimal grant for the module's requests so far.
 func (u *unit) uses(grant []byte) error {
 	var g struct {
 		Capabilities []v1alpha1.Capability `json:"capabilities"`
@@ -42,12 +42,12 @@ func (u *unit) uses(grant []byte) error {
 	return nil
 }
 
-// wouldWrite notes a write of a dry run, once.
+// wouldWrite records a write of a dry run, each distinct one once.
 func (u *unit) wouldWrite(w wasmctl.Write) {
 	if w.Event != "" || w.Effect == history.Unchanged {
 		return
 	}
-	w.DryRun = false // all are
+	w.DryRun = false // the text does not repeat it: all writes are dry runs
 	var b strings.Builder
 	printer.Operation(&b, "", &w.Operation, "")
 	what, changes, _ := strings.Cut(strings.TrimSpace(b.String()), "\n")
@@ -64,7 +64,8 @@ func (u *unit) wouldWrite(w wasmctl.Write) {
 	u.audit.Writes = append(u.audit.Writes[max(0, len(u.audit.Writes)-maxWrites+1):], text)
 }
 
-// auditOf is what is known of what the module would do, in that mode.
+// auditOf returns the recorded requests and writes in audit mode. In other modes, it resets them and
+// returns nil.
 func (u *unit) auditOf(o *reconciler) *v1alpha1.Audit {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
-// conditions writes the conditions by the rules of kstatus and Flux: Ready is always
-// there, Reconciling and Stalled only while true.
+// conditions sets the conditions by the rules of kstatus and Flux: Ready is always present, Reconciling
+// and Stalled only while they are true.
 func conditions(st *v1alpha1.Status, in *seen, s state, now time.Time) {
 	set := func(name string, ok metav1.ConditionStatus, reason, message string) {
 		meta.SetStatusCondition(&st.Conditions, metav1.Condition{
@@ -46,8 +46,8 @@ func conditions(st *v1alpha1.Status, in *seen, s state, now time.Time) {
 	}
 }
 
-// part is one of the conditions about a part of the work; without a status where
-// nothing is known of it.
+// part returns the condition of this name, about a part of the work. If nothing is known about that
+// part, the status is "".
 func part(name string, st *v1alpha1.Status, in *seen) (ok metav1.ConditionStatus, reason, message string) {
 	if p := in.problem; p != nil && p.condition == name {
 		return metav1.ConditionFalse, p.reason, p.message
@@ -65,14 +65,14 @@ func part(name string, st *v1alpha1.Status, in *seen) (ok metav1.ConditionStatus
 		}
 	case v1alpha1.ModuleVerified:
 		if in.verified {
-			return metav1.ConditionTrue, "Succeeded", "signed by one of spec.module.verify"
+			return metav1.ConditionTrue, "Succeeded", "signed as spec.module.verify requires"
 		}
 	case v1alpha1.Granted:
 		if runs && len(c.MissingRights) > 0 {
 			return metav1.ConditionFalse, "RightsMissing", missing(c.MissingRights)
 		}
 		if runs {
-			return metav1.ConditionTrue, "Succeeded", "nothing was denied"
+			return metav1.ConditionTrue, "Succeeded", "no request was denied"
 		}
 	case v1alpha1.KindServed:
 		if c != nil && c.Phase == admin.PhaseWaiting {
@@ -111,7 +111,7 @@ func part(name string, st *v1alpha1.Status, in *seen) (ok metav1.ConditionStatus
 	return "", "", ""
 }
 
-// missing lists rights that a module has asked for and does not have.
+// missing lists rights that a module has requested but does not have.
 func missing(rights []admin.MissingRight) string {
 	list := make([]string, 0, len(rights))
 	for _, r := range rights {
@@ -120,10 +120,10 @@ func missing(rights []admin.MissingRight) string {
 	return "missing rights: " + strings.Join(list, "; ")
 }
 
-// short cuts a message.
+// short truncates a message.
 func short(s string) string { return cut(s, maxMessage) }
 
-// cut cuts a text to so many bytes.
+// cut truncates a text to at most this many bytes.
 func cut(s string, most int) string {
 	if len(s) <= most {
 		return s

@@ -22,12 +22,12 @@ import (
 	"github.com/wasmctl/wasmctl/internal/humanize"
 )
 
-// source is what a module was fetched for: another one is fetched again.
+// source is the origin of a fetched module. If it changes, the module is fetched again.
 type source struct {
 	module    v1alpha1.Module
 	requested string
 	user      string
-	follow    time.Duration // how often it is looked at again; 0 is never
+	follow    time.Duration // the interval of further fetches; 0 is never
 }
 
 // fetched is a module that is ready to run. It implements wasmctl.Module.
@@ -35,14 +35,14 @@ type fetched struct {
 	wasm                   unique.Handle[string] // once for all Reconcilers
 	digest, image, version string
 	verified               bool
-	proof                  []byte // who has signed it
-	insecure               string // the registry, if it was asked without verified TLS
+	proof                  []byte // of the signers
+	insecure               string // the registry, if the module came without verified TLS
 }
 
 // Read implements wasmctl.Module.
 func (f *fetched) Read() ([]byte, error) { return []byte(f.wasm.Value()), nil }
 
-// Digest is the digest of the module.
+// Digest returns the digest of the module.
 func (f *fetched) Digest() string { return f.digest }
 
 // Proof implements wasmctl.Signed.
@@ -51,8 +51,8 @@ func (f *fetched) Proof() []byte { return f.proof }
 // String implements wasmctl.Module.
 func (f *fetched) String() string { return f.image }
 
-// fetch fetches the module of a spec, unless it is there: once for each spec, and
-// again where a tag is followed or somebody asks for it.
+// fetch fetches the module of a spec, unless it was already fetched. It fetches again after a change of
+// the source, at the interval of a followed tag, and on request.
 func (u *unit) fetch(ctx context.Context, o *reconciler, user string) error {
 	want, now := source{module: o.spec.Module, requested: o.requested(), user: user}, time.Now()
 	want.follow = o.spec.Module.Follow.Or(0)
@@ -85,7 +85,7 @@ func notFetched(reason string, err error, stalled bool) error {
 	return &problem{condition: v1alpha1.ModuleFetched, reason: reason, message: err.Error(), stalled: stalled}
 }
 
-// fromConfigMap reads a module from a ConfigMap, as the service account may.
+// fromConfigMap reads a module from a ConfigMap with the rights of the service account.
 func (s *Server) fromConfigMap(ctx context.Context, o *reconciler, user string, ref *v1alpha1.KeyRef) (*fetched, error) {
 	object, err := s.get(ctx, user, "configmaps", o.home(), ref.Name)
 	if err != nil {
@@ -103,7 +103,7 @@ func (s *Server) fromConfigMap(ctx context.Context, o *reconciler, user string, 
 	return &fetched{wasm: unique.Make(string(wasm)), digest: digest, image: configMapImage + ref.Name + "/" + ref.Key, version: humanize.Digest(digest)}, nil
 }
 
-// settings returns those of the spec, over those in ConfigMaps and Secrets.
+// settings returns the settings of the spec, which take precedence, and of ConfigMaps and Secrets.
 func (s *Server) settings(ctx context.Context, o *reconciler, user string) (v1alpha1.Config, error) {
 	out := v1alpha1.Config{}
 	for i := range o.spec.ConfigFrom {
@@ -128,7 +128,7 @@ func (s *Server) settings(ctx context.Context, o *reconciler, user string) (v1al
 	return out, nil
 }
 
-// setting reads one setting, as the service account may.
+// setting reads one setting with the rights of the service account.
 func (s *Server) setting(ctx context.Context, o *reconciler, user string, from *v1alpha1.ConfigSource) (value string, ok bool, err error) {
 	ref, resource := from.ConfigMapKeyRef, "configmaps"
 	if ref == nil {
@@ -157,8 +157,8 @@ func absent(ok bool, resource string, ref *v1alpha1.KeyRef) error {
 	return fmt.Errorf("%s[%s] has no key %q", resource, ref.Name, ref.Key)
 }
 
-// get reads an object of the core group as a user: a Reconciler gets nothing that
-// its service account cannot read.
+// get reads an object of the core group as this user, so that a Reconciler gets only objects that its
+// service account can read.
 func (s *Server) get(ctx context.Context, user, resource, namespace, name string) (map[string]any, error) {
 	config := rest.CopyConfig(s.cfg.Cluster)
 	config.Impersonate = rest.ImpersonationConfig{UserName: user}
@@ -173,7 +173,7 @@ func (s *Server) get(ctx context.Context, user, resource, namespace, name string
 	return o.Object, nil
 }
 
-// binary is a map with values in base64.
+// binary decodes a map of base64 values. It omits invalid ones.
 func binary(object map[string]any, field string) map[string][]byte {
 	out := map[string][]byte{}
 	values, _, _ := unstructured.NestedStringMap(object, field)

@@ -7,16 +7,16 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
-// How soon a unit is looked at again.
+// Pauses until the next look at a unit.
 const (
 	soon       = 200 * time.Millisecond // it starts, or is swapped
 	onTrial    = time.Second            // a canary, probation, or a wait for the API server
-	firstRetry = 2 * time.Second        // after a problem that may pass
+	firstRetry = 2 * time.Second        // after a temporary problem
 	mostRetry  = time.Minute
-	quiet      = 30 * time.Second // figures, and what the spec names in ConfigMaps and Secrets
+	quiet      = 30 * time.Second // for the counts, and for changes of ConfigMaps and Secrets
 )
 
-// pause is for how long the unit is left alone.
+// pause returns the time until the next look at the unit.
 func (u *unit) pause(in *seen) time.Duration {
 	d := pauseAfter(in, u.failures)
 	if u.source.follow > 0 {
@@ -25,7 +25,7 @@ func (u *unit) pause(in *seen) time.Duration {
 	return d
 }
 
-// pauseAfter is pause for what has been seen, after so many problems in a row.
+// pauseAfter returns the pause after an observation. failures is the number of consecutive problems.
 func pauseAfter(in *seen, failures int) time.Duration {
 	c := in.controller
 	switch p := in.problem; {

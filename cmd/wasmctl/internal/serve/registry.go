@@ -22,9 +22,9 @@ import (
 	"github.com/wasmctl/wasmctl/internal/humanize"
 )
 
-// fromRegistry fetches the module of an image. The credentials are those of the
-// spec's pull secrets, and none of the process's: a tenant sees what its service
-// account can get, and the cache keeps tenants apart.
+// fromRegistry fetches the module of an image. It uses only the credentials in the spec's pull secrets,
+// none of the process, so that a tenant gets only modules that its service account can get. The cache
+// separates tenants as well.
 func (s *Server) fromRegistry(ctx context.Context, o *reconciler, user string) (*fetched, error) {
 	m := &o.spec.Module
 	ref, err := oci.Parse(m.Image)
@@ -68,8 +68,8 @@ func (s *Server) fromRegistry(ctx context.Context, o *reconciler, user string) (
 	}, nil
 }
 
-// require lets only modules through that one of the keys has signed, of those that
-// the process lets through.
+// require accepts only modules that the spec's signature policy accepts, in addition to the policy of
+// the process.
 func require(o *oci.Options, v *v1alpha1.Verify) error {
 	policy, errs := v.Policy(field.NewPath("module", "verify"))
 	if v == nil || len(errs) > 0 {
@@ -89,8 +89,7 @@ func require(o *oci.Options, v *v1alpha1.Verify) error {
 	return nil
 }
 
-// policyID names who may have what the cache has: a service account, with these
-// secrets and keys.
+// policyID identifies who may use a cached module: a service account with these secrets and keys.
 func policyID(keys, user string, secrets []v1alpha1.LocalRef) string {
 	parts := []string{keys, user}
 	for _, s := range secrets {
@@ -108,7 +107,7 @@ func pullProblem(err error) error {
 		return notFetched("RegistryUnavailable", err, false)
 	case errors.Is(err, oci.ErrUnauthorized):
 		return notFetched("Unauthorized", err, false)
-	case errors.Is(err, oci.ErrNotFound): // it may be pushed yet
+	case errors.Is(err, oci.ErrNotFound): // it may be pushed later
 		return notFetched("NotFound", err, false)
 	case errors.Is(err, oci.ErrRefused), failure.Of(err) == failure.Usage:
 		return notFetched("ImageRefused", err, true)

@@ -7,9 +7,9 @@ import (
 	"github.com/wasmctl/wasmctl/host/kubeapi/grant"
 )
 
-// Rights are what a process needs itself to serve the Reconcilers of namespaces, or
-// without any all Reconcilers and ClusterReconcilers: the rest is done as their
-// service accounts. If constrained, grant.Impersonation says what may be done so.
+// Rights returns the rights that the process itself needs to serve the Reconcilers of these namespaces.
+// If namespaces is empty, they are for all Reconcilers and ClusterReconcilers. Other requests are sent
+// as their service accounts. If constrained is set, grant.Impersonation returns the rights for that.
 func Rights(namespaces []string, constrained bool) []abi.Capability {
 	kinds := []string{v1alpha1.KindNamespaced, v1alpha1.KindCluster}
 	if len(namespaces) > 0 {
@@ -23,7 +23,7 @@ func Rights(namespaces []string, constrained bool) []abi.Capability {
 				c.Namespaces = []string{ns}
 			}
 			status := c
-			c.Verbs = []string{kubeapi.VerbGet, kubeapi.VerbList, kubeapi.VerbWatch, kubeapi.VerbPatch} // patch: the finalizer
+			c.Verbs = []string{kubeapi.VerbGet, kubeapi.VerbList, kubeapi.VerbWatch, kubeapi.VerbPatch} // patch is for the finalizer
 			status.Subresources, status.Verbs = []string{"status"}, []string{kubeapi.VerbPatch}
 			rights = append(rights, c, status)
 		}
@@ -38,8 +38,8 @@ func Rights(namespaces []string, constrained bool) []abi.Capability {
 	return rights
 }
 
-// ModuleReads are what is read as a service account before its module runs: what a
-// Reconciler names in its namespace.
+// ModuleReads returns the rights to objects that a Reconciler names in its namespace, which are read as
+// its service account before the module runs.
 func ModuleReads(namespace string) []abi.Capability {
 	var reads []abi.Capability
 	for _, resource := range []string{"configmaps", "secrets"} {

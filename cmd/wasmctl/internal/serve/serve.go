@@ -1,6 +1,6 @@
-// Package serve runs what Reconcilers and ClusterReconcilers say. It is a native
-// reconciler on the runtime that its modules run on: each object has a unit, which
-// brings one controller to where the spec is, and says in the status how far that is.
+// Package serve runs the modules of Reconcilers and ClusterReconcilers. It is a native reconciler on
+// the same runtime as its modules. Each object has a unit, which adapts one controller to the spec and
+// reports the progress in the status.
 package serve
 
 import (
@@ -26,32 +26,33 @@ import (
 	"github.com/wasmctl/wasmctl/internal/logging"
 )
 
-// Config says what a Server serves.
+// Config has the options of a Server.
 type Config struct {
 	// Cluster is the host's own configuration.
 	Cluster *rest.Config
-	// Registry returns how registries are asked, but for credentials. Each module
-	// must pass its Verify, and then that of the spec.
+	// Registry returns the options for registries, without credentials. Each module must pass their
+	// Verify, and then the policy of the spec.
 	Registry func() oci.Options
-	// Namespaces are those whose Reconcilers are served; empty is all, and
-	// ClusterReconcilers too.
+	// Namespaces are the namespaces whose Reconcilers are served. If empty, all Reconcilers and
+	// ClusterReconcilers are served.
 	Namespaces []string
-	// ServiceAccount is that of Reconcilers that name none.
+	// ServiceAccount is the service account of Reconcilers that name none.
 	ServiceAccount string
-	Bounds         v1alpha1.Bounds
-	// Memo is ControllerOptions.Memo of each.
+	// Bounds limit the options that a spec can set.
+	Bounds v1alpha1.Bounds
+	// Memo is the Memo option of each controller.
 	Memo string
-	// ShareObjects makes each replica run all Reconcilers, for a part of their objects,
-	// where replicas share anything; else each Reconciler runs on one of them.
+	// ShareObjects makes each replica run all Reconcilers, for a part of their objects. If false, each
+	// Reconciler runs on exactly one replica. It has no effect without several replicas.
 	ShareObjects bool
 	Log          *slog.Logger
 }
 
-// concurrency is how many Reconcilers are looked at at once: each may wait for a
-// registry or a compiler.
+// concurrency is the number of Reconcilers that are processed at a time. Each may wait for a registry
+// or a compiler.
 const concurrency = 64
 
-// lookLimit is how long one look may take: a download and a compile.
+// lookLimit is the maximum duration of one look, which may download and compile a module.
 const lookLimit = 10 * time.Minute
 
 // finalizer keeps an object until its controller has ended.
@@ -109,7 +110,7 @@ func (s *Server) Start(ctx context.Context, rt *wasmctl.Runtime) error {
 			Moved: func(has func(uid string) bool) { s.moved(kind, has) },
 		}
 		if s.cfg.ShareObjects {
-			n.For.Predicates = nil // the status says what other replicas have rolled back
+			n.For.Predicates = nil // the status records the rollbacks of other replicas
 		}
 		o := wasmctl.ControllerOptions{Whole: s.cfg.ShareObjects}
 		o.Concurrency, o.Limits = new(int32(concurrency)), v1alpha1.Limits{string(abi.LimitTimeout): intstr.FromString(lookLimit.String())}
@@ -121,7 +122,7 @@ func (s *Server) Start(ctx context.Context, rt *wasmctl.Runtime) error {
 			return err
 		}
 		if feed := logging.FeedOf(c.Logger()); feed != nil {
-			feed.Level.Set(slog.LevelWarn) // it looks at each Reconciler again and again
+			feed.Level.Set(slog.LevelWarn) // it looks at each Reconciler repeatedly
 		}
 	}
 	return nil
@@ -139,8 +140,8 @@ func read(kind string, r *wasmctl.Request) (*reconciler, error) {
 	return &reconciler{meta: o.ObjectMeta, kind: kind, spec: v1alpha1.ClusterReconcilerSpec{ReconcilerSpec: o.Spec}, status: o.Status}, err
 }
 
-// reconcile brings a unit nearer to its spec, and writes its status. It asks to be
-// called again, soon while something is under way.
+// reconcile adapts a unit to its spec, and writes its status. It requests another call, soon if work is
+// in progress.
 func (s *Server) reconcile(ctx context.Context, kind string, r *wasmctl.Request) (wasmctl.Action, error) {
 	if r.Object == nil {
 		return wasmctl.Action{}, s.remove(ctx, id{kind, r.Key})
@@ -183,7 +184,7 @@ func (s *Server) remove(ctx context.Context, of id) error {
 	if u == nil {
 		return nil
 	}
-	u.life.Lock() // an object may go, and go to another replica
+	u.life.Lock() // an object may be deleted and move to another replica at the same time
 	defer u.life.Unlock()
 	if err := u.stop(ctx); err != nil {
 		return err
@@ -196,7 +197,7 @@ func (s *Server) remove(ctx context.Context, of id) error {
 	return nil
 }
 
-// moved ends the controllers of objects that go to another replica.
+// moved ends the controllers of objects that move to another replica.
 func (s *Server) moved(kind string, has func(uid string) bool) {
 	s.mu.Lock()
 	var gone []id
@@ -208,12 +209,12 @@ func (s *Server) moved(kind string, has func(uid string) bool) {
 	s.mu.Unlock()
 	var wg sync.WaitGroup
 	for _, of := range gone {
-		wg.Go(func() { _ = s.remove(context.Background(), of) }) // fails only where the context ends
+		wg.Go(func() { _ = s.remove(context.Background(), of) }) // it fails only if the context ends
 	}
 	wg.Wait()
 }
 
-// write writes a status where it has changed, and where it is this replica's to write.
+// write writes a status if it has changed and this replica is responsible for it.
 func (s *Server) write(ctx context.Context, o *reconciler, st v1alpha1.Status) error {
 	if s.cfg.ShareObjects && !s.rt.Owns(string(o.meta.UID)) {
 		return nil
@@ -229,12 +230,12 @@ func (s *Server) write(ctx context.Context, o *reconciler, st v1alpha1.Status) e
 	}
 	status := full(after)
 	if s.cfg.ShareObjects {
-		delete(status, "record") // others write it, too
+		delete(status, "record") // other replicas write it, too
 	}
 	return s.patch(ctx, o, map[string]any{"metadata": map[string]any{"uid": o.meta.UID}, "status": status})
 }
 
-// full is a status as a merge patch: what it does not have goes.
+// full returns a status as a merge patch that removes absent fields.
 func full(status []byte) map[string]any {
 	out := map[string]any{"candidate": nil, "refused": nil, "live": nil, "objects": nil, "history": nil, "audit": nil, "lastHandledReconcileAt": nil, "record": nil, "for": nil}
 	if err := json.Unmarshal(status, &out); err != nil {
@@ -243,7 +244,7 @@ func full(status []byte) map[string]any {
 	return out
 }
 
-// patch patches the status of an object, unless that is gone.
+// patch patches the status of an object. It ignores that the object was deleted or replaced.
 func (s *Server) patch(ctx context.Context, o *reconciler, patch map[string]any) error {
 	body, err := json.Marshal(patch)
 	if err != nil {
@@ -252,7 +253,7 @@ func (s *Server) patch(ctx context.Context, o *reconciler, patch map[string]any)
 	_, err = s.client.Resource(v1alpha1.GVR(o.kind)).Namespace(o.meta.Namespace).Patch(ctx, o.meta.Name, types.MergePatchType, body,
 		metav1.PatchOptions{FieldManager: "wasmctl-serve"}, "status")
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil // its next event says what is there
+		return nil // the next event of this name brings the present object
 	}
 	if err != nil {
 		return fmt.Errorf("status: %w", err)
@@ -260,8 +261,7 @@ func (s *Server) patch(ctx context.Context, o *reconciler, patch map[string]any)
 	return nil
 }
 
-// Note implements wasmctl.Notes: a controller's note is in the status of its
-// object.
+// Note implements wasmctl.Notes. The note of a controller is in the status of its object.
 func (s *Server) Note(_ context.Context, key string) (string, error) {
 	if u := s.byKey(key); u != nil {
 		return u.record(), nil
@@ -273,7 +273,7 @@ func (s *Server) Note(_ context.Context, key string) (string, error) {
 func (s *Server) SetNote(ctx context.Context, key, value string) error {
 	u := s.byKey(key)
 	if u == nil {
-		return nil // one of the Server's own
+		return nil // a reconciler of the Server itself
 	}
 	o := u.setRecord(value)
 	return s.patch(ctx, o, map[string]any{"metadata": map[string]any{"uid": o.meta.UID}, "status": map[string]any{"record": value}})

@@ -15,14 +15,14 @@ import (
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/printer"
 )
 
-// reasonDiffers is why a module does not take over that has done something else than
-// the live one.
+// reasonDiffers is the reason for refusing a module that behaved differently from the live one.
 const reasonDiffers = "Differs"
 
 // stageShadow is the stage of a module that shadows the live one.
 const stageShadow = "Shadow"
 
-// shadow says how a module is compared with the live one; nil if it is not.
+// shadow returns the options for comparing a new module with the live one, or nil if the spec does not
+// request that.
 func (r *reconciler) shadow() *wasmctl.ShadowOptions {
 	if r.spec.Rollout == nil || r.spec.Rollout.Shadow == nil {
 		return nil
@@ -40,7 +40,7 @@ type trial struct {
 	options wasmctl.ShadowOptions
 	since   time.Time
 	cancel  context.CancelFunc
-	ended   chan struct{} // closed when sum and err are there
+	ended   chan struct{} // closed when sum and err are set
 	sum     wasmctl.ShadowSummary
 	err     error
 
@@ -51,7 +51,7 @@ type trial struct {
 
 // try begins a trial of the wanted module.
 func (u *unit) try(ctx context.Context, o wasmctl.ShadowOptions) *trial {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // it outlives the look
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // the trial outlives the look
 	t := &trial{digest: u.module.digest, version: u.module.version, options: o, since: time.Now(), cancel: cancel, ended: make(chan struct{})}
 	c, m := u.controller, u.module
 	go func() {
@@ -61,7 +61,7 @@ func (u *unit) try(ctx context.Context, o wasmctl.ShadowOptions) *trial {
 	return t
 }
 
-// report notes a run.
+// report records a compared run.
 func (t *trial) report(c wasmctl.Compared) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -75,7 +75,7 @@ func (t *trial) report(c wasmctl.Compared) error {
 	return nil
 }
 
-// evidence is what a trial has found so far.
+// evidence returns the results of the trial so far, or nil if there is none.
 func (u *unit) evidence() *v1alpha1.Candidate {
 	t := u.trial
 	if t == nil {
@@ -89,7 +89,7 @@ func (u *unit) evidence() *v1alpha1.Candidate {
 	}
 }
 
-// endTrial ends a trial, if there is one, and waits for that.
+// endTrial ends the trial, if there is one, and waits for its end.
 func (u *unit) endTrial() {
 	if t := u.trial; t != nil {
 		t.cancel()
@@ -98,8 +98,8 @@ func (u *unit) endTrial() {
 	}
 }
 
-// shadowed compares the wanted module with the live one, if the spec asks for that,
-// and reports whether it may take over. It does not wait.
+// shadowed compares the wanted module with the live one, if the spec requests that, and reports whether
+// it may take over. It does not block.
 func (u *unit) shadowed(ctx context.Context, o *reconciler) (ok bool, err error) {
 	want, digest := o.shadow(), u.module.digest
 	switch {
@@ -128,11 +128,11 @@ func (u *unit) shadowed(ctx context.Context, o *reconciler) (ok bool, err error)
 	return u.verdict(t)
 }
 
-// verdict is what comes of a trial that has ended.
+// verdict evaluates a trial that has ended, and reports whether the module may take over.
 func (u *unit) verdict(t *trial) (ok bool, err error) {
 	switch err := t.err; {
 	case errors.Is(err, wasmctl.ErrNotRunning), errors.Is(err, wasmctl.ErrStopping), errors.Is(err, wasmctl.ErrPreparing):
-		return false, nil // it begins again
+		return false, nil // another trial begins
 	case errors.Is(err, wasmctl.ErrShadowed), err != nil && t.runs > 0:
 		return false, err
 	case err != nil:
@@ -146,10 +146,10 @@ func (u *unit) verdict(t *trial) (ok bool, err error) {
 	return true, nil
 }
 
-// refuse notes why the wanted module does not take over.
+// refuse records why the wanted module does not take over.
 func (u *unit) refuse(reason, message string) {
 	u.refusal = &v1alpha1.Refused{Digest: u.module.digest, Reason: reason, Message: short(message), At: metav1.NewTime(time.Now())}
 }
 
-// refused reports whether the wanted module may not take over, as its trial ended.
+// refused reports whether the wanted module was refused after its trial.
 func (u *unit) refused() bool { return u.refusal != nil && u.refusal.Digest == u.module.digest }

@@ -27,11 +27,11 @@ func (r *reconciler) id() id {
 	return id{r.kind, abi.Key{Namespace: r.meta.Namespace, Name: r.meta.Name}}
 }
 
-// home is the namespace of the service account, and of what the spec names.
+// home returns the namespace of the service account and of the objects that the spec names.
 func (r *reconciler) home() string { return cmp.Or(r.meta.Namespace, r.spec.ServiceAccountNamespace) }
 
-// controller is what the controller is called. A ClusterReconciler's name has no
-// dot: no two have the same.
+// controller returns the name of the controller. Names are unique, because the name of a
+// ClusterReconciler has no dot.
 func (r *reconciler) controller() string {
 	if r.kind == v1alpha1.KindCluster {
 		return r.meta.Name
@@ -44,13 +44,13 @@ func (r *reconciler) user(account string) string {
 	return v1alpha1.ServiceAccountUser + r.home() + ":" + cmp.Or(r.spec.ServiceAccountName, account, "default")
 }
 
-// requested is the value of the annotation by which somebody asks for a reconcile.
+// requested returns the value of the annotation that requests a reconcile.
 func (r *reconciler) requested() string {
 	return cmp.Or(r.meta.Annotations[v1alpha1.RequestedAt], r.meta.Annotations[v1alpha1.FluxRequestedAt])
 }
 
-// options returns the options of the controller, without settings in ConfigMaps and
-// Secrets. The error matches wasmctl.ErrUsage; the options are within the bounds.
+// options returns the options of the controller, without settings in ConfigMaps and Secrets. If the
+// spec is invalid or exceeds the bounds, it returns an error that matches wasmctl.ErrUsage.
 func (r *reconciler) options(account string, most v1alpha1.Bounds) (wasmctl.ControllerOptions, error) {
 	s := r.spec.ReconcilerSpec
 	errs := append(s.Validate(nil), s.Module.Validate(field.NewPath("module"))...)
@@ -80,5 +80,5 @@ func (r *reconciler) options(account string, most v1alpha1.Bounds) (wasmctl.Cont
 	return out, nil
 }
 
-// inSpec is how a Reconciler prints the path of a field.
+// inSpec returns the path of a field in a Reconciler.
 func inSpec(path string) string { return "spec." + path }

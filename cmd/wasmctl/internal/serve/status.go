@@ -20,43 +20,43 @@ const (
 	countEvery = 30 * time.Second
 )
 
-// problem is why the spec is not done. It is an error.
+// problem is the reason why the spec is not fulfilled. It is an error.
 type problem struct {
-	condition       string // that it makes False beside Ready; "" is none
+	condition       string // the condition that is False in addition to Ready; may be ""
 	reason, message string
-	stalled         bool // nothing helps but another spec, or other sources of it
+	stalled         bool // only a change of the spec or of its sources helps
 }
 
 // Error implements error.
 func (p *problem) Error() string { return p.message }
 
-// seen is what a status is made from.
+// seen is an observation of a unit: the input of a status.
 type seen struct {
 	generation int64
 	requested  string
 	suspended  bool
-	problem    *problem           // nil where all that could be done is done
-	wanted     *v1alpha1.Revision // what the spec asks for, by digest; nil where that is not known
-	verified   bool               // the module's signature was
-	insecure   string             // the registry that it came from without verified TLS
-	controller *admin.Controller  // nil where there is none
+	problem    *problem           // nil if the last step succeeded
+	wanted     *v1alpha1.Revision // the module of the spec; nil if it is not known yet
+	verified   bool               // the signature of the module was verified
+	insecure   string             // the registry, if the module came without verified TLS
+	controller *admin.Controller  // nil if there is none
 	mode       string
-	shadow     *v1alpha1.Candidate // a module that shadows the live one; nil where none does
-	refused    *v1alpha1.Refused   // what came of that for the wanted module, where it does not take over
-	audit      *v1alpha1.Audit     // nil in other modes
-	auditing   bool                // audit has changed since the look before
-	count      bool                // objects are to be counted again
+	shadow     *v1alpha1.Candidate // a module that shadows the live one; may be nil
+	refused    *v1alpha1.Refused   // the refusal of the wanted module after its trial; may be nil
+	audit      *v1alpha1.Audit     // nil unless the mode is audit
+	auditing   bool                // audit has changed since the previous look
+	count      bool                // the objects must be counted again
 	shared     bool                // replicas share the work
-	uncovered  string              // which slots of that nobody runs, or several replicas
+	uncovered  string              // describes the slots without exactly one replica; "" if there are none
 }
 
-// state is Ready's, and which of the other two there is.
+// state is the content of Ready, and which of Reconciling and Stalled is present.
 type state struct {
 	ready, reconciling, stalled bool
 	reason, message             string
 }
 
-// next is the status after a look at the controller. It is pure.
+// next returns the status after an observation. It is pure.
 func next(prev v1alpha1.Status, in *seen, now time.Time) v1alpha1.Status {
 	st := prev
 	st.Conditions, st.History = slices.Clone(prev.Conditions), slices.Clone(prev.History)
@@ -72,7 +72,7 @@ func next(prev v1alpha1.Status, in *seen, now time.Time) v1alpha1.Status {
 	return st
 }
 
-// modules says which module is live, and which is to be.
+// modules sets the live module, the candidate, the refused module and the history.
 func modules(st *v1alpha1.Status, in *seen, now time.Time) {
 	c := in.controller
 	live := v1alpha1.Revision{Digest: c.Digest, Version: humanize.Digest(c.Digest), Generation: in.generation, Since: metav1.NewTime(now)}
@@ -90,7 +90,7 @@ func modules(st *v1alpha1.Status, in *seen, now time.Time) {
 	}
 	proven := func(r admin.Revision) bool { return r.State == "live" && r.Digest == c.Digest }
 	if st.Live != nil && !slices.ContainsFunc(c.Revisions, proven) {
-		live = *st.Live // until the other has proved itself, or is rolled back
+		live = *st.Live // until the other module has passed its probation, or is rolled back
 	}
 	st.Refused = refused(st.Refused, in)
 	switch before := st.Live; {
@@ -112,7 +112,7 @@ func modules(st *v1alpha1.Status, in *seen, now time.Time) {
 	}
 }
 
-// refused is what became of the wanted module where it does not run.
+// refused returns the refusal of the wanted module, if it does not run, or the previous refusal.
 func refused(prev *v1alpha1.Refused, in *seen) *v1alpha1.Refused {
 	switch r := in.refused; {
 	case r != nil && prev != nil && prev.Digest == r.Digest && prev.Reason == r.Reason:
@@ -122,7 +122,7 @@ func refused(prev *v1alpha1.Refused, in *seen) *v1alpha1.Refused {
 	case in.wanted == nil:
 		return prev
 	case prev != nil && prev.Digest == in.wanted.Digest && prev.Reason == reasonDiffers:
-		prev = nil // somebody wants it though
+		prev = nil // another attempt was requested
 	}
 	for _, r := range slices.Backward(in.controller.Revisions) {
 		if r.Digest != in.wanted.Digest || r.Digest == in.controller.Digest {
@@ -141,7 +141,7 @@ func refused(prev *v1alpha1.Refused, in *seen) *v1alpha1.Refused {
 	return prev
 }
 
-// judge says whether the spec is done, and else why not.
+// judge returns whether the spec is fulfilled, and if not, why.
 func judge(st *v1alpha1.Status, in *seen) state {
 	c := in.controller
 	switch {
@@ -157,7 +157,7 @@ func judge(st *v1alpha1.Status, in *seen) state {
 		return state{reconciling: true, reason: "StartFailed", message: c.Message}
 	}
 	if r := st.Refused; r != nil && in.wanted != nil && r.Digest == in.wanted.Digest {
-		return state{stalled: true, reason: r.Reason, message: fmt.Sprintf("%s: %s; the module before goes on", cmp.Or(in.wanted.Version, humanize.Digest(r.Digest)), r.Message)}
+		return state{stalled: true, reason: r.Reason, message: fmt.Sprintf("%s: %s; the previous module keeps running", cmp.Or(in.wanted.Version, humanize.Digest(r.Digest)), r.Message)}
 	}
 	if k := st.Candidate; k != nil {
 		return state{reconciling: true, reason: k.Stage, message: progress(k)}
@@ -177,7 +177,7 @@ func judge(st *v1alpha1.Status, in *seen) state {
 	return state{ready: true, reason: "Succeeded", message: message}
 }
 
-// progress says how far a candidate is.
+// progress describes the stage and the results of a candidate.
 func progress(k *v1alpha1.Candidate) string {
 	text := strings.TrimSpace(fmt.Sprintf("%s of %s %s", strings.ToLower(k.Stage), k.Version, k.Objects))
 	if k.Stage == stageShadow {
@@ -186,8 +186,8 @@ func progress(k *v1alpha1.Candidate) string {
 	return text
 }
 
-// count counts the objects, unless that was done a moment ago. A watch that begins has
-// some of them only.
+// count updates the numbers of objects, unless they are recent. It waits until the watch has synced,
+// because the cache is incomplete before.
 func count(st *v1alpha1.Status, c *admin.Controller, in *seen) {
 	if st.Objects != nil && !in.count || len(c.Watches) > 0 && c.Watches[0].Phase == "syncing" {
 		return
@@ -199,7 +199,7 @@ func count(st *v1alpha1.Status, c *admin.Controller, in *seen) {
 	st.Objects = o
 }
 
-// version is the tag of a module, if it is known.
+// version returns the tag of a module, or its short digest if the tag is unknown.
 func version(in *seen, digest string) string {
 	if in.wanted != nil && in.wanted.Digest == digest {
 		return in.wanted.Version

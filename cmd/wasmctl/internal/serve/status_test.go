@@ -17,7 +17,7 @@ import (
 
 func pick[T any](r *rand.Rand, list ...T) T { return list[r.IntN(len(list))] }
 
-// randomSeen is something that a unit may see.
+// randomSeen returns a random observation.
 func randomSeen(r *rand.Rand) *seen {
 	in := &seen{generation: int64(1 + r.IntN(5)), requested: pick(r, "", "now"), suspended: r.IntN(8) == 0, verified: r.IntN(2) == 0, count: r.IntN(2) == 0}
 	if r.IntN(5) > 0 {
@@ -58,7 +58,7 @@ func randomSeen(r *rand.Rand) *seen {
 	return in
 }
 
-// kstatus is what kstatus makes of a status of the newest generation.
+// kstatus returns the result that kstatus computes for a status of the newest generation.
 func kstatus(st *v1alpha1.Status) string {
 	for _, c := range st.Conditions {
 		switch {
@@ -74,7 +74,7 @@ func kstatus(st *v1alpha1.Status) string {
 	return "InProgress"
 }
 
-// wrong lists which of the rules of Flux and kstatus a status breaks.
+// wrong lists the rules of Flux and kstatus that a status breaks.
 func wrong(st *v1alpha1.Status, in *seen) (list []string) {
 	bad := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
 	ready := meta.FindStatusCondition(st.Conditions, v1alpha1.Ready)
@@ -84,7 +84,7 @@ func wrong(st *v1alpha1.Status, in *seen) (list []string) {
 	reconciling, stalled := meta.FindStatusCondition(st.Conditions, v1alpha1.Reconciling), meta.FindStatusCondition(st.Conditions, v1alpha1.Stalled)
 	for _, c := range []*metav1.Condition{reconciling, stalled} {
 		if c != nil && (c.Status != metav1.ConditionTrue || c.Reason != ready.Reason || c.Message != ready.Message || ready.Status == metav1.ConditionTrue) {
-			bad("%s beside %v: %v", c.Type, ready, c)
+			bad("%s does not agree with %v: %v", c.Type, ready, c)
 		}
 	}
 	if reconciling != nil && stalled != nil {
@@ -113,8 +113,8 @@ func wrong(st *v1alpha1.Status, in *seen) (list []string) {
 	return list
 }
 
-// TestNext_EveryStatusIsOneThatFluxAndKstatusRead: whatever a unit sees, in whatever
-// order. What it sees twice changes nothing.
+// TestNext_EveryStatusIsOneThatFluxAndKstatusRead: after any sequence of observations, the status
+// follows the rules. A repeated observation changes nothing.
 func TestNext_EveryStatusIsOneThatFluxAndKstatusRead(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a test
 	now := time.Unix(1e9, 0)
@@ -127,7 +127,7 @@ func TestNext_EveryStatusIsOneThatFluxAndKstatusRead(t *testing.T) {
 			before, counted := st.Live, st.Objects
 			st = next(st, in, now)
 			if c := in.controller; c != nil && len(c.Watches) > 0 && c.Watches[0].Phase == "syncing" && !reflect.DeepEqual(st.Objects, counted) {
-				t.Fatalf("%+v were counted before all were there", st.Objects)
+				t.Fatalf("%+v were counted before the watch had synced", st.Objects)
 			}
 			if before != nil && st.Live.Digest != before.Digest && !slices.ContainsFunc(in.controller.Revisions, func(r admin.Revision) bool {
 				return r.Digest == st.Live.Digest && r.State == "live"
@@ -149,8 +149,8 @@ func TestNext_EveryStatusIsOneThatFluxAndKstatusRead(t *testing.T) {
 	}
 }
 
-// TestPauseAfter_RestsInEveryEnd: what waits for somebody else is not looked at
-// several times a second.
+// TestPauseAfter_RestsInEveryEnd: a unit that is ready or stalled is not looked at several times per
+// second.
 func TestPauseAfter_RestsInEveryEnd(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4)) //nolint:gosec // a test
 	for range 20_000 {

@@ -11,8 +11,8 @@ import (
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
 )
 
-// want has the controller run what the spec asks for. A module that must shadow the
-// live one first takes over after that.
+// want makes the controller run the module and the options of the spec. If the spec requests a shadow,
+// the module first shadows the live one, and takes over only if it passes.
 func (u *unit) want(ctx context.Context, o *reconciler, options wasmctl.ControllerOptions) error {
 	request := o.meta.Annotations[v1alpha1.ForceAt]
 	force := request != "" && request == o.requested() && request != u.forced
@@ -38,7 +38,7 @@ func (u *unit) want(ctx context.Context, o *reconciler, options wasmctl.Controll
 	err := u.controller.Want(ctx, u.given, options, wasmctl.SwapOptions{Why: "the Reconciler asks for it", Force: force})
 	switch {
 	case errors.Is(err, wasmctl.ErrNotRunning), errors.Is(err, wasmctl.ErrStopping), errors.Is(err, wasmctl.ErrPreparing):
-		return undecided // its next start has it, or it is under way
+		return undecided // the next start applies it, or it is in progress
 	case errors.Is(err, wasmctl.ErrSettings):
 		return &problem{reason: "ConfigRefused", message: err.Error(), stalled: true}
 	case err != nil && ctx.Err() != nil:
@@ -47,14 +47,14 @@ func (u *unit) want(ctx context.Context, o *reconciler, options wasmctl.Controll
 	if u.forced = request; force {
 		u.refusal = nil
 	}
-	if err != nil && !errors.Is(err, wasmctl.ErrSameModule) { // another one helps
+	if err != nil && !errors.Is(err, wasmctl.ErrSameModule) { // only another module helps
 		return &problem{reason: "ModuleRefused", message: err.Error(), stalled: true}
 	}
 	return undecided
 }
 
-// first is the module that a start begins with: the one that was live last, so that
-// the wanted one is swapped in as if the process had never ended.
+// first returns the module for the start of the controller. It is the module that was live last, so that
+// the wanted module is then swapped in as if the process had never ended.
 func (u *unit) first(ctx context.Context, o *reconciler, user string) (*fetched, error) {
 	live := o.status.Live
 	if live == nil || live.Digest == u.module.digest || live.Image == "" {
@@ -75,12 +75,12 @@ func (u *unit) first(ctx context.Context, o *reconciler, user string) (*fetched,
 	case u.refused() && err != nil:
 		return nil, err
 	case u.refused():
-		return nil, notFetched("NotFound", fmt.Errorf("%s has another digest than the live module, %s, from which the wanted one differs", live.Image, live.Digest), false)
+		return nil, notFetched("NotFound", fmt.Errorf("%s no longer has the digest of the live module, %s, and the wanted module was refused because it differs from the live one", live.Image, live.Digest), false)
 	}
 	return u.module, nil
 }
 
-// rolledBack reports whether a record says that of a module.
+// rolledBack reports whether a module was rolled back according to a record.
 func rolledBack(record, digest string) bool {
 	var e struct {
 		Failed []struct {

@@ -16,30 +16,30 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
-// unit is one Reconciler in this process. One worker at a time looks at it; what is
-// guarded by mu is also asked for by the controller.
+// unit is one Reconciler in this process. One worker at a time processes it. The controller uses the
+// fields that mu guards at the same time.
 type unit struct {
 	server *Server
 	uid    types.UID
 	log    *slog.Logger
 
 	controller *wasmctl.Controller
-	source     source   // what module was fetched for
-	module     *fetched // nil before
-	followed   time.Time
-	given      *fetched          // what the controller was given last
-	forced     string            // the request that a swap was forced for
-	trial      *trial            // of the wanted module; nil where it does not shadow the live one
-	same       string            // the digest that shadowed the live one and did the same
-	refusal    *v1alpha1.Refused // of a module that did not
-	counted    time.Time
-	failures   int    // problems in a row, of one spec
-	about      string // the spec that failures are about
+	source     source            // of module
+	module     *fetched          // the wanted module; nil before the first fetch
+	followed   time.Time         // the last fetch
+	given      *fetched          // the module that the controller got last
+	forced     string            // the last request for a forced swap
+	trial      *trial            // of the wanted module; nil if it does not shadow the live one
+	same       string            // the digest of the module that passed its trial
+	refusal    *v1alpha1.Refused // of the module that failed its trial; nil if none did
+	counted    time.Time         // the last count of objects
+	failures   int               // the number of consecutive problems with one spec
+	about      string            // the spec that failures counts for
 
-	life sync.Mutex // held while it is removed
+	life sync.Mutex // serializes removals
 
 	mu    sync.Mutex
-	obj   *reconciler    // as it was seen last; guarded by mu
+	obj   *reconciler    // the last version of the object; guarded by mu
 	noted string         // the record; guarded by mu
 	audit v1alpha1.Audit // guarded by mu
 }
@@ -78,7 +78,7 @@ func (u *unit) setRecord(text string) *reconciler {
 	return u.obj
 }
 
-// look brings the unit nearer to the spec, and says what there is to be seen.
+// look adapts the unit to the spec, and returns what it observes.
 func (u *unit) look(ctx context.Context, o *reconciler) *seen {
 	in := &seen{generation: o.meta.Generation, requested: o.requested(), suspended: o.spec.Suspend}
 	in.uncovered, in.shared = u.server.rt.Uncovered()
@@ -121,8 +121,7 @@ func (u *unit) look(ctx context.Context, o *reconciler) *seen {
 	return in
 }
 
-// startProblem is why a controller does not start, where that is for the spec to
-// change.
+// startProblem returns the reason why a controller did not start, or nil if its start has not failed.
 func startProblem(st *admin.Controller, c *wasmctl.Controller) *problem {
 	if st.Phase != admin.PhaseFailed {
 		return nil
@@ -149,7 +148,7 @@ func startProblem(st *admin.Controller, c *wasmctl.Controller) *problem {
 	return p
 }
 
-// step does what the spec asks for.
+// step fetches the module and the settings of the spec, and starts or updates the controller.
 func (u *unit) step(ctx context.Context, o *reconciler) error {
 	options, err := o.options(u.server.cfg.ServiceAccount, u.server.cfg.Bounds)
 	if err != nil {
