@@ -5,25 +5,27 @@ import (
 	"time"
 )
 
-// Action says what happens after a run, and declares the desired children and
-// status. The zero value is AwaitChange. Actions that declare nothing can be
-// compared with ==.
+// Action is the result of a run: whether to run again, and the desired children
+// and status. The zero value is AwaitChange. Actions that declare nothing can
+// be compared with ==.
 type Action struct {
 	requeue  bool
 	after    time.Duration
 	declared *declared
 }
 
-// AwaitChange waits until the object, or one that it owns, changes.
+// AwaitChange returns an action that waits until the object, or an object that
+// it owns, changes.
 func AwaitChange() Action { return Action{} }
 
-// Requeue asks for another run after the given time, counted from the end of
-// this one; 0 is at once. An earlier change absorbs it. The time is rounded up
-// to milliseconds; a negative one is 0.
+// Requeue returns an action that asks for another run after the given time,
+// counted from the end of this run. If the time is 0, the run follows at once.
+// An earlier change replaces the request. The time is rounded up to
+// milliseconds; a negative time counts as 0.
 func Requeue(after time.Duration) Action { return AwaitChange().Requeue(after) }
 
-// Requeue is the action with another run after the given time; see the function
-// of this name.
+// Requeue returns a copy of the action that also asks for another run; see the
+// function Requeue.
 func (a Action) Requeue(after time.Duration) Action {
 	a.requeue, a.after = true, time.Duration(millis(after))*time.Millisecond
 	return a
@@ -41,7 +43,7 @@ func (a Action) String() string {
 	return "requeue after " + a.after.String()
 }
 
-// millis rounds up, so that a short wait does not become none.
+// millis rounds up, so that a short wait does not become 0.
 func millis(d time.Duration) int64 {
 	if d <= 0 {
 		return 0

@@ -21,19 +21,20 @@ import (
 // other Add methods write an element of the open list. Map, List and AddMap
 // open another container, and End closes it. Sending closes all containers that
 // are still open. A key must not occur twice; the host refuses an object that
-// repeats a key. The Builder keeps the first mistake (text that is not UTF-8,
-// Add in a map). The call that sends the Builder returns it; see Err.
+// repeats a key. The Builder remembers the first mistake, for example text that
+// is not UTF-8 or Add in a map. The call that sends the Builder returns it; see
+// Err.
 type Builder struct {
 	b    []byte
 	open []container
 	err  error
 
-	stack [8]container // the first of open: most objects nest less
+	stack [8]container // backs open without an allocation for most objects
 }
 
 // container is a map or a list that is being written.
 type container struct {
-	start int // of its head in b, which is three bytes long
+	start int // offset of its header in b, which is three bytes long
 	n     int // entries so far
 	list  bool
 }
@@ -46,7 +47,7 @@ func Build() *Builder {
 }
 
 // BuildObject starts an object: apiVersion, kind and metadata with its name and
-// namespace. metadata is open, for labels, annotations and owners; End closes
+// namespace. metadata stays open for labels, annotations and owners; End closes
 // it.
 func BuildObject(ref ObjectRef) *Builder {
 	b := Build().Set("apiVersion", ref.APIVersion).Set("kind", ref.Kind).Map("metadata").Set("name", ref.Name)
@@ -56,7 +57,7 @@ func BuildObject(ref ObjectRef) *Builder {
 	return b
 }
 
-// begin opens a map or a list where a value is to come.
+// begin opens a map or a list as the next value.
 func (b *Builder) begin(list bool) *Builder {
 	if len(b.open) > wire.MaxDepth {
 		b.fail(wire.ErrTooDeep)
@@ -71,9 +72,9 @@ func (b *Builder) begin(list bool) *Builder {
 	return b
 }
 
-// End closes what was opened last.
+// End closes the innermost open container.
 func (b *Builder) End() *Builder {
-	if len(b.open) < 2 { // the outermost map is closed where it is sent
+	if len(b.open) < 2 { // AppendMsgpack closes the outermost map
 		b.fail(errors.New("End without an open Map or List"))
 		return b
 	}
@@ -90,17 +91,18 @@ func (b *Builder) close() {
 	b.open = b.open[:len(b.open)-1]
 }
 
-// entry counts an entry of the map that is open, and writes its key.
+// entry counts an entry of the open map, and writes its key.
 func (b *Builder) entry(key string) {
 	if b.count(false) {
 		b.text(key)
 	}
 }
 
-// element counts an element of the list that is open.
+// element counts an element of the open list.
 func (b *Builder) element() { b.count(true) }
 
-// count counts an entry of what is open, which is to be a list or a map.
+// count counts an entry of the open container. It fails if that is a list and
+// list is false, or the reverse.
 func (b *Builder) count(list bool) bool {
 	if len(b.open) == 0 {
 		b.fail(errors.New("the Builder was already sent"))
@@ -111,7 +113,7 @@ func (b *Builder) count(list bool) bool {
 	case top.list && !list:
 		b.fail(errors.New("a list has no keys; use Add"))
 	case !top.list && list:
-		b.fail(errors.New("an entry of a map has a key; use Set"))
+		b.fail(errors.New("an entry of a map needs a key; use Set"))
 	}
 	top.n++
 	return true
@@ -121,7 +123,7 @@ func (b *Builder) text(s string) { b.keep(wire.AppendText(b.b, s)) }
 
 func (b *Builder) value(v any) { b.keep(wire.Append(b.b, v)) }
 
-// keep goes on behind what was written to b, unless that failed.
+// keep replaces the message by dst, the extended message, unless err is set.
 func (b *Builder) keep(dst []byte, err error) {
 	if err != nil {
 		b.fail(err)
@@ -130,7 +132,7 @@ func (b *Builder) keep(dst []byte, err error) {
 	b.b = dst
 }
 
-// fail keeps the first mistake.
+// fail records the first mistake.
 func (b *Builder) fail(err error) {
 	if b.err == nil {
 		b.err = err
@@ -197,7 +199,7 @@ func (b *Builder) AddMap() *Builder {
 	return b.begin(false)
 }
 
-// Controller writes, into metadata, that owner controls the object; see
+// Controller writes owner into metadata as the controller of the object; see
 // Object.ControllerRef. The host does this itself for the children of a result.
 func (b *Builder) Controller(owner Object) *Builder {
 	b.List("ownerReferences")
@@ -210,7 +212,7 @@ func (b *Builder) Controller(owner Object) *Builder {
 // Err returns the first mistake, or nil.
 func (b *Builder) Err() error { return b.err }
 
-// AppendMsgpack closes what is open and writes the value.
+// AppendMsgpack closes all open containers and writes the value.
 func (b *Builder) AppendMsgpack(dst []byte) ([]byte, error) {
 	for b.err == nil && len(b.open) > 0 {
 		b.close()

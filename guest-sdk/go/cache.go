@@ -10,36 +10,38 @@ import (
 // Cache reads the objects that the host watches for this module (Manifest.For,
 // Owns and Watches), without a request to the API server. It needs the same
 // rights as the Client, get and list; it needs none for the kind of
-// Manifest.For. The cache may lag behind the cluster for a moment. It has the
-// writes of the object's last run, unless Context.Stale returns true. Objects
-// have no metadata.managedFields. Objects of a MetadataOnly watch have only
-// metadata.
+// Manifest.For. The cache may lag behind the cluster for a moment. It includes
+// the writes of the object's last run, unless Context.Stale returns true.
+// Objects have no metadata.managedFields. Objects of a MetadataOnly watch have
+// only apiVersion, kind and metadata.
 //
 // Every error of a call is an *Error. IsNotFound is true for a missing object.
-// IsNotSynced is true if the watch has not listed its objects yet. The status
-// is StatusBadRequest for a kind that is not watched, and the message says what
-// to declare.
+// IsNotSynced is true if the watch has not listed its objects yet. For a kind
+// that is not watched, the status is StatusBadRequest, and the message names
+// the missing declaration.
 type Cache struct {
 	g *guest
 }
 
-// CacheListOptions of Cache.List and Cache.All. The zero value is everything.
+// CacheListOptions are the options of Cache.List and Cache.All. The zero value
+// lists everything.
 type CacheListOptions struct {
-	// LabelSelector is written as for kubectl.
+	// LabelSelector has the syntax of kubectl.
 	LabelSelector string
-	// FieldSelector is too, and may name any field that is a text, a number or a
-	// bool: "spec.nodeName=a,status.ready!=true".
+	// FieldSelector has it too, and may name any field that is a string, a
+	// number or a bool: "spec.nodeName=a,status.ready!=true".
 	FieldSelector string
-	// Owner is the UID of an object: only objects with an owner reference to it,
-	// which the host finds without a look at the others.
+	// Owner is the UID of an object: the list then has only objects with an
+	// owner reference to it. The host finds them without a scan of the others.
 	Owner string
-	// Index and Value leave out the objects that the host knows not to have the value in
-	// the index. It may not know all: compare each. See Index.
+	// Index and Value leave out the objects whose values in the index, as far
+	// as the host has them, do not include Value. The host may not have the
+	// values of all objects: check each object. See Index.
 	Index *Index
 	Value string
 	// Limit is the number of objects in a page, 500 if it is not set. Continue,
-	// from List.Continue, asks for the next page. It stays valid whatever
-	// changes.
+	// from List.Continue, asks for the next page. It stays valid when objects
+	// change.
 	Limit    int64
 	Continue string
 }
@@ -51,8 +53,8 @@ func (c *Cache) Get(ref ObjectRef) (Object, error) {
 }
 
 // List returns one page of the objects of ref's kind, ordered by namespace and
-// name; see All. It lists ref's namespace, or all if ref has none. ref has no
-// name, and the list has no resourceVersion.
+// name; see All. It lists ref's namespace, or all namespaces if ref has none.
+// ref must have no name. The list has no resourceVersion.
 func (c *Cache) List(ref ObjectRef, opts CacheListOptions) (List, error) {
 	if ref.Name != "" {
 		return List{}, errors.New("cache_list " + ref.String() + ": a list has no name; use Get")
@@ -88,10 +90,11 @@ func (c *Cache) All(ref ObjectRef, opts CacheListOptions) func(yield func(Object
 	})
 }
 
-// pages walks the objects of all pages. list is called with "" at first.
+// pages iterates over the objects of all pages. The first call of list passes
+// "".
 //
-// An iterator of this kind works with TinyGo, save that a defer in the body of
-// its loop does not compile there.
+// Iterators of this kind work with TinyGo, but a defer in the body of the loop
+// does not compile there.
 func pages(list func(next string) (List, error)) func(yield func(Object, error) bool) {
 	return func(yield func(Object, error) bool) {
 		for next, more := "", true; more; more = next != "" {
@@ -107,8 +110,9 @@ func pages(list func(next string) (List, error)) func(yield func(Object, error) 
 	}
 }
 
-// each calls yield with the objects of the page until that is false. It returns what
-// Continue does: what is behind the objects is found without another look at them.
+// each calls yield with the objects of the page until yield returns false. It
+// returns the value of Continue too, because the end of the items is where the
+// metadata starts: a separate call would scan the items again.
 func (l List) each(yield func(Object, error) bool) (next string, more bool) {
 	for it := wire.Walk(l.view); it.Next(); {
 		switch string(it.Key) {

@@ -15,7 +15,7 @@ const (
 
 // Condition is one condition of a status, as in meta/v1.
 type Condition struct {
-	// Type is a CamelCase word, "Ready".
+	// Type is a CamelCase word, for example "Ready".
 	Type string
 	// Status is ConditionTrue, ConditionFalse or ConditionUnknown.
 	Status string
@@ -23,20 +23,21 @@ type Condition struct {
 	Reason string
 	// Message is for people.
 	Message string
-	// ObservedGeneration is the metadata.generation that the condition is
-	// about.
+	// ObservedGeneration is the metadata.generation that the condition
+	// describes.
 	ObservedGeneration int64
-	// LastTransitionTime is when Status last changed. Conditions.Set sets it.
+	// LastTransitionTime is the time of the last change of Status.
+	// Conditions.Set sets it.
 	LastTransitionTime time.Time
 }
 
-// AppendMsgpack writes the condition as Kubernetes has it.
+// AppendMsgpack writes the condition in the form of the Kubernetes API.
 func (c Condition) AppendMsgpack(dst []byte) ([]byte, error) {
 	b := wire.NewBuilder(dst)
 	if err := b.Texts("type", c.Type, "status", c.Status, "reason", c.Reason); err != nil {
 		return nil, err
 	}
-	if err := b.Value("message", c.Message); err != nil { // the API server wants one, be it empty
+	if err := b.Value("message", c.Message); err != nil { // the API server requires the field, even if it is empty
 		return nil, err
 	}
 	b.Int("observedGeneration", c.ObservedGeneration)
@@ -44,7 +45,7 @@ func (c Condition) AppendMsgpack(dst []byte) ([]byte, error) {
 	return b.End(), nil
 }
 
-// Conditions is a list of conditions, one of each type.
+// Conditions is a list of conditions with at most one of each type.
 type Conditions []Condition
 
 // Conditions returns status.conditions. The list is a copy.
@@ -56,8 +57,8 @@ func (o Object) Conditions() Conditions {
 	return list
 }
 
-// readCondition goes over the entries once: a look-up for each field would go
-// over them six times.
+// readCondition iterates over the entries once: a lookup for each field would
+// iterate six times.
 func readCondition(v Value) (c Condition) {
 	for it := wire.Walk(v.view); it.Next(); {
 		value := Value{it.Value}
@@ -79,8 +80,8 @@ func readCondition(v Value) (c Condition) {
 	return c
 }
 
-// Get returns the condition of a type; the zero Condition and false if there is
-// none.
+// Get returns the condition of a type, or the zero Condition and false if there
+// is none.
 func (c Conditions) Get(typ string) (Condition, bool) {
 	for _, cond := range c {
 		if cond.Type == typ {
@@ -90,7 +91,7 @@ func (c Conditions) Get(typ string) (Condition, bool) {
 	return Condition{}, false
 }
 
-// IsTrue reports whether the condition of that type is there and true.
+// IsTrue reports whether the condition of that type exists and is true.
 func (c Conditions) IsTrue(typ string) bool {
 	cond, _ := c.Get(typ)
 	return cond.Status == ConditionTrue
@@ -98,14 +99,15 @@ func (c Conditions) IsTrue(typ string) bool {
 
 // Set adds a condition, or replaces the one of its type, and reports whether
 // that changed anything. As in meta/v1, LastTransitionTime changes only if
-// Status does: to now, if cond has none. Write a status only if something
-// changed, so that the object rests.
+// Status does; it becomes now, unless cond has a time. Write the status only if
+// something changed: each write causes another run.
 func (c *Conditions) Set(cond Condition, now time.Time) (changed bool) {
 	return c.SetFunc(cond, func() time.Time { return now })
 }
 
-// SetFunc is Set that asks for the time only where it is needed: SetFunc(cond,
-// ctx.Now). A run that did not ask can be skipped with --memo.
+// SetFunc is Set with a clock, which it calls only if it needs the time:
+// SetFunc(cond, ctx.Now). With --memo, the host can skip a run that did not
+// read the time.
 func (c *Conditions) SetFunc(cond Condition, now func() time.Time) (changed bool) {
 	for i := range *c {
 		old := &(*c)[i]
@@ -126,8 +128,8 @@ func (c *Conditions) SetFunc(cond Condition, now func() time.Time) (changed bool
 	return true
 }
 
-// since sets the time of the transition, where there is none, as the API server keeps
-// it: in seconds, so that what is read back is equal.
+// since sets a missing transition time. It truncates the time to seconds, as
+// the API server does, so that a condition that was read back is equal.
 func (c *Condition) since(now func() time.Time) {
 	if c.LastTransitionTime.IsZero() {
 		c.LastTransitionTime = now()

@@ -5,8 +5,8 @@ import (
 	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/wire"
 )
 
-// Config returns a setting: the value that the module runs with, else the
-// default of Manifest.Config, else "". Settings can change while the module is
+// Config returns a setting: its current value, otherwise the default in
+// Manifest.Config, otherwise "". Settings can change while the module is
 // loaded, so read them in each run. The error is an *Error.
 func (c *Context) Config(key string) (string, error) {
 	v, err := c.g.config(key)

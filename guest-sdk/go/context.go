@@ -6,8 +6,9 @@ import (
 	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/wire"
 )
 
-// Context is one run of one object, or one call of a Mapper, a Filter or
-// Configure, which have no object. It is valid until that run or call ends.
+// Context belongs to one run of one object, or to one call of a Mapper, a
+// Filter or Configure, which have no object. It is valid until that run or call
+// ends.
 type Context struct {
 	g      *guest
 	in     input
@@ -19,16 +20,16 @@ type Context struct {
 // ReasonType is the type of a trigger.
 type ReasonType string
 
-// The reasons that this SDK knows; a host may send others.
+// The reasons that this SDK knows. A newer host may send others.
 const (
-	ReasonListed        ReasonType = "Listed"        // the object was there when its watch started, or was found by a relist
+	ReasonListed        ReasonType = "Listed"        // the object existed when its watch started, or a relist found it
 	ReasonObjectUpdated ReasonType = "ObjectUpdated" // the object was created or changed
 	ReasonObjectDeleted ReasonType = "ObjectDeleted" // the object was deleted
-	ReasonRelated       ReasonType = "Related"       // an object that it owns or refers to changed
-	ReasonRequeue       ReasonType = "Requeue"       // its last run asked for it
-	ReasonRetry         ReasonType = "Retry"         // its last run failed
+	ReasonRelated       ReasonType = "Related"       // an object that the object owns or refers to changed
+	ReasonRequeue       ReasonType = "Requeue"       // the last run of the object asked for another
+	ReasonRetry         ReasonType = "Retry"         // the last run of the object failed
 	ReasonModuleSwapped ReasonType = "ModuleSwapped" // the module was replaced
-	ReasonTriggered     ReasonType = "Triggered"     // a user or a program asked for it
+	ReasonTriggered     ReasonType = "Triggered"     // a user or a program asked for a run
 	ReasonResync        ReasonType = "Resync"        // a period or a schedule asked for all objects
 	ReasonConfigChanged ReasonType = "ConfigChanged" // the settings were changed
 )
@@ -56,7 +57,7 @@ func (c *Context) Key() ObjectKey { return objectKey(c.in.key) }
 func (c *Context) Reason() Reason { return readReason(Value{c.in.reason}) }
 
 // Reasons returns the triggers of the run in their order, and the number of
-// further triggers that the host did not keep.
+// further triggers that the host did not record.
 func (c *Context) Reasons() (reasons []Reason, dropped int) {
 	if first := c.Reason(); first.Type != "" {
 		reasons = append(reasons, first)
@@ -71,8 +72,8 @@ func readReason(v Value) Reason {
 	return Reason{Type: ReasonType(v.String("type")), Resource: v.String("resource"), Ref: objectKey(v.At("ref").view)}
 }
 
-// String returns the reason as it is logged: "Related deployments.apps
-// default/web".
+// String returns the reason in the form of the host's logs: "Related
+// deployments.apps default/web".
 func (r Reason) String() string {
 	if r.Resource == "" {
 		return string(r.Type)
@@ -80,12 +81,12 @@ func (r Reason) String() string {
 	return string(r.Type) + " " + r.Resource + " " + r.Ref.String()
 }
 
-// Attempt returns 1 for the first run, and one more after each failed run of
-// this object. In ErrorPolicy it is the attempt of the failed run.
+// Attempt returns 1 for the first run, and increases by one after each failed
+// run of this object. In ErrorPolicy it is the attempt of the failed run.
 func (c *Context) Attempt() int { return c.in.attempt }
 
-// Deadline returns the time at which the host interrupts the run; false if the
-// host does not.
+// Deadline returns the time at which the host interrupts the run, or false if
+// the run has no time limit.
 func (c *Context) Deadline() (time.Time, bool) {
 	return time.UnixMilli(c.in.deadlineMS), c.in.deadlineMS != 0
 }
@@ -94,15 +95,17 @@ func (c *Context) Deadline() (time.Time, bool) {
 // writes.
 func (c *Context) DryRun() bool { return c.in.dryRun }
 
-// Stale reports that the host's cache did not reach the writes of this object's
-// previous run in time. The object may then be older than those writes.
+// Stale reports whether the host's cache did not reach the writes of this
+// object's previous run in time. The object may then be older than those
+// writes.
 func (c *Context) Stale() bool { return c.in.stale }
 
-// ConfigGeneration counts changes of the settings, from 1.
+// ConfigGeneration returns the number of the current settings: 1 at first, and
+// one more after each change.
 func (c *Context) ConfigGeneration() int64 { return c.in.configGen }
 
-// HostHas reports whether the host has an ability that the first host did not
-// have, "cache_get" for example.
+// HostHas reports whether the host has an optional ability, "cache_get" for
+// example.
 func (c *Context) HostHas(capability string) bool {
 	for it := wire.Walk(c.in.caps); it.Next(); {
 		if s, ok := wire.StringBytes(it.Value); ok && string(s) == capability {
@@ -112,12 +115,12 @@ func (c *Context) HostHas(capability string) bool {
 	return false
 }
 
-// Cancelled reports whether the host is stopping: finish soon, or return
+// Cancelled reports whether the host is stopping. If so, finish soon, or return
 // Requeue.
 func (c *Context) Cancelled() bool { return c.g.host.Cancelled() }
 
-// Now returns the host's time, in milliseconds. Use it as the clock: tests can
-// set it, and it works on every target.
+// Now returns the host's time, in milliseconds. Prefer it to time.Now: tests
+// can set it, and it works on every target.
 func (c *Context) Now() time.Time { return time.UnixMilli(c.g.host.NowMS()) }
 
 // Client returns the client of the Kubernetes API.

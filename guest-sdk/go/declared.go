@@ -2,8 +2,8 @@ package wasmctl
 
 import "github.com/wasmctl/wasmctl/guest-sdk/go/internal/wire"
 
-// declared is the desired state in an Action. It is never changed: each method
-// of Action makes a copy.
+// declared is the desired state in an Action. It is immutable: each method of
+// Action makes a copy.
 type declared struct {
 	children     []any
 	prune, force bool
@@ -11,10 +11,10 @@ type declared struct {
 	hasStatus    bool
 }
 
-// Apply declares children of the object. After the run, the host applies them
-// in their order by server-side apply, and makes the object their controller.
-// Each child is a whole object as for Client.Apply: a *Builder, a Map, a struct
-// or an Object.
+// Apply returns an action that declares children of the object. After the run,
+// the host applies them in their order by server-side apply, and makes the
+// object their controller. Each child is a complete object as for Client.Apply:
+// a *Builder, a Map, a struct or an Object.
 //
 //	return wasmctl.Apply(deployment, service).Prune().Status(status), nil
 //
@@ -25,12 +25,13 @@ type declared struct {
 //
 // A child without a namespace gets the namespace of the object. The host checks
 // all children before it applies the first. If it then cannot apply one, the
-// children before it stay applied. The run has failed, and its error names the
-// child. The host leaves a child alone that another object controls, and
+// children before it stay applied, the run fails, and the error names the
+// child. The host does not change a child that another object controls: it
 // returns a conflict.
 func Apply(children ...any) Action { return AwaitChange().Apply(children...) }
 
-// Apply is the action with more children; see the function of this name.
+// Apply returns a copy of the action with more children; see the function
+// Apply.
 func (a Action) Apply(children ...any) Action {
 	d := a.copy()
 	d.children = append(append([]any(nil), d.children...), children...)
@@ -47,22 +48,23 @@ func (a Action) Prune() Action {
 
 // Force takes over fields of the children and of the status from other field
 // managers. A controller usually wants that for the fields that it owns.
-// Without Force such a field is a conflict.
+// Without Force, a field of another manager is a conflict.
 func (a Action) Force() Action {
 	a.copy().force = true
 	return a
 }
 
 // Status declares the status of the object: a *Builder, a Map, a struct or a
-// Value. The host applies it last. It is the only part of an Action that counts
-// beside an error, so a failed run can report its reason.
+// Value. The host applies it last. It is the only part of an Action that the
+// host also uses if the run returns an error, so a failed run can report its
+// reason.
 func (a Action) Status(status any) Action {
 	d := a.copy()
 	d.status, d.hasStatus = status, true
 	return a
 }
 
-// copy gives a its own copy of what it declares, and returns that.
+// copy replaces the declarations of a by a copy, and returns the copy.
 func (a *Action) copy() *declared {
 	d := declared{}
 	if a.declared != nil {
@@ -72,8 +74,8 @@ func (a *Action) copy() *declared {
 	return &d
 }
 
-// appendResult writes a Result (abi/ABI.md, section 4). What cannot be written
-// makes the run a failed one.
+// appendResult writes a Result (abi/ABI.md, section 4). The run fails if the
+// result cannot be encoded.
 func appendResult(dst []byte, a Action, err error) []byte {
 	start := len(dst)
 	var b wire.Builder
@@ -94,7 +96,8 @@ func appendResult(dst []byte, a Action, err error) []byte {
 	return appendFailed(dst[:start], WithReason(Permanent(wire.ErrTooLarge), "BadResult"))
 }
 
-// noted is an error with another one that came of it.
+// noted is an error with a second error that occurred while the first was
+// reported.
 type noted struct{ err, also error }
 
 func (n *noted) Error() string { return n.err.Error() + "; and " + n.also.Error() }

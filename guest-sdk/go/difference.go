@@ -6,9 +6,9 @@ import (
 	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/wire"
 )
 
-// Changed returns views of what two structs of one type, by pointers, are in msgpack,
-// without the keys at the top whose values are equal: patches are made of that. Of
-// anything else it returns the whole.
+// Changed returns views of the msgpack of two structs of one type, given as
+// pointers, without the top-level keys whose values are equal. Patches are made
+// from them. For other types it returns the complete values.
 func Changed(was, now any) (from, to Value, err error) {
 	a, b, ok, err := wire.AppendChanged(nil, nil, was, now)
 	switch {
@@ -23,10 +23,11 @@ func Changed(was, now any) (from, to Value, err error) {
 	return from, to, err
 }
 
-// MergeDiff returns what MergePatch takes to make one struct of another of its type, by
-// pointers. It reports false for anything else, and where maps differ: see Changed.
+// MergeDiff returns the argument of MergePatch that turns the struct was into
+// the struct now, both given as pointers to one type. It returns false for
+// other types, and if maps differ: see Changed.
 func MergeDiff(was, now any) (patch Value, ok bool, err error) {
-	const often = 256 // bytes: a status
+	const often = 256 // bytes; enough for a status
 	b, ok, err := wire.AppendMerge(make([]byte, 0, often), was, now)
 	return Value{b}, ok, err
 }

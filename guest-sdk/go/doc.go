@@ -1,5 +1,5 @@
 // Package wasmctl is the SDK for Kubernetes reconcilers that run as sandboxed
-// WebAssembly modules in a wasmctl host. A whole module:
+// WebAssembly modules in a wasmctl host. This is a complete module:
 //
 //	package main
 //

@@ -9,36 +9,38 @@ import (
 	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/wire"
 )
 
-// Statuses of the host (abi/ABI.md, section 7). Above 0 are HTTP codes.
+// Status codes of the host (abi/ABI.md, section 7). Positive codes are HTTP
+// codes of the API server.
 const (
 	StatusUnsupported = -1 // the host does not have this operation
-	StatusDenied      = -2 // no capability; Error.Rule is what is missing
-	StatusBadRequest  = -3 // the request cannot be understood
+	StatusDenied      = -2 // the module lacks a capability, see Error.Rule
+	StatusBadRequest  = -3 // the host cannot parse the request
 	StatusTooLarge    = -4 // request or answer is over a limit
-	StatusBudget      = -5 // the call has used up what it may use
+	StatusBudget      = -5 // the call has used up its budget
 	StatusCancelled   = -6 // the host is stopping, or the run's time is over
 	StatusUnavailable = -7 // the API server cannot be reached; try again later
 	StatusNotSynced   = -8 // the cache is not filled yet
-	StatusInternal    = -9 // a fault of the host
+	StatusInternal    = -9 // the host has a bug or an internal failure
 )
 
-// Error is the answer of a call to the host that failed.
+// Error is a failed call to the host.
 type Error struct {
-	// Op is the operation, "api_get".
+	// Op is the operation, for example "api_get".
 	Op string
-	// Ref names the object, as far as the call named it.
+	// Ref names the object, as far as the call named it. It may be incomplete.
 	Ref ObjectRef
-	// Status is the API server's HTTP code, or below 0 the host's own.
+	// Status is the API server's HTTP code, or a negative code of the host.
 	Status int
-	// Reason is a CamelCase word for programs, "NotFound"; may be empty.
+	// Reason is a CamelCase word for programs, for example "NotFound"; it may
+	// be empty.
 	Reason string
 	// Message is for people.
 	Message string
 	// Rule is set if Status is StatusDenied. It is the capability that is
 	// missing in the module's manifest, or in the operator's grant.
 	Rule *Capability
-	// Details are those of the API server's answer: the names of fields that it
-	// does not accept, for example.
+	// Details are the details of the API server's answer, for example the names
+	// of the fields that it does not accept.
 	Details Value
 }
 
@@ -59,8 +61,8 @@ func (e *Error) Error() string {
 	return s
 }
 
-// AsError returns the *Error that err is or wraps, as errors.As does, without
-// reflection.
+// AsError returns the first *Error in the chain of err, like errors.As, but
+// without reflection.
 func AsError(err error) (*Error, bool) { return as[*Error](err) }
 
 func hasStatus(err error, status int) bool {
@@ -68,7 +70,7 @@ func hasStatus(err error, status int) bool {
 	return ok && e.Status == status
 }
 
-// as finds the first error of type T that err is or wraps.
+// as finds the first error of type T in the chain of err.
 func as[T error](err error) (found T, ok bool) {
 	for err != nil {
 		if found, ok = err.(T); ok { //nolint:errorlint // this is the walk itself
@@ -94,12 +96,12 @@ func as[T error](err error) (found T, ok bool) {
 // IsNotFound reports whether the object, or its kind, does not exist.
 func IsNotFound(err error) bool { return hasStatus(err, 404) }
 
-// IsConflict reports whether somebody else wrote first. A resourceVersion or a
-// precondition does not match, or another manager owns a field. It is not true
-// for IsAlreadyExists.
+// IsConflict reports whether another client wrote first: a resourceVersion or a
+// precondition does not match, or another manager owns a field. It is false for
+// IsAlreadyExists.
 func IsConflict(err error) bool { return hasStatus(err, 409) && !IsAlreadyExists(err) }
 
-// IsAlreadyExists reports whether an object of that name exists already.
+// IsAlreadyExists reports whether an object of that name already exists.
 func IsAlreadyExists(err error) bool {
 	e, ok := as[*Error](err)
 	return ok && e.Status == 409 && e.Reason == "AlreadyExists"
@@ -109,18 +111,18 @@ func IsAlreadyExists(err error) bool {
 func IsInvalid(err error) bool { return hasStatus(err, 422) }
 
 // IsForbidden reports whether the API server's own rules (RBAC, admission)
-// forbid the call; see IsDenied for those of the host.
+// forbid the call. IsDenied is the counterpart for the rules of the host.
 func IsForbidden(err error) bool { return hasStatus(err, 403) }
 
 // IsDenied reports whether the module lacks the capability for this call;
-// Error.Rule is the missing one.
+// Error.Rule is the missing capability.
 func IsDenied(err error) bool { return hasStatus(err, StatusDenied) }
 
 // IsUnsupported reports whether the host does not have this operation.
 func IsUnsupported(err error) bool { return hasStatus(err, StatusUnsupported) }
 
 // IsUnavailable reports whether the API server cannot be reached now, or asks
-// for a pause.
+// clients to wait.
 func IsUnavailable(err error) bool {
 	return hasStatus(err, StatusUnavailable) || hasStatus(err, 503) || hasStatus(err, 429)
 }
@@ -129,47 +131,48 @@ func IsUnavailable(err error) bool {
 // soon.
 func IsNotSynced(err error) bool { return hasStatus(err, StatusNotSynced) }
 
-// IsGone reports whether the API server no longer has that state. That happens
-// to the later pages of a list that takes minutes: list again.
+// IsGone reports whether the API server no longer has the requested version of
+// the list. This happens to the later pages of a list that takes minutes: start
+// the list again.
 func IsGone(err error) bool { return hasStatus(err, 410) }
 
 // IsCancelled reports whether the host is stopping or the run's time is over.
 func IsCancelled(err error) bool { return hasStatus(err, StatusCancelled) }
 
-// ErrorClass says how an error of Reconcile is retried.
+// ErrorClass determines how the host retries a run that returned an error.
 type ErrorClass string
 
 // The classes of errors.
 const (
-	ErrorTransient ErrorClass = "transient" // try again after the back-off; what a plain error is
+	ErrorTransient ErrorClass = "transient" // retry after the back-off; the class of a plain error
 	ErrorPermanent ErrorClass = "permanent" // wait for a change
-	ErrorConflict  ErrorClass = "conflict"  // somebody else wrote first; what a 409 of the Client is
+	ErrorConflict  ErrorClass = "conflict"  // another client wrote first; the class of a 409 from the Client
 )
 
-// FailureKind says how a run failed.
+// FailureKind is the way in which a run failed.
 type FailureKind string
 
 // The kinds of failure.
 const (
 	FailureError   FailureKind = "error"   // Reconcile returned an error
 	FailureTrap    FailureKind = "trap"    // Reconcile panicked or exited
-	FailureTimeout FailureKind = "timeout" // the run took longer than it may
-	FailureMemory  FailureKind = "memory"  // the run needed more memory than it may have
-	FailureOutput  FailureKind = "output"  // what the module returned cannot be read
+	FailureTimeout FailureKind = "timeout" // the run exceeded its time limit
+	FailureMemory  FailureKind = "memory"  // the run exceeded its memory limit
+	FailureOutput  FailureKind = "output"  // the host cannot decode the module's result
 )
 
-// Failure is a failed run, as ErrorPolicy receives it.
+// Failure describes a failed run to ErrorPolicy.
 type Failure struct {
 	Kind  FailureKind
 	Class ErrorClass
-	// Message and Reason are those of the error that Reconcile returned, or
-	// those of the host.
+	// Message and Reason come from the error that Reconcile returned, or from
+	// the host.
 	Message, Reason string
-	// After is the time of RetryAfter, or 0.
+	// After is the time given to RetryAfter, or 0.
 	After time.Duration
 	// Attempt counts the failed runs in a row, from 1.
 	Attempt int
-	// FirstFailed is when the first of them ended.
+	// FirstFailed is the end of the first of these failed runs.
 	FirstFailed time.Time
 }
 
@@ -186,20 +189,20 @@ func (q *qualified) Error() string { return q.err.Error() }
 func (q *qualified) Unwrap() error { return q.err }
 
 // Permanent marks err as an error that a retry does not fix. The object waits
-// for a change, whatever ErrorPolicy returns. It returns nil for nil.
+// for a change, whatever ErrorPolicy returns. Permanent(nil) is nil.
 func Permanent(err error) error { return qualify(qualified{err: err, class: ErrorPermanent}) }
 
-// Conflict marks err as a conflict: somebody else wrote first. The host retries
-// at once, a few times. A 409 error of the Client is a conflict without this
-// mark. It returns nil for nil.
+// Conflict marks err as a conflict: another client wrote first. The host
+// retries at once, a few times. A 409 error of the Client is a conflict without
+// this mark. Conflict(nil) is nil.
 func Conflict(err error) error { return qualify(qualified{err: err, class: ErrorConflict}) }
 
-// RetryAfter asks for a retry after d, if there is no ErrorPolicy that decides
-// otherwise. It returns nil for nil.
+// RetryAfter asks for a retry after d, unless an ErrorPolicy decides otherwise.
+// RetryAfter(nil, d) is nil.
 func RetryAfter(err error, d time.Duration) error { return qualify(qualified{err: err, after: d}) }
 
 // WithReason adds a CamelCase reason to err, which appears in logs, metrics and
-// Failure.Reason. It returns nil for nil.
+// Failure.Reason. WithReason(nil, reason) is nil.
 func WithReason(err error, reason string) error { return qualify(qualified{err: err, reason: reason}) }
 
 func qualify(q qualified) error {
@@ -217,10 +220,11 @@ var (
 	errPolicyDeclares = errors.New("error_policy: the Action declares objects or a status; only Reconcile and Finalize may")
 )
 
-// maxKeys is how many objects one event may concern (abi/ABI.md).
+// maxKeys is the most objects that one event may select (abi/ABI.md).
 const maxKeys = 10_000
 
-// maxMessage bounds the message of an error, in bytes: it goes into logs.
+// maxMessage bounds the message of an error, in bytes, because it goes into
+// logs.
 const maxMessage = 32 << 10
 
 // failed starts a Result with an error (abi/ABI.md, section 4).
@@ -230,7 +234,7 @@ func failed(dst []byte, err error) wire.Builder {
 	return b
 }
 
-// describeError writes what the host is to know of err.
+// describeError writes the parts of err that the host uses.
 func describeError(e *wire.Builder, err error) {
 	q := classify(err)
 	e.String("class", string(q.class))
@@ -245,7 +249,8 @@ func appendFailed(dst []byte, err error) []byte {
 	return b.End()
 }
 
-// clip makes a text valid for a message: bounded, and UTF-8.
+// clip makes a text valid for a message: it truncates the text and replaces
+// invalid UTF-8.
 func clip(s string) string {
 	if len(s) > maxMessage {
 		s = s[:maxMessage]
@@ -253,7 +258,7 @@ func clip(s string) string {
 	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
-// classify gathers what the layers of err say; the outermost wins.
+// classify merges the marks in the chain of err; the outermost mark wins.
 func classify(err error) qualified {
 	all := qualified{err: err}
 	for q, ok := as[*qualified](err); ok; q, ok = as[*qualified](q.err) {

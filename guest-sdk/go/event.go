@@ -17,22 +17,25 @@ const (
 // Event is an event of an object, as `kubectl events` shows it. It is for
 // people and expires after an hour; use a condition for lasting information.
 // The host counts equal events instead of writing each one, and limits their
-// number. So a call without an error means that the host has taken the event,
-// not that the event was written. It needs the right
+// number. So a call without an error means that the host accepted the event,
+// not that it wrote the event. It needs the right
 //
 //	{Group: "events.k8s.io", Resource: "events", Verbs: []string{"create", "patch"}}
 type Event struct {
-	// Type is, if empty, EventNormal.
+	// Type is the severity; EventNormal if empty.
 	Type EventType
-	// Reason is why: a CamelCase word of at most 128 bytes. Required.
+	// Reason is the cause: a CamelCase word of at most 128 bytes. Required.
 	Reason string
-	// Action is what was done, or failed: a CamelCase word; "Reconcile" if empty.
+	// Action is the action that was taken or failed: a CamelCase word,
+	// "Reconcile" if empty.
 	Action string
-	// Note is for people: at most 1024 bytes; a longer one is truncated.
+	// Note is for people. It has at most 1024 bytes; a longer note is
+	// truncated.
 	Note string
-	// Regarding is the object of the event: the object of the run if nil.
+	// Regarding is the object of the event. If nil, it is the object of the
+	// run.
 	Regarding *EventObject
-	// Related is a second object, a child for example. Optional.
+	// Related is a second object, for example a child. Optional.
 	Related *EventObject
 }
 
@@ -42,12 +45,12 @@ type EventObject struct {
 	UID string
 }
 
-// EventObject returns o as an object of an Event.
+// EventObject returns a reference to o for an Event.
 func (o Object) EventObject() *EventObject { return &EventObject{ObjectRef: o.Ref(), UID: o.UID()} }
 
 // Event records an event about the object of the run. If that fails, it logs
-// the error, because an event does not justify a failed run. RecordEvent has
-// all fields.
+// the error, because a lost event does not justify a failed run. RecordEvent
+// offers all fields.
 func (c *Context) Event(typ EventType, reason, note string) {
 	if err := c.RecordEvent(Event{Type: typ, Reason: reason, Note: note}); err != nil {
 		c.Log().Warn("event not recorded", "reason", reason, "error", err)

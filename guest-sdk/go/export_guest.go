@@ -9,20 +9,20 @@ import (
 	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/mem"
 )
 
-// This file is not called export_wasm.go: that name would keep it out of
-// TinyGo's wasm-unknown target, whose GOARCH is not wasm.
+// This file is not called export_wasm.go, because that name would exclude it
+// from TinyGo's wasm-unknown target, whose GOARCH is not wasm.
 //
-// Nothing here recovers from a panic. TinyGo cannot, and a reconciler that
-// panicked leaves memory that nobody should go on with: the panic ends the call
-// as a trap, with its message on stderr for the host to show, and the host
-// throws the instance away.
+// No function here recovers from a panic. TinyGo cannot, and a panic leaves the
+// memory of the instance in an unknown state. So a panic ends the call as a
+// trap, with its message on stderr for the host to show, and the host discards
+// the instance.
 
-// instance is the one guest of this module. What the host reads and writes is
-// reachable from here.
+// instance is the only guest of this module. It references all memory that the
+// host reads and writes, which protects that memory from the garbage collector.
 var instance = guest{host: imports.Default}
 
-// ModuleLog returns the log of the module outside of calls, in init functions and main. Within
-// a call use that of its Context.
+// ModuleLog returns the log of the module for code outside of calls: init
+// functions and main. Within a call, use the log of its Context.
 func ModuleLog() *Logger { return &Logger{g: &guest{host: imports.Default}} }
 
 //go:wasmexport reconciler_abi_1
@@ -65,7 +65,7 @@ func exportDescribe() uint64 {
 	return mem.Pack(instance.result)
 }
 
-// enter carries out the call.
+// enter runs an entry call.
 func enter(name string, ptr, size uint32) []byte {
 	instance.reconciler, instance.refused = current()
 	result := instance.call(name, message(ptr, size))
@@ -76,8 +76,8 @@ func enter(name string, ptr, size uint32) []byte {
 // hasFuelLimit reports whether a limit bounds the work of the current call.
 func hasFuelLimit() bool { return instance.host.Budget(int32(BudgetFuel)) >= 0 }
 
-// message finds the message, which the host has written to the block that
-// buffer gave it; nil if it is not there.
+// message returns the request, which the host has written into the block that
+// buffer returned, or nil if ptr and size lie outside of that block.
 func message(ptr, size uint32) []byte {
 	block := instance.block.Grow(instance.block.Cap())
 	if len(block) == 0 || ptr != mem.Address(block) || uint64(size) > uint64(len(block)) {

@@ -7,22 +7,23 @@ import (
 	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/wire"
 )
 
-// guest is one instance of the module: its host, and the memory that it uses
-// again in each call. One thread uses it at a time.
+// guest is one instance of the module: its host, and the memory that each call
+// reuses. Only one thread uses it at a time.
 type guest struct {
 	host       imports.Host
 	reconciler *Reconciler
-	refused    error // why there is no reconciler, if RegisterFunc was called
+	refused    error // the error of the function given to RegisterFunc
 
-	block   mem.Block // where the host writes requests
-	result  []byte    // what the last entry call returned
+	block   mem.Block // the host writes requests here
+	result  []byte    // result of the last entry call
 	request []byte    // the request of the current operation
 	answer  mem.Block // the answer of the last operation
 	ctx     Context   // the current run
-	head    head      // of its object
+	head    head      // head of the object of the run
 }
 
-// reserve is the export buffer: a block for a request of size bytes, or nil.
+// reserve implements the export buffer. It returns a block for a request of
+// size bytes, or nil if the size is over the limit.
 func (g *guest) reserve(size uint32) []byte {
 	if size > wire.MaxBytes {
 		return nil
@@ -30,7 +31,7 @@ func (g *guest) reserve(size uint32) []byte {
 	return g.block.Grow(max(int(size), 1))
 }
 
-// call carries out one entry call. The result is good until the next one.
+// call runs one entry call. The result is valid until the next one.
 func (g *guest) call(name string, msg []byte) []byte {
 	in, ok := parseInput(msg)
 	switch {
@@ -47,8 +48,8 @@ func (g *guest) call(name string, msg []byte) []byte {
 	return g.result
 }
 
-// keep carries out the entry call filter. What cannot be read is kept: an event
-// too many does no harm.
+// keep runs the entry call filter. It returns true if the message cannot be
+// decoded, because an unneeded event does no harm.
 func (g *guest) keep(msg []byte) bool {
 	in, ok := parseInput(msg)
 	if !ok || g.reconciler == nil {
@@ -83,7 +84,7 @@ func (g *guest) enter(name string, dst []byte) []byte {
 	return appendResult(dst, action, err)
 }
 
-// object is the one of the current run.
+// object returns the object of the current run.
 func (g *guest) object() Object { return Object{Value: Value{g.ctx.in.object}, head: &g.head} }
 
 func (g *guest) errorPolicy(dst []byte) []byte {
@@ -108,8 +109,8 @@ func (g *guest) mapEvent(dst []byte) []byte {
 	if err != nil {
 		return appendFailed(dst, err)
 	}
-	// What can be the name of no object concerns nobody: keys often come from what
-	// users write into labels and annotations.
+	// Skip keys that no object can have: mappers often read keys from labels
+	// and annotations, which users write.
 	list := make([]ObjectKey, 0, len(keys))
 	for _, k := range keys {
 		if k.valid() {
@@ -126,7 +127,7 @@ func (g *guest) mapEvent(dst []byte) []byte {
 	return b.End()
 }
 
-// configure gives the settings to Reconciler.Configure.
+// configure passes the settings to Reconciler.Configure.
 func (g *guest) configure(dst []byte) []byte {
 	if g.reconciler.Configure == nil {
 		return dst
@@ -150,6 +151,6 @@ func init() {
 }
 
 func newGuest(host imports.Host, reconciler any) *guest {
-	r := reconciler.(Reconciler) //nolint:forcetypeassert // guesttest's one caller passes it
+	r := reconciler.(Reconciler) //nolint:forcetypeassert // the only callers, in guesttest, pass a Reconciler
 	return &guest{host: host, reconciler: &r}
 }

@@ -6,9 +6,9 @@ import (
 	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/wire"
 )
 
-// head is what a reconciler asks for again and again of the object that it is
-// given. It is read once in a run, at the first question: a walk from the top
-// for each answer costs many times as much.
+// head has the fields that a reconciler reads often from its object. They are
+// read once in a run, at the first access, because a search from the top of the
+// object for each access costs many times as much.
 type head struct {
 	read bool
 
@@ -18,14 +18,14 @@ type head struct {
 	deleting   bool
 }
 
-// names are the strings of a head as views, in the order of its fields.
+// names holds the strings of a head as views, in the order of its fields.
 type names [5][]byte
 
 // load reads the head of an object.
 func (h *head) load(object []byte) {
 	*h = head{read: true}
 	var n names
-	left := 3 // what follows the last of them, spec and status, is not walked over
+	left := 3 // stop after these three fields, before spec and status
 	for it := wire.Walk(object); left > 0 && it.Next(); {
 		switch string(it.Key) {
 		case "apiVersion":
@@ -59,7 +59,7 @@ func (h *head) loadMetadata(metadata []byte, n *names) {
 	}
 }
 
-// setNames copies the strings with one allocation for all.
+// setNames copies all strings with a single allocation.
 func (h *head) setNames(n *names) {
 	size := 0
 	for _, s := range n {

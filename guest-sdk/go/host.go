@@ -7,12 +7,12 @@ import (
 	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/wire"
 )
 
-// Monotonic returns a clock that never goes back. Use it to measure durations.
+// Monotonic reads a clock that never goes back. Use it to measure durations.
 func (c *Context) Monotonic() time.Duration { return time.Duration(c.g.host.MonoNS()) }
 
 // Random fills b with random bytes. The error is an *Error.
 func (c *Context) Random(b []byte) error {
-	const most = 65536 // at a time; abi/ABI.md, section 5
+	const most = 65536 // bytes in one call; see abi/ABI.md, section 5
 	for len(b) > 0 {
 		n := min(len(b), most)
 		if status := c.g.host.Random(b[:n]); status != 0 {
@@ -29,12 +29,12 @@ type BudgetKind int32
 // The kinds of budget.
 const (
 	BudgetMilliseconds BudgetKind = 0 // time until the run is interrupted
-	BudgetHostCalls    BudgetKind = 1 // calls of the Client, the Cache and others
-	BudgetFuel         BudgetKind = 2 // instructions, in the host's own unit
+	BudgetHostCalls    BudgetKind = 1 // operations of the Client, the Cache and other host functions
+	BudgetFuel         BudgetKind = 2 // work, about one unit an instruction
 )
 
-// Budget returns how much of a kind this run has left, and whether the kind has
-// a limit that the host knows.
+// Budget returns the remaining budget of a kind for this run, and whether that
+// kind has a limit at all.
 func (c *Context) Budget(kind BudgetKind) (left int64, bounded bool) {
 	left = c.g.host.Budget(int32(kind))
 	return max(left, 0), left >= 0
@@ -46,16 +46,17 @@ type MetricKind int32
 // The kinds of metric.
 const (
 	MetricCounter MetricKind = 0 // the value is added
-	MetricGauge   MetricKind = 1 // the value replaces the last one
+	MetricGauge   MetricKind = 1 // the value replaces the previous value
 )
 
-// Metric counts or sets a metric of the module, which wasmctl serves at /metrics:
-// "greetings" is shown as wasmctl_custom_greetings_total if it is a counter. The
-// host adds the controller as the only label. A name has letters, digits and _. The
-// number of names is limited: do not build names from user input.
+// Metric adds to a counter, or sets a gauge, of the module. wasmctl serves it
+// at /metrics: a counter "greetings" appears as wasmctl_custom_greetings_total.
+// The host adds the controller as the only label. A name consists of letters,
+// digits and _. The number of names is limited: do not build names from user
+// input.
 //
-// The error is an *Error. A metric is seldom worth a failed run: ignore the error,
-// or log it.
+// The error is an *Error. A lost metric seldom justifies a failed run: ignore
+// the error, or log it.
 func (c *Context) Metric(kind MetricKind, name string, value float64) error {
 	if status := c.g.host.Metric(int32(kind), name, value); status != 0 {
 		return hostError("metric", status)
@@ -64,9 +65,9 @@ func (c *Context) Metric(kind MetricKind, name string, value float64) error {
 }
 
 // Call runs an operation by its number (abi/ABI.md, section 6), for an
-// operation that is younger than this SDK. Context.HostHas reports whether the
+// operation that is newer than this SDK. Context.HostHas reports whether the
 // host has it. The answer is a copy. The error is an *Error, or explains why
-// request cannot be sent.
+// the request cannot be encoded.
 func (c *Context) Call(number int32, request any) (Value, error) {
 	req, err := wire.Append(c.g.request[:0], request)
 	if err != nil {
@@ -77,8 +78,7 @@ func (c *Context) Call(number int32, request any) (Value, error) {
 	return o.Value, err
 }
 
-// hostError is the error of a host function that answers a status and nothing
-// else.
+// hostError returns the error of a host function that answers only a status.
 func hostError(function string, status int32) error {
 	return newError(&imports.Op{Name: function}, status, nil)
 }

@@ -6,11 +6,11 @@ import (
 	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/wire"
 )
 
-// Index finds objects in the cache by values that the module derives from them. The
-// module tells the host the values of an object once for each of its versions; then
-// lists that look for another value leave the object out.
+// Index finds objects in the cache by values that the module derives from them.
+// The module reports the values of each version of an object to the host once.
+// Lists that ask for another value then leave the object out.
 //
-//	var byImage = wasmctl.NewIndex("image") // of the package: it lasts longer than a run
+//	var byImage = wasmctl.NewIndex("image") // a package variable, because it must outlive a run
 //
 //	for pod, err := range ctx.Cache().All(pods, wasmctl.CacheListOptions{Index: byImage, Value: image}) {
 //		if values := images(pod); err == nil && !slices.Contains(values, image) {
@@ -23,20 +23,22 @@ type Index struct {
 	name string
 
 	mu   sync.Mutex
-	told []any // entries that the host does not have yet; guarded by mu
+	told []any // entries that were not sent to the host yet; guarded by mu
 }
 
-// maxTold bounds what an index keeps for the next list. What it forgets is listed once
-// more.
+// maxTold bounds the number of entries that wait for the next list. An object
+// whose entry is lost only appears in one more list.
 const maxTold = 2000
 
-// NewIndex returns an index. Those of one name are the same to the host, for each kind.
-// The values of an object must depend on nothing else, so what they do depend on, such
-// as a setting, has to be part of the name.
+// NewIndex returns an index. For the host, two indexes with one name are the
+// same index of a kind. The values of an object must depend only on the object.
+// If they depend on something more, for example a setting, make that part of
+// the name.
 func NewIndex(name string) *Index { return &Index{name: name} }
 
-// Tell notes the values of an object from the cache. The next list by the index tells
-// the host. Only an object that lacks the value that was looked for is news to it.
+// Tell records the values of an object from the cache. The next list by the
+// index reports them to the host. Call it only for objects that lack the
+// requested value: the host gains nothing from the others.
 func (x *Index) Tell(o Object, values []string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -47,7 +49,7 @@ func (x *Index) Tell(o Object, values []string) {
 	}
 }
 
-// append writes the keys of a list by the index; nil has none.
+// append writes the keys of a list by the index. A nil index writes none.
 func (x *Index) append(b *wire.Builder, value string) error {
 	if x == nil {
 		return nil

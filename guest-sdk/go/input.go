@@ -7,7 +7,8 @@ import (
 	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/wire"
 )
 
-// input is a Request, a Failure, an Event or Settings, read only as far as its top level.
+// input is a decoded Request, Failure, Event or Settings. Only the top level is
+// decoded.
 type input struct {
 	id, controller, reason, reasons, key, object, caps []byte
 
@@ -20,8 +21,8 @@ type input struct {
 	stale, dryRun                        bool
 }
 
-// parseInput reads a message; false if it is no map. The host writes the object
-// last, so this does not walk through it.
+// parseInput reads a message, and returns false if it is not a map. It does not
+// scan the object, which the host writes last.
 func parseInput(msg []byte) (in input, ok bool) {
 	it := wire.Walk(msg)
 	for it.Next() {
@@ -73,14 +74,14 @@ func parseInput(msg []byte) (in input, ok bool) {
 	return in, wire.TypeOf(msg) == wire.Map && !it.Bad()
 }
 
-// readCount returns an integer as an int: at most the largest one, which has 32
-// bits with TinyGo.
+// readCount returns an integer as an int, at most math.MaxInt, which is 32 bits
+// with TinyGo.
 func readCount(v []byte) int {
 	n, _ := wire.ReadInt(v)
 	return int(min(n, math.MaxInt))
 }
 
-// failed returns what ErrorPolicy is given.
+// failed returns the Failure that ErrorPolicy receives.
 func (in *input) failed() Failure {
 	e := Value{in.failure}
 	f := Failure{

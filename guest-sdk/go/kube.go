@@ -15,8 +15,8 @@ import (
 // object cannot be encoded, the error has another type and the Client makes no
 // call.
 //
-// A namespaced object without a namespace is an error of the host, because
-// there is no default namespace.
+// A namespaced object needs a namespace. There is no default namespace: the
+// host returns an error.
 type Client struct {
 	g *guest
 }
@@ -29,8 +29,9 @@ func (c *Client) Get(ref ObjectRef, opts GetOptions) (Object, error) {
 	return object(c.g, &imports.APIGet, b.End(), ref)
 }
 
-// List reads the objects of ref's kind in ref's namespace, or in all if ref has
-// none. With opts.Limit it reads one page. ref has no name.
+// List reads the objects of ref's kind in ref's namespace, or in all namespaces
+// if ref has none. If opts.Limit is set, it reads one page. ref must have no
+// name.
 func (c *Client) List(ref ObjectRef, opts ListOptions) (List, error) {
 	if ref.Name != "" {
 		return List{}, errors.New("api_list " + ref.String() + ": a list has no name; use Get or a field selector")
@@ -46,31 +47,32 @@ func (c *Client) List(ref ObjectRef, opts ListOptions) (List, error) {
 	return List{o.Value}, err
 }
 
-// All iterates over the objects that List returns, page by page: opts.Limit at
-// a time, 500 if it is not set. An error ends the iteration. If IsGone is true
-// for the error, the iteration took too long and has to start again.
+// All iterates over the objects that List returns, page by page, with
+// opts.Limit objects in each page (500 if it is not set). An error ends the
+// iteration. If IsGone is true for the error, the iteration took too long and
+// must start again.
 //
 //	for obj, err := range ctx.Client().All(ref, wasmctl.ListOptions{}) {
 func (c *Client) All(ref ObjectRef, opts ListOptions) func(yield func(Object, error) bool) {
 	if opts.Limit <= 0 {
-		opts.Limit = 500 // some hundreds of kilobytes of objects of the usual size
+		opts.Limit = 500 // a page of some hundred kilobytes for objects of usual size
 	}
 	return pages(func(next string) (List, error) {
-		if next != "" { // the first page says for all of them which state it is
+		if next != "" { // the continue token fixes the version of all later pages
 			opts.Continue, opts.ResourceVersion, opts.ResourceVersionMatch = next, "", ""
 		}
 		return c.List(ref, opts)
 	})
 }
 
-// Create creates object and returns it as stored.
+// Create creates object and returns the stored object.
 func (c *Client) Create(object any, opts WriteOptions) (Object, error) {
 	return c.write(&imports.APICreate, ObjectRef{}, object, ApplyOptions{WriteOptions: opts})
 }
 
-// Update replaces object and returns it as stored. If the metadata has a
-// resourceVersion and somebody wrote since that version, the answer is a
-// conflict. Most controllers should use Apply or Patch.
+// Update replaces object and returns the stored object. If the metadata has a
+// resourceVersion and the object has changed since that version, the answer is
+// a conflict. Most controllers should use Apply or Patch.
 func (c *Client) Update(object any, opts WriteOptions) (Object, error) {
 	return c.write(&imports.APIUpdate, ObjectRef{}, object, ApplyOptions{WriteOptions: opts})
 }
@@ -82,21 +84,21 @@ func (c *Client) UpdateStatus(object any, opts WriteOptions) (Object, error) {
 }
 
 // Apply applies the fields of object by server-side apply, and returns the
-// object as stored. It creates a missing object. It leaves fields alone that
-// object does not have, and removes fields that this manager applied before and
-// that object no longer has.
+// stored object. It creates a missing object. It does not change fields that
+// object does not have, except that it removes fields that this manager applied
+// before and that object no longer has.
 func (c *Client) Apply(object any, opts ApplyOptions) (Object, error) {
 	return c.write(&imports.APIApply, ObjectRef{}, object, opts)
 }
 
-// ApplyStatus is Apply of the status subresource. object has apiVersion, kind,
-// metadata with name and namespace, and status.
+// ApplyStatus is Apply of the status subresource. object must have apiVersion,
+// kind, metadata with name and namespace, and status.
 func (c *Client) ApplyStatus(object any, opts ApplyOptions) (Object, error) {
 	opts.Subresource = "status"
 	return c.Apply(object, opts)
 }
 
-// Patch changes an object and returns it as stored.
+// Patch changes an object and returns the stored object.
 func (c *Client) Patch(ref ObjectRef, patch Patch, opts WriteOptions) (Object, error) {
 	b := begin(c.g, ref)
 	b.String("patchType", patch.kind)
@@ -113,8 +115,8 @@ func (c *Client) PatchStatus(ref ObjectRef, patch Patch, opts WriteOptions) (Obj
 	return c.Patch(ref, patch, opts)
 }
 
-// Delete deletes an object. Finalizers may keep it after that. If the object is
-// gone already, IsNotFound is true for the error.
+// Delete deletes an object. Its finalizers may delay that. If the object does
+// not exist, IsNotFound is true for the error.
 func (c *Client) Delete(ref ObjectRef, opts DeleteOptions) error {
 	b := begin(c.g, ref)
 	b.Bool("dryRun", opts.DryRun)
@@ -128,7 +130,7 @@ func (c *Client) Delete(ref ObjectRef, opts DeleteOptions) error {
 	return at(err, ref)
 }
 
-// begin starts a request in the memory of the last one.
+// begin starts a request in the memory of the previous request.
 func begin(g *guest, ref ObjectRef) wire.Builder {
 	b := wire.NewBuilder(g.request[:0])
 	appendRef(&b, ref)
@@ -142,8 +144,8 @@ func appendRef(b *wire.Builder, ref ObjectRef) {
 	b.String("name", ref.Name)
 }
 
-// write sends body. Without ref the body names the object; ref is that of a
-// subresource, whose body may be of another kind.
+// write sends body. If ref is empty, the body names the object. Otherwise ref
+// is the object of a subresource, whose body may be of another kind.
 func (c *Client) write(op *imports.Op, ref ObjectRef, body any, opts ApplyOptions) (Object, error) {
 	b := begin(c.g, ref)
 	if err := b.Value("object", body); err != nil {
@@ -159,8 +161,8 @@ func (c *Client) write(op *imports.Op, ref ObjectRef, body any, opts ApplyOption
 	return o, err
 }
 
-// object carries out an operation that answers an object, and copies it out of
-// the memory that the next operation uses again.
+// object runs an operation that answers an object. It copies the object,
+// because the next operation reuses the memory of the answer.
 func object(g *guest, op *imports.Op, req []byte, ref ObjectRef) (Object, error) {
 	g.request = req
 	body, err := g.do(op, req)
@@ -171,7 +173,7 @@ func object(g *guest, op *imports.Op, req []byte, ref ObjectRef) (Object, error)
 	return Object{Value: Value{body}, kept: unsafe.SliceData(body)}, nil
 }
 
-// at puts the object's name into an *Error.
+// at adds the object's name to an *Error.
 func at(err error, ref ObjectRef) error {
 	if e, ok := as[*Error](err); ok {
 		e.Ref = ref
@@ -187,7 +189,7 @@ func badValue(op *imports.Op, ref ObjectRef, err error) error {
 	return &encodeError{what, err}
 }
 
-// encodeError says which value of a request cannot be sent.
+// encodeError is the error of a request that cannot be encoded.
 type encodeError struct {
 	what string
 	err  error

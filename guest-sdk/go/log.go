@@ -9,7 +9,7 @@ import (
 	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/wire"
 )
 
-// Level is the level of a log line: the numbers of log/slog.
+// Level is the level of a log line, with the numbers of log/slog.
 type Level int32
 
 // The levels.
@@ -20,28 +20,29 @@ const (
 	LevelError Level = 8
 )
 
-// Logger writes to the host's log. Attributes come in pairs of a string and any
-// value, as in log/slog: log.Info("applied", "configmap", name). The Logger
-// encodes nothing for a level that the host does not keep. The host also logs
-// what a module prints to stdout or stderr, but without a level and attributes.
+// Logger writes to the host's log. Attributes are pairs of a string and any
+// value, as in log/slog: log.Info("applied", "configmap", name). If the host
+// discards a level, the Logger does not encode its lines. The host also logs
+// the output of a module to stdout and stderr, but without a level and
+// attributes.
 type Logger struct {
 	g *guest
 }
 
-// Enabled reports whether the host keeps lines of this level.
+// Enabled reports whether the host records lines of this level.
 func (l *Logger) Enabled(level Level) bool { return int32(level) >= l.g.host.LogLevel() }
 
 // Debug logs details for debugging.
 func (l *Logger) Debug(msg string, attrs ...any) { l.write(LevelDebug, msg, attrs) }
 
-// Info logs what happened.
+// Info logs an ordinary event.
 func (l *Logger) Info(msg string, attrs ...any) { l.write(LevelInfo, msg, attrs) }
 
-// Warn logs a problem that somebody should check at some time.
+// Warn logs a problem that deserves attention but needs no immediate action.
 func (l *Logger) Warn(msg string, attrs ...any) { l.write(LevelWarn, msg, attrs) }
 
-// Error logs a failure. The host logs the errors that Reconcile returns: do not
-// log them as well.
+// Error logs a failure. Do not log errors that Reconcile returns: the host logs
+// them.
 func (l *Logger) Error(msg string, attrs ...any) { l.write(LevelError, msg, attrs) }
 
 func (l *Logger) write(level Level, msg string, attrs []any) {
@@ -54,7 +55,7 @@ func (l *Logger) write(level Level, msg string, attrs []any) {
 	for i := 0; i < len(attrs); i += 2 {
 		key, val := attr(attrs[i:])
 		for slices.Contains(used, key) {
-			key += "_" // a map has a key once
+			key += "_" // keys of a map must be unique
 		}
 		used = append(used, key)
 		if err := b.Value(key, printable(val)); err != nil {
@@ -65,8 +66,8 @@ func (l *Logger) write(level Level, msg string, attrs []any) {
 	l.g.host.Log(int32(level), l.g.request)
 }
 
-// attr reads the next pair. A key without a value or one that is no string is
-// shown under !BADKEY, as log/slog does.
+// attr reads the next pair. As in log/slog, a key without a value, or a key
+// that is not a string, gets the name !BADKEY.
 func attr(attrs []any) (string, any) {
 	key, ok := attrs[0].(string)
 	switch {
@@ -78,7 +79,7 @@ func attr(attrs []any) (string, any) {
 	return clip(key), attrs[1]
 }
 
-// printable turns what a person would rather read as text into text.
+// printable converts errors, stringers and similar values to text.
 func printable(v any) any {
 	switch v := v.(type) {
 	case string:

@@ -7,14 +7,14 @@ import (
 	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/wire"
 )
 
-// Version of this SDK.
+// Version is the version of this SDK.
 const Version = "0.1.0"
 
-// abiVersion is the major version of the ABI that this SDK speaks.
+// abiVersion is the major version of the ABI that this SDK implements.
 const abiVersion = 1
 
-// Manifest describes a module (abi/ABI.md, section 8). The operator can
-// override it, and decides which capabilities to grant.
+// Manifest describes a module (abi/ABI.md, section 8). The operator of the host
+// can override it, and decides which capabilities to grant.
 type Manifest struct {
 	// Name and Version are for people.
 	Name    string `json:"name,omitempty"`
@@ -24,46 +24,46 @@ type Manifest struct {
 	For *Watch `json:"for,omitempty"`
 	// Owns are the kinds whose changes reconcile their controlling owner.
 	Owns []Watch `json:"owns,omitempty"`
-	// Watches are the kinds whose changes concern objects of For; see
-	// Watch.Map.
+	// Watches are further kinds; Watch.Map selects the objects of For that a
+	// change concerns.
 	Watches []Watch `json:"watches,omitempty"`
 
 	// Capabilities are the rights that the Client, the Cache, events and
 	// declared results need. You need none to watch, to read the kind of For,
 	// or to write its status.
 	Capabilities []Capability `json:"capabilities,omitempty"`
-	// Finalizer is the name of the finalizer for Reconciler.Finalize:
-	// "example.com/cleanup". A name without a domain is only for custom resources
-	// that have it already, and wasmctl warns of it.
+	// Finalizer is the name of the finalizer for Reconciler.Finalize, for
+	// example "example.com/cleanup". Use a name without a domain only for
+	// custom resources that have it already; wasmctl warns about it.
 	Finalizer string `json:"finalizer,omitempty"`
-	// Limits bounds what one instance may use.
+	// Limits bounds the resources of one instance.
 	Limits *Limits `json:"limits,omitempty"`
-	// Concurrency is the number of objects reconciled at a time; 0 leaves it to
-	// the host.
+	// Concurrency is the number of objects reconciled at a time; if 0, the host
+	// decides.
 	Concurrency int `json:"concurrency,omitempty"`
-	// Config holds the settings' defaults; see Context.Config.
+	// Config has the defaults of the settings; see Context.Config.
 	Config map[string]string `json:"config,omitempty"`
 
-	// Requires names the abilities of the host that the module needs: a host
-	// without them does not load it. Wants names the optional ones (see
-	// Context.HostHas).
+	// Requires lists the abilities of the host that the module needs: a host
+	// without them does not load the module. Wants lists optional abilities
+	// (see Context.HostHas).
 	Requires []string `json:"requires,omitempty"`
 	Wants    []string `json:"wants,omitempty"`
 }
 
-// Capability is a right to use the API, as an RBAC rule of one resource.
+// Capability is a right to use the API, like an RBAC rule for one resource.
 type Capability struct {
 	// Group is empty for the core resources.
 	Group string `json:"group"`
-	// Resource is the plural, "configmaps".
+	// Resource is the plural name, for example "configmaps".
 	Resource string `json:"resource"`
-	// Subresources, if given, restrict the rule to these; it then does not
-	// cover the resource itself.
+	// Subresources, if given, restrict the rule to these subresources; the rule
+	// then does not cover the resource itself.
 	Subresources []string `json:"subresources,omitempty"`
 	// Verbs are get, list, create, update, patch, delete, or "*" for all. Apply
 	// needs patch; an apply that creates an object also needs create.
 	Verbs []string `json:"verbs"`
-	// Namespaces and Names narrow it; empty is all.
+	// Namespaces and Names narrow the rule; if empty, the rule covers all.
 	Namespaces []string `json:"namespaces,omitempty"`
 	Names      []string `json:"names,omitempty"`
 	// Fields, if given, are the only fields of an object that create, update
@@ -73,54 +73,56 @@ type Capability struct {
 	Fields []string `json:"fields,omitempty"`
 }
 
-// Limits limits what the module may use. Zero leaves a limit to the host. A
-// module can only lower the limits of the host. See docs/limits.md.
+// Limits bounds the resources of the module. If a limit is 0, the host decides.
+// A module can only lower the limits of the host. See docs/limits.md.
 type Limits struct {
-	// Memory of one instance, in bytes.
+	// Memory is the memory of one instance, in bytes.
 	Memory int64 `json:"memory,omitempty"`
-	// Timeout of one call, in milliseconds.
+	// Timeout is the duration of one call, in milliseconds.
 	Timeout int64 `json:"timeout,omitempty"`
-	// HostCalls is the number of host calls of one call.
+	// HostCalls is the number of host calls in one call of the module.
 	HostCalls int64 `json:"host_calls,omitempty"`
-	// Fuel is the work of one call, about one unit an instruction.
+	// Fuel is the work of one call, about one unit for each instruction.
 	Fuel int64 `json:"fuel,omitempty"`
-	// Stack of one call, in bytes by the host's estimate.
+	// Stack is the stack of one call, in bytes, as the host estimates it.
 	Stack int64 `json:"stack,omitempty"`
-	// RequestBytes bounds the request of one operation, ResultBytes what one call
-	// returns.
+	// RequestBytes bounds the request of one operation, ResultBytes the result
+	// of one call.
 	RequestBytes int64 `json:"request_bytes,omitempty"`
 	ResultBytes  int64 `json:"result_bytes,omitempty"`
-	// LogLines and LogBytes of the module in a second.
+	// LogLines and LogBytes bound the log of the module in one second.
 	LogLines int64 `json:"log_lines,omitempty"`
 	LogBytes int64 `json:"log_bytes,omitempty"`
-	// Events of one call, EventRate of the module in a second.
+	// Events bounds the events of one call, EventRate the events of the module
+	// in one second.
 	Events    int64 `json:"events,omitempty"`
 	EventRate int64 `json:"event_rate,omitempty"`
-	// APIRate is the number of requests to the API server in a second, APIInFlight
-	// how many may be under way at once.
+	// APIRate is the number of requests to the API server in one second,
+	// APIInFlight the number of concurrent requests.
 	APIRate     int64 `json:"api_rate,omitempty"`
 	APIInFlight int64 `json:"api_in_flight,omitempty"`
-	// ListItems and ListBytes of one answer to a list.
+	// ListItems and ListBytes bound one answer to a list.
 	ListItems int64 `json:"list_items,omitempty"`
 	ListBytes int64 `json:"list_bytes,omitempty"`
-	// MetricSeries is the number of series that the module may report.
+	// MetricSeries is the number of metric series of the module.
 	MetricSeries int64 `json:"metric_series,omitempty"`
-	// InstanceCalls is the number of calls after which a fresh instance
-	// replaces an instance. HighWater is the memory, in bytes, beyond which
-	// this happens.
+	// InstanceCalls is the number of calls after which the host replaces an
+	// instance by a fresh one. HighWater is the size of the memory, in bytes,
+	// above which the host does so.
 	InstanceCalls int64 `json:"instance_calls,omitempty"`
 	HighWater     int64 `json:"high_water,omitempty"`
-	// InstanceRate is the number of instances that runs may need in a second.
+	// InstanceRate is the number of fresh instances in one second that runs of
+	// the module may use.
 	InstanceRate int64 `json:"instance_rate,omitempty"`
 }
 
-// described is a Manifest with what the SDK itself knows.
+// described is a Manifest with the fields that the SDK adds.
 type described struct {
 	Manifest
 	ABI int    `json:"abi"`
 	SDK string `json:"sdk"`
-	// Hooks names the optional exports that are real. This SDK exports all that
-	// it has, used or not, so it is never nil.
+	// Hooks names the optional exports that have a function. It is never nil,
+	// because this SDK exports all entry points, used or not.
 	Hooks []string `json:"hooks"`
 }
 
@@ -139,7 +141,7 @@ func describe(r *Reconciler) []byte {
 	return b
 }
 
-// hooks names the optional exports that r has a function for.
+// hooks returns the names of the optional exports for which r has a function.
 func (r *Reconciler) hooks() []string {
 	hooks := []string{}
 	for _, h := range []struct {

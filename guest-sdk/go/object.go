@@ -8,17 +8,20 @@ import (
 	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/wire"
 )
 
-// Object is a view of one Kubernetes object; see Value for how to read it and
-// how long it is valid.
+// Object is a view of one Kubernetes object; see Value for its methods and its
+// lifetime.
 type Object struct {
 	Value
-	// head is nil but for the object of a run.
+	// head caches fields of the object of a run. It is nil for all other
+	// objects.
 	head *head
-	// kept is where a view begins whose bytes stay as they are; nil if none does.
+	// kept is the first byte of a view that nothing overwrites, or nil if the
+	// view may be overwritten.
 	kept *byte
 }
 
-// Decode is Value.Decode. Strings of a small object that stays valid are parts of it.
+// Decode is Value.Decode. If the Object is a small copy, decoded strings share
+// its memory.
 func (o Object) Decode(into any, path ...string) error {
 	if len(path) == 0 && o.kept != nil && o.kept == unsafe.SliceData(o.view) {
 		return wire.DecodeKept(o.view, into)
@@ -26,7 +29,7 @@ func (o Object) Decode(into any, path ...string) error {
 	return o.Value.Decode(into, path...)
 }
 
-// loaded returns the head of the object of a run, and nil for other objects.
+// loaded returns the head of the object of a run, or nil for other objects.
 func (o Object) loaded() *head {
 	if o.head != nil && !o.head.read {
 		o.head.load(o.view)
@@ -34,19 +37,20 @@ func (o Object) loaded() *head {
 	return o.head
 }
 
-// Set puts value at the path; see Value.Set.
+// Set sets the value at the path; see Value.Set.
 func (o *Object) Set(value any, path ...string) error {
-	o.head = nil // what was read once may not be so any longer
+	o.head = nil // the cached fields may be outdated
 	return o.Value.Set(value, path...)
 }
 
-// Remove takes the value at the path out; see Value.Remove.
+// Remove removes the value at the path; see Value.Remove.
 func (o *Object) Remove(path ...string) {
 	o.head = nil
 	o.Value.Remove(path...)
 }
 
-// NewObject returns the object that v describes: a Map, a Builder or a struct.
+// NewObject encodes v, a Map, a Builder or a struct, and returns it as an
+// object.
 func NewObject(v any) (Object, error) {
 	val, err := NewValue(v)
 	return Object{Value: val}, err
@@ -66,7 +70,7 @@ func (k ObjectKey) valid() bool {
 		utf8.ValidString(k.Name) && utf8.ValidString(k.Namespace)
 }
 
-// AppendMsgpack writes the key as it stands in messages.
+// AppendMsgpack writes the key in the form that messages use.
 func (k ObjectKey) AppendMsgpack(dst []byte) ([]byte, error) {
 	b := wire.NewBuilder(dst)
 	if err := b.Texts("namespace", k.Namespace, "name", k.Name); err != nil {
@@ -75,7 +79,7 @@ func (k ObjectKey) AppendMsgpack(dst []byte) ([]byte, error) {
 	return b.End(), nil
 }
 
-// String returns "namespace/name", or "name" where there is no namespace.
+// String returns "namespace/name", or "name" if there is no namespace.
 func (k ObjectKey) String() string {
 	if k.Namespace == "" {
 		return k.Name
@@ -94,7 +98,7 @@ type ObjectRef struct {
 // Key returns the reference without its kind.
 func (r ObjectRef) Key() ObjectKey { return ObjectKey{r.Namespace, r.Name} }
 
-// Ref returns the object of that name and of the given kind.
+// Ref returns a reference to the object of that name and of the given kind.
 func (k ObjectKey) Ref(apiVersion, kind string) ObjectRef {
 	return ObjectRef{APIVersion: apiVersion, Kind: kind, Namespace: k.Namespace, Name: k.Name}
 }
@@ -102,13 +106,13 @@ func (k ObjectKey) Ref(apiVersion, kind string) ObjectRef {
 // String returns "Kind[namespace/name]".
 func (r ObjectRef) String() string { return r.Kind + "[" + r.Key().String() + "]" }
 
-// Ref returns the object's name.
+// Ref returns a reference to the object.
 func (o Object) Ref() ObjectRef {
 	k := o.Key()
 	return ObjectRef{APIVersion: o.APIVersion(), Kind: o.Kind(), Namespace: k.Namespace, Name: k.Name}
 }
 
-// Key returns the object's name within its kind.
+// Key returns the namespace and name of the object.
 func (o Object) Key() ObjectKey {
 	if h := o.loaded(); h != nil {
 		return ObjectKey{Namespace: h.namespace, Name: h.name}
@@ -116,7 +120,7 @@ func (o Object) Key() ObjectKey {
 	return objectKey(o.At("metadata").view)
 }
 
-// APIVersion returns the group and version, "apps/v1" or "v1".
+// APIVersion returns the group and version, for example "apps/v1" or "v1".
 func (o Object) APIVersion() string {
 	if h := o.loaded(); h != nil {
 		return h.apiVersion
@@ -124,7 +128,7 @@ func (o Object) APIVersion() string {
 	return o.String("apiVersion")
 }
 
-// Kind returns the kind, "Deployment".
+// Kind returns the kind, for example "Deployment".
 func (o Object) Kind() string {
 	if h := o.loaded(); h != nil {
 		return h.kind
@@ -140,7 +144,8 @@ func (o Object) Name() string {
 	return o.String("metadata", "name")
 }
 
-// Namespace returns metadata.namespace, empty for a cluster-scoped object.
+// Namespace returns metadata.namespace. It is empty for a cluster-scoped
+// object.
 func (o Object) Namespace() string {
 	if h := o.loaded(); h != nil {
 		return h.namespace
@@ -179,15 +184,15 @@ func (o Object) Annotation(key string) string { return o.String("metadata", "ann
 // Annotations returns all annotations.
 func (o Object) Annotations() map[string]string { return o.StringMap("metadata", "annotations") }
 
-// CreationTimestamp returns when the object was created.
+// CreationTimestamp returns the time at which the object was created.
 func (o Object) CreationTimestamp() time.Time { return o.Time("metadata", "creationTimestamp") }
 
-// DeletionTimestamp returns when the deletion of the object was requested, or
-// the zero time.
+// DeletionTimestamp returns the time at which the deletion of the object was
+// requested, or the zero time.
 func (o Object) DeletionTimestamp() time.Time { return o.Time("metadata", "deletionTimestamp") }
 
-// IsDeleting reports whether the deletion of the object was requested and
-// finalizers or dependents still keep the object.
+// IsDeleting reports whether the deletion of the object was requested and the
+// object still exists because of finalizers or dependents.
 func (o Object) IsDeleting() bool {
 	if h := o.loaded(); h != nil {
 		return h.deleting

@@ -16,7 +16,7 @@ type OwnerReference struct {
 	BlockOwnerDeletion bool   `json:"blockOwnerDeletion,omitempty"`
 }
 
-// AppendMsgpack writes the reference as the API server has it.
+// AppendMsgpack writes the reference in the form of the Kubernetes API.
 func (r OwnerReference) AppendMsgpack(dst []byte) ([]byte, error) {
 	b := wire.NewBuilder(dst)
 	if err := b.Texts("apiVersion", r.APIVersion, "kind", r.Kind, "name", r.Name, "uid", r.UID); err != nil {
@@ -27,17 +27,17 @@ func (r OwnerReference) AppendMsgpack(dst []byte) ([]byte, error) {
 	return b.End(), nil
 }
 
-// ControllerRef returns the reference that makes o the controlling owner. If an
-// object has it in its ownerReferences, the garbage collector deletes that
-// object with o, and a change of that object reconciles o.
+// ControllerRef returns the reference that makes o the controlling owner of
+// another object. Then the garbage collector deletes that object with o, and a
+// change of that object reconciles o.
 func (o Object) ControllerRef() OwnerReference {
 	r := o.OwnerRef()
 	r.Controller, r.BlockOwnerDeletion = true, true
 	return r
 }
 
-// OwnerRef returns the reference that makes o one of several owners, for the
-// garbage collector only.
+// OwnerRef returns the reference that makes o one of several owners. Only the
+// garbage collector uses it.
 func (o Object) OwnerRef() OwnerReference {
 	ref := o.Ref()
 	return OwnerReference{APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name, UID: o.UID()}
@@ -67,8 +67,8 @@ func (o Object) Controller() (OwnerReference, bool) {
 }
 
 // IsControlledBy reports whether owner is the controlling owner of o. As in
-// client-go, the uid decides: an owner that was deleted and created again is
-// another one.
+// client-go, the UID decides: an owner that was deleted and created again is a
+// different owner.
 func (o Object) IsControlledBy(owner Object) bool {
 	r, ok := o.Controller()
 	return ok && r.UID == owner.UID()

@@ -11,7 +11,7 @@ type Type uint8
 
 // The types of a Value.
 const (
-	TypeAbsent Type = iota // there is nothing at the path
+	TypeAbsent Type = iota // there is no value at the path
 	TypeNil
 	TypeBool
 	TypeInt
@@ -21,16 +21,16 @@ const (
 	TypeMap
 )
 
-// Value is a view of one value in a message. Each method decodes only what it
-// returns. It takes a path of map keys that starts at the value; without a path
-// it reads the value itself. A value that is absent, nil, or of another type
-// reads as the zero value. The zero Value is absent.
+// Value is a view of one value in a message. Each method decodes only the value
+// that it returns. It takes a path of map keys that starts at the value;
+// without a path it reads the value itself. A value that is absent, nil, or of
+// another type reads as the zero value. The zero Value is absent.
 //
 // The object that Reconcile receives, and every Value from it, is valid until
-// Reconcile returns: then the host uses the memory again. Strings, decoded
-// values and everything that the Client returns are copies and stay valid.
+// Reconcile returns, because the host then reuses the memory. Strings, decoded
+// values and all results of the Client are copies and stay valid.
 type Value struct {
-	// view starts with the value; bytes may follow it.
+	// view starts with the value; other bytes may follow it.
 	view []byte
 }
 
@@ -46,7 +46,7 @@ func (v Value) Type(path ...string) Type {
 	return Type(wire.TypeOf(at))
 }
 
-// Exists reports whether there is a value at the path, other than nil.
+// Exists reports whether the value at the path is present and not nil.
 func (v Value) Exists(path ...string) bool { return v.Type(path...) > TypeNil }
 
 // String returns the string at the path.
@@ -55,13 +55,14 @@ func (v Value) String(path ...string) string {
 	return string(s)
 }
 
-// Int returns the integer at the path. A float that is a whole number counts.
+// Int returns the integer at the path. It also accepts a float with an integral
+// value.
 func (v Value) Int(path ...string) int64 {
 	i, _ := wire.ReadInt(wire.At(v.view, path))
 	return i
 }
 
-// Float returns the number at the path; integers count.
+// Float returns the number at the path. It also accepts an integer.
 func (v Value) Float(path ...string) float64 {
 	f, _ := wire.ReadFloat(wire.At(v.view, path))
 	return f
@@ -73,8 +74,8 @@ func (v Value) Bool(path ...string) bool {
 	return b && ok
 }
 
-// Time returns the time at the path, which Kubernetes encodes as a string of
-// RFC 3339; the zero time if there is none.
+// Time returns the time at the path, which Kubernetes encodes as a string in
+// RFC 3339, or the zero time if there is none.
 func (v Value) Time(path ...string) time.Time {
 	s, ok := wire.StringBytes(wire.At(v.view, path))
 	if !ok {
@@ -126,8 +127,8 @@ func (v Value) Elements(path ...string) func(yield func(i int, element Value) bo
 	}
 }
 
-// Strings returns the strings of the array at the path; elements of another
-// type are left out.
+// Strings returns the strings of the array at the path. It skips elements of
+// other types.
 func (v Value) Strings(path ...string) []string {
 	at := wire.At(v.view, path)
 	if wire.TypeOf(at) != wire.Array {
@@ -142,8 +143,8 @@ func (v Value) Strings(path ...string) []string {
 	return list
 }
 
-// StringMap returns the map at the path; entries of another type than string
-// are left out. It is nil if there is no map.
+// StringMap returns the map at the path. It skips entries whose value is not a
+// string. It returns nil if there is no map.
 func (v Value) StringMap(path ...string) map[string]string {
 	at := wire.At(v.view, path)
 	if wire.TypeOf(at) != wire.Map {
@@ -159,16 +160,16 @@ func (v Value) StringMap(path ...string) map[string]string {
 }
 
 // Decode decodes the value at the path into the variable that into points to.
-// It supports what encoding/json does, by the same rules, so the types of
-// k8s.io/api too: structs by their msgpack or json tags, slices, maps, pointers,
-// strings, numbers, bools, []byte (base64, as in a Secret), any, and types with
-// methods of their own (UnmarshalJSON, UnmarshalText). time.Time is as RFC 3339
-// has it. Names of keys count exactly.
+// It follows the rules of encoding/json and supports its types, so also the
+// types of k8s.io/api: structs with msgpack or json tags, slices, maps,
+// pointers, strings, numbers, bools, []byte (base64, as in a Secret), any, and
+// types with methods of their own (UnmarshalJSON, UnmarshalText). time.Time is
+// read from RFC 3339. Unlike encoding/json, it matches the case of keys.
 //
-// An absent value does not change the variable. Keys that a struct does not
-// have are ignored. A value of the wrong type is an error that names its path.
-// Decode costs a hundred times as much as reading a field: decode only the part
-// that you need.
+// An absent value does not change the variable. Keys without a struct field are
+// ignored. A value of the wrong type is an error that names its path. Decode
+// costs a hundred times as much as reading one field: decode only the part that
+// you need.
 func (v Value) Decode(into any, path ...string) error {
 	at := wire.At(v.view, path)
 	if len(at) == 0 {
@@ -177,14 +178,14 @@ func (v Value) Decode(into any, path ...string) error {
 	return wire.DecodeInto(at, into)
 }
 
-// Raw returns the msgpack of the value, or nil if it is absent. Do not change
-// it. It is valid as long as v is.
+// Raw returns the msgpack of the value, or nil if it is absent. The caller must
+// not change it. It is valid as long as v is.
 func (v Value) Raw() []byte { return wire.Trim(v.view) }
 
 // Clone returns a copy that stays valid after the run.
 func (v Value) Clone() Value { return Value{append([]byte(nil), v.Raw()...)} }
 
-// AppendMsgpack makes a Value usable wherever a value can be sent.
+// AppendMsgpack lets a Value be part of a value to send.
 func (v Value) AppendMsgpack(dst []byte) ([]byte, error) {
 	raw := v.Raw()
 	if raw == nil {
@@ -193,16 +194,15 @@ func (v Value) AppendMsgpack(dst []byte) ([]byte, error) {
 	return append(dst, raw...), nil
 }
 
-// DecodeMsgpack makes a Value usable as a struct field, for a part that is to
-// stay encoded.
+// DecodeMsgpack lets a struct field be a Value, which stays encoded.
 func (v *Value) DecodeMsgpack(b []byte) error {
 	*v = Value{b}.Clone()
 	return nil
 }
 
-// NewValue returns a view of what v is in msgpack; see Map for what v may be.
+// NewValue encodes v and returns a view of it; see Map for the supported types.
 func NewValue(v any) (Value, error) {
-	const often = 1 << 10 // bytes: a small object
+	const often = 1 << 10 // bytes; enough for a small object
 	b, err := wire.Append(make([]byte, 0, often), v)
 	if err != nil {
 		return Value{}, err
@@ -211,10 +211,10 @@ func NewValue(v any) (Value, error) {
 }
 
 // Set sets the value at the path. It replaces v by a changed copy: the source
-// of v, and other copies of it, do not change. Set creates missing maps on the
-// path, and keeps all other fields, known or not. It returns an error, and does
-// not change v, if the value cannot be sent (see Map) or if the path leads into
-// something other than a map.
+// of v, and other copies of v, do not change. Set creates missing maps on the
+// path, and preserves all other fields, including unknown ones. If the value
+// cannot be sent (see Map), or if the path leads into something other than a
+// map, Set returns an error and does not change v.
 func (v *Value) Set(value any, path ...string) error {
 	val, err := wire.Append(nil, value)
 	if err != nil {
@@ -228,8 +228,8 @@ func (v *Value) Set(value any, path ...string) error {
 	return nil
 }
 
-// Remove removes the value at the path. It replaces v by a changed copy. If
-// there is no value, nothing happens.
+// Remove removes the value at the path. It replaces v by a changed copy. If the
+// value is absent, Remove does nothing.
 func (v *Value) Remove(path ...string) {
 	if len(v.At(path...).view) == 0 || len(path) == 0 {
 		return
@@ -247,17 +247,17 @@ func Decode[T any](v Value, path ...string) (T, error) {
 	return t, err
 }
 
-// Map is a value to send, an object for example, as it would be written in
-// YAML. All values to send may be nil, bools, numbers, strings, time.Time,
-// []byte (sent in base64), slices, maps, structs by their msgpack or json tags,
-// pointers to these, any Value, Object or *Builder, and types with MarshalJSON or
-// MarshalText: what encoding/json writes, by the same rules, so the types of
-// k8s.io/api too. omitempty also leaves out a zero time.Time. Numbers must be
-// finite and within an int64. Other values, and structs of which nothing would be
-// written, are an error of the call that sends them.
+// Map is a value to send, for example an object, in the structure of its YAML.
+// Values to send may be nil, bools, numbers, strings, time.Time, []byte (sent
+// in base64), slices, maps, structs with msgpack or json tags, pointers to
+// these, any Value, Object or *Builder, and types with MarshalJSON or
+// MarshalText. The rules are those of encoding/json, so the types of k8s.io/api
+// work too. In addition, omitempty leaves out a zero time.Time. Numbers must be
+// finite and fit into an int64. The call that sends a value returns an error
+// for all other types, and for structs without any field to send.
 type Map = map[string]any
 
-// MarshalJSON lets encoding/json write a Value; one that is absent is null.
+// MarshalJSON lets encoding/json encode a Value. An absent value becomes null.
 func (v Value) MarshalJSON() ([]byte, error) {
 	if len(v.view) == 0 {
 		return []byte("null"), nil
@@ -265,7 +265,7 @@ func (v Value) MarshalJSON() ([]byte, error) {
 	return wire.AppendAsJSON(nil, v.view)
 }
 
-// UnmarshalJSON lets encoding/json read a Value.
+// UnmarshalJSON lets encoding/json decode a Value.
 func (v *Value) UnmarshalJSON(js []byte) error {
 	b, err := wire.AppendJSON(nil, js)
 	if err == nil {

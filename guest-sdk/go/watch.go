@@ -6,38 +6,40 @@ import "strings"
 type Watch struct {
 	// Group is empty for the core kinds.
 	Group string `json:"group"`
-	// Version may be empty: the API server's preferred one.
+	// Version may be empty, for the version that the API server prefers.
 	Version string `json:"version,omitempty"`
 	Kind    string `json:"kind"`
 
-	// Namespaces and the selectors narrow the watch; empty is everything.
+	// Namespaces and the selectors narrow the watch; if empty, it covers
+	// everything.
 	Namespaces    []string `json:"namespaces,omitempty"`
 	LabelSelector string   `json:"labelSelector,omitempty"`
 	FieldSelector string   `json:"fieldSelector,omitempty"`
-	// Predicates name the changes that count: "generation", "resourceVersion",
-	// "labels", "annotations", "finalizers", "deletion", and all(...) and
-	// any(...) of them. One of the list is enough. They cost less than Filter,
-	// for which the host calls the module.
+	// Predicates name the changes that cause a run: "generation",
+	// "resourceVersion", "labels", "annotations", "finalizers", "deletion", and
+	// all(...) and any(...) of these. One match in the list is enough. They
+	// cost less than Filter, for which the host must call the module.
 	Predicates []string `json:"predicates,omitempty"`
 	// Deletes makes the host call Reconcile, without an object, after an object
-	// is gone. Only read in Manifest.For.
+	// is gone. It has an effect only in Manifest.For.
 	Deletes bool `json:"deletes,omitempty"`
-	// Map selects the objects that an event concerns. "owner" is the owners.
-	// "label:KEY" is the object that the label names, in the same namespace.
-	// "annotation:KEY" is such a name or "namespace/name". Only read in
+	// Map selects the objects that an event concerns. "owner" selects the
+	// owners. "label:KEY" selects the object that the label names, in the same
+	// namespace. "annotation:KEY" selects the object that the annotation names,
+	// by its name or "namespace/name". It has an effect only in
 	// Manifest.Watches.
 	Map string `json:"map,omitempty"`
-	// Mapper replaces Map if Map is not enough.
+	// Mapper selects the objects by code, instead of Map.
 	Mapper Mapper `json:"-"`
-	// Filter hides the events for which it returns false. The host calls it for
-	// events that Predicates pass. To make it one of several predicates, add
-	// "func" to Predicates. The cache still stores the object.
+	// Filter reports whether an event counts. The host calls it for events that
+	// Predicates accept. To make it one of several predicates, add "func" to
+	// Predicates. The cache stores the object in any case.
 	Filter Filter `json:"-"`
-	// MetadataOnly keeps nothing but apiVersion, kind and metadata of the
-	// objects, which saves memory. Not read in Manifest.For.
+	// MetadataOnly restricts the objects to apiVersion, kind and metadata,
+	// which saves memory. It has no effect in Manifest.For.
 	MetadataOnly bool `json:"metadataOnly,omitempty"`
-	// ControllerOnly skips owners that do not control the object. Only read in
-	// Manifest.Owns, and in Manifest.Watches with Map "owner".
+	// ControllerOnly skips owners that do not control the object. It has an
+	// effect only in Manifest.Owns, and in Manifest.Watches with Map "owner".
 	ControllerOnly bool `json:"controllerOnly,omitempty"`
 	// Optional lets reconciling start before this watch has synced.
 	Optional bool `json:"optional,omitempty"`
@@ -45,22 +47,23 @@ type Watch struct {
 
 // Mapper returns the objects to reconcile because of an event of a watched
 // object. The host calls it for each event. If a change moves an object from
-// one owner to another, return both: compare Old and New. Several events may be
-// merged into one, with the Old of the first. Keys of objects that do not exist
-// do no harm. After an error the host calls the Mapper again later.
+// one owner to another, return both owners: compare Old and New. The host may
+// merge several events into one, with the Old of the first. Keys of objects
+// that do not exist do no harm. After an error, the host calls the Mapper again
+// later.
 //
-// ctx has the Cache, the settings and the log. It has no object, and calls of
-// its Client return an error.
+// ctx offers the Cache, the settings and the log. It has no object, and calls
+// of its Client return an error.
 type Mapper func(ctx *Context, event WatchEvent) ([]ObjectKey, error)
 
-// Filter reports whether to keep an event. Its ctx is like that of a Mapper.
+// Filter reports whether an event counts. Its ctx is like that of a Mapper.
 type Filter func(ctx *Context, event WatchEvent) bool
 
-// byFunc is the Map of a watch with a Mapper, and the predicate that stands for
-// a Filter.
+// byFunc is the Map of a watch with a Mapper, and the predicate that calls the
+// Filter.
 const byFunc = "func"
 
-// described returns the watch in the form of a manifest.
+// described returns the watch in its form in the manifest.
 func (w Watch) described() Watch {
 	if w.Mapper != nil {
 		w.Map = byFunc
@@ -105,9 +108,9 @@ type WatchEventType string
 
 // The types of a WatchEvent.
 const (
-	WatchListed  WatchEventType = "Listed"  // it was there when the watch started
-	WatchUpdated WatchEventType = "Updated" // it was created or has changed
-	WatchDeleted WatchEventType = "Deleted" // it is gone
+	WatchListed  WatchEventType = "Listed"  // the object existed when the watch started
+	WatchUpdated WatchEventType = "Updated" // the object was created or has changed
+	WatchDeleted WatchEventType = "Deleted" // the object is gone
 )
 
 // WatchEvent is one change of one watched object, as a Mapper and a Filter
@@ -119,8 +122,8 @@ type WatchEvent struct {
 	// Key names the object.
 	Key ObjectKey
 	// Old and New are the object before and after the change. The views are
-	// valid until the Mapper returns. Old does not exist if the object was not
-	// known before, New if the object is gone.
+	// valid until the Mapper returns. Old does not exist if the host did not
+	// know the object before. New does not exist if the object is gone.
 	Old, New Object
 }
 
@@ -132,7 +135,7 @@ func (e WatchEvent) Object() Object {
 	return e.Old
 }
 
-// watchEvent reads the Event that the run is about.
+// watchEvent decodes the Event of the call.
 func (in *input) watchEvent() WatchEvent {
 	w := Value{in.watch}
 	return WatchEvent{
@@ -153,8 +156,8 @@ func (m *Manifest) mapper(group, kind string) Mapper {
 	return nil
 }
 
-// keeps asks the Filters of the kind. An event that several watches are of is
-// kept if one of them keeps it.
+// keeps calls the Filters of the kind. If several watches match an event, one
+// Filter that returns true is enough.
 func (m *Manifest) keeps(ctx *Context, e WatchEvent) bool {
 	hidden := false
 	ask := func(w *Watch) bool {
@@ -170,7 +173,8 @@ func (m *Manifest) keeps(ctx *Context, e WatchEvent) bool {
 	return m.anyWatch(ask) || !hidden
 }
 
-// anyWatch reports whether f is true of a watch: of For, Owns or Watches.
+// anyWatch reports whether f returns true for For or for any watch of Owns or
+// Watches.
 func (m *Manifest) anyWatch(f func(w *Watch) bool) bool {
 	if m.For != nil && f(m.For) {
 		return true
