@@ -1,6 +1,6 @@
-// The benchguest module is for make bench-peers, and does there what
-// guest-sdk/rust/benchguest does in Rust: it reads three fields, and labels a pod whose
-// node's name begins with "label-".
+// The benchguest module is for make bench-peers. It is the Go counterpart of
+// guest-sdk/rust/benchguest: it reads three fields, and labels a pod if the
+// name of its node begins with "label-".
 package main
 
 import (
@@ -36,5 +36,5 @@ func reconcile(ctx *wasmctl.Context, obj wasmctl.Object) (wasmctl.Action, error)
 
 func init() { wasmctl.Register(reconciler) }
 
-// main is not run in a module; the linker wants it.
+// main does not run in a module; the linker needs it.
 func main() {}

@@ -11,15 +11,17 @@ import (
 	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/entry"
 )
 
-// operation is one about objects: the verb that it needs, and what carries it out.
+// operation is an operation on objects: the verb that it needs, and its
+// implementation.
 type operation struct {
 	verb string
 	do   func(*Host, *request) (any, *failure)
-	// existing says that there must be such an object.
+	// existing means that the object must exist.
 	existing bool
 }
 
-// operations are those that this host serves, beside config_get and event_record.
+// operations are the operations on objects that this host implements.
+// config_get and event_record are separate.
 var operations = map[string]operation{
 	"api_get":    {"get", func(_ *Host, r *request) (any, *failure) { return r.old, nil }, true},
 	"api_list":   {"list", (*Host).list, false},
@@ -32,14 +34,13 @@ var operations = map[string]operation{
 	"cache_list": {"list", (*Host).cacheList, false},
 }
 
-// caps is all operations and the other abilities of this host (abi/ABI.md,
+// caps lists all operations and the other abilities of this host (abi/ABI.md,
 // section 9).
 var caps = append(
 	[]string{"declare", "finalize", "map", "filter", "configure", "config_get", "event_record"}, slices.Sorted(maps.Keys(operations))...,
 )
 
-// request is a request of an api_* operation, after the rules of abi/ABI.md,
-// section 6.
+// request is a decoded request of an api_* operation (abi/ABI.md, section 6).
 type request struct {
 	op     string
 	id     id
@@ -47,12 +48,12 @@ type request struct {
 	sub    string
 	object map[string]any
 	msg    map[string]any
-	old    map[string]any // the object as it is in the cluster; nil where there is none
+	old    map[string]any // the object in the cluster; nil if there is none
 }
 
 func (r *request) bool(key string) bool { b, _ := r.msg[key].(bool); return b }
 
-// call carries out an operation and returns its status and body.
+// call runs an operation and returns its status and body.
 func (h *Host) call(op string, msg []byte) (int32, []byte) {
 	status, body, err := answer.To(msg, func(m map[string]any) (any, *wasmctl.Error) {
 		body, fail := h.do(op, m)
@@ -67,7 +68,7 @@ func (h *Host) call(op string, msg []byte) (int32, []byte) {
 	return status, body
 }
 
-// do carries out an operation and notes the call.
+// do runs an operation and records the call.
 func (h *Host) do(op string, m map[string]any) (any, *failure) {
 	c := Call{Op: op}
 	body, fail := h.dispatch(op, m, &c)
@@ -115,8 +116,8 @@ func (h *Host) dispatch(op string, m map[string]any, c *Call) (any, *failure) {
 	return body, fail
 }
 
-// works reports whether an operation can be used in an entry function (abi/ABI.md,
-// section 5).
+// works reports whether an operation is available in an entry function
+// (abi/ABI.md, section 5).
 func works(op, entered string) bool {
 	switch entered {
 	case entry.Map, entry.Filter:
@@ -127,7 +128,7 @@ func works(op, entered string) bool {
 	return true
 }
 
-// setting returns one setting, or all.
+// setting returns one setting, or all settings if key is empty.
 func (h *Host) setting(key string) any {
 	all := map[string]any{}
 	for _, from := range []map[string]string{h.manifest.Config, h.config} {
@@ -141,8 +142,8 @@ func (h *Host) setting(key string) any {
 	return all[key]
 }
 
-// parse reads what the request is about: from its keys, else from its object;
-// where both say it they must agree.
+// parse reads the reference of the request from its keys, otherwise from its
+// object. If both have a value, the values must be equal.
 func (h *Host) parse(op string, m map[string]any) (*request, *failure) {
 	r := &request{op: op, msg: m, sub: str(m, "subresource")}
 	r.object, _ = m["object"].(map[string]any)
@@ -168,7 +169,7 @@ func (h *Host) parse(op string, m map[string]any) (*request, *failure) {
 	return r, fail
 }
 
-// complete checks that nothing is missing.
+// complete checks that no required key is missing.
 func (h *Host) complete(r *request) *failure {
 	list := r.op == "api_list" || r.op == "cache_list"
 	writesObject := r.op == "api_create" || r.op == "api_update" || r.op == "api_apply"
@@ -182,11 +183,11 @@ func (h *Host) complete(r *request) *failure {
 	case h.store.clusterScoped[r.ref.Kind] && r.ref.Namespace != "":
 		return badRequest(r.ref.Kind + " is cluster-scoped: it has no namespace")
 	case !h.store.clusterScoped[r.ref.Kind] && r.ref.Namespace == "" && !list:
-		return badRequest(r.ref.Kind + " is namespaced and there is no default namespace (Host.ClusterScoped says that a kind is not)")
+		return badRequest(r.ref.Kind + " is namespaced and there is no default namespace (if it is cluster-scoped, call Host.ClusterScoped)")
 	case r.sub != "" && r.sub != "status":
 		return notServed("the subresource " + r.sub)
 	}
-	if r.object != nil { // what was said outside stands inside from here on
+	if r.object != nil { // copy the reference into the object
 		r.object["apiVersion"], r.object["kind"] = r.ref.APIVersion, r.ref.Kind
 		metadata(r.object)["name"] = r.ref.Name
 		if r.ref.Namespace != "" {
@@ -211,7 +212,7 @@ func (h *Host) create(r *request) (any, *failure) {
 	return h.insert(r, obj)
 }
 
-// insert is the end of create, and of an apply that creates.
+// insert stores a new object, for create and for an apply that creates.
 func (h *Host) insert(r *request, obj map[string]any) (any, *failure) {
 	if fail := h.valid(r, obj); fail != nil {
 		return nil, fail
@@ -230,7 +231,7 @@ func (h *Host) update(r *request) (any, *failure) {
 	return h.overwrite(r, clone(r.object))
 }
 
-// overwrite is the end of every write of an object that is there.
+// overwrite stores a changed object, for every write to an existing object.
 func (h *Host) overwrite(r *request, obj map[string]any) (any, *failure) {
 	if fail := h.holds(r, obj); fail != nil {
 		return nil, fail

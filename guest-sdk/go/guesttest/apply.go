@@ -7,20 +7,20 @@ import (
 	"strings"
 )
 
-// fieldSet is the fields that a manager applied: paths to leaves. A step of a
-// path is a key of a map, or key=value of an element of a keyed list.
+// fieldSet has the fields that a manager applied, as paths to leaves. A step of
+// a path is a key of a map, or key=value for an element of a keyed list.
 type fieldSet map[string][]string
 
 func (f fieldSet) add(path []string) { f[strings.Join(path, "\x00")] = append([]string(nil), path...) }
 
-// listKeys names the key of the elements of those lists that are merged by it.
-// Other lists are one value.
+// listKeys has, for each list that is merged by a key, the name of that key.
+// All other lists are one value.
 var listKeys = map[string]string{
 	"ownerReferences": "uid", "conditions": "type", "containers": "name", "initContainers": "name", "env": "name",
 	"volumes": "name", "volumeMounts": "mountPath", "ports": "name", "imagePullSecrets": "name",
 }
 
-// listKey returns the key of the elements of the list under the name, or "".
+// listKey returns the key of the elements of the list with that name, or "".
 func listKey(name string, list []any) string {
 	key := listKeys[name]
 	for _, e := range list {
@@ -52,7 +52,8 @@ func fields(v any, path []string, into fieldSet) {
 	into.add(path)
 }
 
-// mine is what of an applied object its manager owns: not what names it.
+// mine returns the fields of an applied object that its manager owns: all
+// except those that identify the object.
 func mine(obj map[string]any, sub string) fieldSet {
 	set := fieldSet{}
 	for k, v := range obj {
@@ -71,7 +72,8 @@ func mine(obj map[string]any, sub string) fieldSet {
 	return set
 }
 
-// bookkeeping is what names an object, and what the API server keeps of it.
+// bookkeeping are the metadata fields that identify an object or that the API
+// server maintains.
 var bookkeeping = []string{"name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "managedFields"}
 
 func (h *Host) apply(r *request) (any, *failure) {
@@ -84,7 +86,7 @@ func (h *Host) apply(r *request) (any, *failure) {
 	}
 	set := mine(r.object, r.sub)
 	if r.sub != "" {
-		manager += " " + r.sub // a manager has a set of its own for each subresource
+		manager += " " + r.sub // a manager has a separate set for each subresource
 	}
 	switch {
 	case r.old != nil:
@@ -99,7 +101,7 @@ func (h *Host) apply(r *request) (any, *failure) {
 	return body, fail
 }
 
-// applyOver is apply to an object that is there.
+// applyOver applies to an existing object.
 func (h *Host) applyOver(r *request, manager string, set fieldSet) (any, *failure) {
 	taken := h.conflicts(r, manager, set)
 	if len(taken) > 0 && !r.bool("force") {
@@ -110,7 +112,7 @@ func (h *Host) applyOver(r *request, manager string, set fieldSet) (any, *failur
 	mergeApply(obj, r.object)
 	body, fail := h.overwrite(r, obj)
 	if fail == nil && !h.dry(r) {
-		for _, c := range taken { // forced: they are this manager's alone now
+		for _, c := range taken { // with force, only this manager owns them now
 			delete(h.store.applied[r.id][c.manager], strings.Join(c.path, "\x00"))
 		}
 	}
@@ -118,7 +120,8 @@ func (h *Host) applyOver(r *request, manager string, set fieldSet) (any, *failur
 	return body, fail
 }
 
-// drop takes out of obj what manager applied before and does not any longer.
+// drop removes from obj the fields that manager applied before and no longer
+// applies.
 func (h *Host) drop(r *request, manager string, set fieldSet, obj map[string]any) {
 	var paths [][]string
 	for at, path := range h.store.applied[r.id][manager] {
@@ -126,7 +129,7 @@ func (h *Host) drop(r *request, manager string, set fieldSet, obj map[string]any
 			paths = append(paths, path)
 		}
 	}
-	// The key of a list's element goes last: the others are found by it.
+	// Remove the key of a list element last: the other fields are found by it.
 	sort.Slice(paths, func(i, j int) bool { return !isKey(paths[i]) && isKey(paths[j]) })
 	for _, path := range paths {
 		remove(obj, path)
@@ -153,8 +156,8 @@ func describe(claims []claim) string {
 	return strings.Join(list, ", ")
 }
 
-// conflicts lists the fields of set that another manager applied and that would
-// change.
+// conflicts lists the fields of set that another manager applied and whose
+// values would change.
 func (h *Host) conflicts(r *request, manager string, set fieldSet) []claim {
 	var taken []claim
 	for other, theirs := range h.store.applied[r.id] {
@@ -176,7 +179,7 @@ func (h *Host) ownedByOther(r *request, manager, at string) bool {
 	return false
 }
 
-// own notes what manager applied.
+// own records the fields that manager applied.
 func (h *Host) own(r *request, manager string, set fieldSet, fail *failure) {
 	if fail != nil || h.dry(r) || h.store.objects[r.id] == nil {
 		return
@@ -193,14 +196,14 @@ func find(v any, path []string) any {
 	return v
 }
 
-// element returns the position of the element that a step key=value names, or
+// element returns the index of the element that matches a step key=value, or
 // -1.
 func element(list []any, step string) int {
 	key, value, _ := strings.Cut(step, "=")
 	return slices.IndexFunc(list, func(e any) bool { return str(e, key) == value })
 }
 
-// remove takes the leaf at the path out, and maps and elements that are then
+// remove removes the leaf at the path, and also maps and elements that become
 // empty.
 func remove(v any, path []string) (empty bool) {
 	m, ok := v.(map[string]any)
@@ -232,7 +235,7 @@ func remove(v any, path []string) (empty bool) {
 	return len(m) == 0
 }
 
-// mergeApply writes the fields of applied over those of obj.
+// mergeApply merges the fields of applied into obj.
 func mergeApply(obj, applied map[string]any) {
 	for k, v := range applied {
 		switch v := v.(type) {

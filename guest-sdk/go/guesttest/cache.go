@@ -19,7 +19,7 @@ func (h *Host) watches(group, kind string) []wasmctl.Watch {
 	return slices.DeleteFunc(all, func(w wasmctl.Watch) bool { return w.Group != group || w.Kind != kind })
 }
 
-// covers reports whether a watch has the object.
+// covers reports whether a watch selects the object.
 func covers(w *wasmctl.Watch, obj map[string]any) bool {
 	if len(w.Namespaces) > 0 && !slices.Contains(w.Namespaces, str(obj, "metadata", "namespace")) {
 		return false
@@ -28,7 +28,7 @@ func covers(w *wasmctl.Watch, obj map[string]any) bool {
 	return ok
 }
 
-// cached returns the object as the cache has it, if a watch covers it.
+// cached returns the object in its form in the cache, if a watch covers it.
 func cached(watches []wasmctl.Watch, obj map[string]any) (map[string]any, bool) {
 	found, metadataOnly := false, true
 	for i := range watches {
@@ -43,7 +43,8 @@ func cached(watches []wasmctl.Watch, obj map[string]any) (map[string]any, bool) 
 	return map[string]any{"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": obj["metadata"]}, true
 }
 
-// inCache returns the watches of the kind, or why the cache cannot answer.
+// inCache returns the watches of the kind, or the reason why the cache cannot
+// answer.
 func (h *Host) inCache(r *request) ([]wasmctl.Watch, *failure) {
 	watches := h.watches(r.id.group, r.id.kind)
 	switch {
@@ -109,21 +110,22 @@ func (h *Host) cacheList(r *request) (any, *failure) {
 	return map[string]any{"apiVersion": r.ref.APIVersion, "kind": r.ref.Kind + "List", "metadata": meta, "items": items}, nil
 }
 
-// ownedBy reports whether an object has an owner of this uid; empty is any.
+// ownedBy reports whether an object has an owner with this UID. An empty UID
+// matches every object.
 func ownedBy(uid string, obj map[string]any) bool {
 	owners, _ := metadata(obj)["ownerReferences"].([]any)
 	return uid == "" || slices.ContainsFunc(owners, func(o any) bool { return str(o, "uid") == uid })
 }
 
-// fieldsMatch evaluates a field selector, whose paths may lead to any text, number
-// or bool.
+// fieldsMatch evaluates a field selector. Its paths may lead to any string,
+// number or bool.
 func fieldsMatch(selector string, obj map[string]any) bool {
 	return !slices.ContainsFunc(terms(selector), func(term string) bool {
 		return !matches(term, func(key string) (string, bool) { return scalar(obj, strings.Split(key, ".")...), true })
 	})
 }
 
-// scalar is str for numbers and bools too.
+// scalar is like str, but also accepts numbers and bools.
 func scalar(v any, path ...string) string {
 	for _, k := range path {
 		m, _ := v.(map[string]any)
@@ -137,8 +139,8 @@ func scalar(v any, path ...string) string {
 	}
 }
 
-// sorted returns the objects of the kind and the namespace by namespace and
-// name.
+// sorted returns the objects of the kind in the namespace, ordered by namespace
+// and name.
 func (h *Host) sorted(r *request) []id {
 	var found []id
 	for at := range h.store.objects {
@@ -154,8 +156,8 @@ func compareIDs(a, b id) int {
 	return cmp.Or(strings.Compare(a.namespace, b.namespace), strings.Compare(a.name, b.name))
 }
 
-// readContinue returns the object that the last page ended with: so a page goes
-// on where the last one ended, whatever came and went.
+// readContinue returns the last object of the previous page. The next page
+// starts after it, even if objects were added or removed.
 func readContinue(token string) (after id, fail *failure) {
 	if token == "" {
 		return id{}, nil
@@ -163,7 +165,7 @@ func readContinue(token string) (after id, fail *failure) {
 	b, err := base64.RawURLEncoding.DecodeString(token)
 	namespace, name, ok := strings.Cut(string(b), "/")
 	if err != nil || !ok {
-		return id{}, badRequest("continue is not one that cache_list gave")
+		return id{}, badRequest("continue is not a token of cache_list")
 	}
 	return id{namespace: namespace, name: name}, nil
 }

@@ -6,7 +6,7 @@ import (
 	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
 )
 
-// declared is what a result declares (abi/ABI.md, section 4).
+// declared is the desired state that a result declares (abi/ABI.md, section 4).
 type declared struct {
 	apply        []any
 	prune, force bool
@@ -23,15 +23,16 @@ func readDeclared(msg map[string]any) declared {
 	return d
 }
 
-// declare makes what a result declares true, as a host does: all children are
-// checked, then applied in their order; then what is not listed is pruned; then
-// the status is applied. The first error ends it; what was done stays.
+// declare carries out a declared result as a host does: it checks all children,
+// applies them in their order, prunes the objects that are not listed, and
+// applies the status. It stops at the first error, and does not undo earlier
+// steps.
 func (h *Host) declare(owner map[string]any, d declared) *wasmctl.Failure {
 	listed := map[id]bool{}
 	for i, c := range d.apply {
 		child, fail := h.prepare(owner, c)
 		if fail == nil && listed[idOf(child)] {
-			fail = badRequest("it stands in the list twice")
+			fail = badRequest("it is in the list twice")
 		}
 		if fail != nil {
 			return declareFailure("child["+strconv.Itoa(i)+"]: apply: ", fail, true)
@@ -56,7 +57,7 @@ func (h *Host) declare(owner map[string]any, d declared) *wasmctl.Failure {
 func (h *Host) prepare(owner map[string]any, c any) (map[string]any, *failure) {
 	child, ok := c.(map[string]any)
 	if !ok {
-		return nil, badRequest("it is no object")
+		return nil, badRequest("it is not an object")
 	}
 	child = clone(child)
 	meta := metadata(child)
@@ -67,14 +68,14 @@ func (h *Host) prepare(owner map[string]any, c any) (map[string]any, *failure) {
 	case scoped && home != "":
 		return nil, badRequest(kind + " is cluster-scoped, and an object with a namespace cannot own it")
 	case !scoped && home != "" && namespace != "" && namespace != home:
-		return nil, badRequest("metadata.namespace " + namespace + " is not that of its owner, which an owner reference cannot leave")
+		return nil, badRequest("metadata.namespace " + namespace + " is not the namespace of its owner; an owner reference cannot cross namespaces")
 	case !scoped && home == "" && namespace == "":
-		return nil, badRequest("metadata.namespace is needed: its owner has none")
+		return nil, badRequest("metadata.namespace is needed: its owner has no namespace")
 	case !scoped && home != "":
 		meta["namespace"] = home
 	}
 	if meta["generateName"] != nil {
-		return nil, badRequest("metadata.generateName: a child has a name that stays the same")
+		return nil, badRequest("metadata.generateName: a child needs a fixed name")
 	}
 	if idOf(child) == idOf(owner) {
 		return nil, badRequest("it is the reconciled object itself")
@@ -93,7 +94,7 @@ func (h *Host) prepare(owner map[string]any, c any) (map[string]any, *failure) {
 		"apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": str(owner, "metadata", "name"),
 		"uid": str(owner, "metadata", "uid"), "controller": true, "blockOwnerDeletion": true,
 	})
-	for _, op := range []string{"api_apply", "api_create"} { // server-side apply creates too
+	for _, op := range []string{"api_apply", "api_create"} { // server-side apply can create objects, too
 		r, fail := h.parse(op, map[string]any{"object": clone(child)})
 		if fail == nil {
 			fail = h.allowed(r)
@@ -105,8 +106,8 @@ func (h *Host) prepare(owner map[string]any, c any) (map[string]any, *failure) {
 	return child, nil
 }
 
-// prune deletes the objects of owned kinds that owner controls and that are not
-// listed.
+// prune deletes the objects of owned kinds that owner controls and that the
+// result does not list.
 func (h *Host) prune(owner map[string]any, listed map[id]bool) *wasmctl.Failure {
 	for _, w := range h.manifest.Owns {
 		for _, at := range h.sorted(&request{id: id{group: w.Group, kind: w.Kind}}) {
@@ -141,8 +142,8 @@ func (h *Host) applyStatus(owner map[string]any, d declared) *wasmctl.Failure {
 	return nil
 }
 
-// applyFailure tells an object that another one controls from one that is wrong:
-// the API server refuses both as invalid.
+// applyFailure distinguishes an object that another object controls from an
+// invalid object. The API server refuses both as invalid.
 func (h *Host) applyFailure(owner map[string]any, i int, child any, fail *failure) *wasmctl.Failure {
 	f := declareFailure("child["+strconv.Itoa(i)+" "+str(child, "kind")+" "+str(child, "metadata", "name")+"]: apply: ", fail, false)
 	m, _ := child.(map[string]any)
@@ -155,8 +156,8 @@ func (h *Host) applyFailure(owner map[string]any, i int, child any, fail *failur
 	return f
 }
 
-// declareFailure classes an error of a declared result as a host does: it is
-// permanent where only another result or another manifest would help.
+// declareFailure classifies an error of a declared result as a host does: it is
+// permanent if only another result or another manifest would help.
 func declareFailure(where string, fail *failure, invalid bool) *wasmctl.Failure {
 	f := &wasmctl.Failure{Kind: wasmctl.FailureError, Class: wasmctl.ErrorTransient, Reason: fail.Reason, Message: where + fail.Message}
 	switch {
@@ -170,7 +171,7 @@ func declareFailure(where string, fail *failure, invalid bool) *wasmctl.Failure 
 	return f
 }
 
-// controllerUID is the uid of the object's controller, or "".
+// controllerUID returns the UID of the object's controller, or "".
 func controllerUID(obj map[string]any) string {
 	for _, m := range ownerRefs(obj) {
 		if m["controller"] == true {
@@ -180,7 +181,7 @@ func controllerUID(obj map[string]any) string {
 	return ""
 }
 
-// ownerRefs are the owner references of an object, which may be nil.
+// ownerRefs returns the owner references of an object, which may be nil.
 func ownerRefs(obj map[string]any) []map[string]any {
 	meta, _ := obj["metadata"].(map[string]any)
 	list, _ := meta["ownerReferences"].([]any)

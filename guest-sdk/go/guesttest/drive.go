@@ -8,31 +8,31 @@ import (
 	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
 )
 
-// Run is one run that Host.Run made.
+// Run is one run that Host.Run has made.
 type Run struct {
 	Result
 	// Ref is the object that was reconciled.
 	Ref wasmctl.ObjectRef
 }
 
-// maxRuns is the number of runs after which Run decides that the reconciler
-// never rests.
+// maxRuns is the number of runs after which Run fails the test, because the
+// reconciler keeps changing objects.
 const maxRuns = 1000
 
-// retryDelay stands in for the back-off of a host.
+// retryDelay replaces the back-off of a host.
 const retryDelay = time.Second
 
-// Run reconciles as a host does until nothing is left to do, and returns the
-// runs in their order. The first Run starts with all objects of Manifest.For.
-// Each Run starts with everything that has changed since the last one, and with
-// the requeues and retries that are due (see Advance).
+// Run reconciles as a host does until no work is left, and returns the runs in
+// their order. The first Run starts with all objects of Manifest.For. Each Run
+// starts with all changes since the previous one, and with the requeues and
+// retries that are due (see Advance).
 //
 // Run maps changes to objects by Owns and Watches, calls Filters, and removes
 // dependents of objects that are gone, as the garbage collector does. A change
 // by a run can start another run: a reconciler that changes something in every
 // run fails the test.
 //
-// Declarative predicates hide nothing here, and objects run one at a time.
+// Declarative predicates are ignored here, and objects run one at a time.
 func (h *Host) Run(r wasmctl.Reconciler) []Run {
 	h.t.Helper()
 	h.manifest = r.Manifest
@@ -58,7 +58,7 @@ func (h *Host) Run(r wasmctl.Reconciler) []Run {
 			continue
 		}
 		if len(runs) == maxRuns {
-			h.t.Fatalf("guesttest: no rest after %d runs; the last was of %v: a run must write nothing once the object is up to date", maxRuns, ref)
+			h.t.Fatalf("guesttest: still not settled after %d runs; the last was of %v: a run must write nothing once the object is up to date", maxRuns, ref)
 		}
 		result := h.Reconcile(r, ref)
 		runs = append(runs, Run{Result: result, Ref: ref})
@@ -66,7 +66,7 @@ func (h *Host) Run(r wasmctl.Reconciler) []Run {
 	}
 }
 
-// start returns what a Run begins with.
+// start returns the initial queue of a Run.
 func (h *Host) start() *queue {
 	q := &queue{}
 	if !h.listed {
@@ -92,7 +92,7 @@ func (h *Host) start() *queue {
 	return q
 }
 
-// reschedule notes when an object is to be run again without a change.
+// reschedule records the time of a run that follows without a change.
 func (h *Host) reschedule(q *queue, ref wasmctl.ObjectRef, result Result) {
 	delete(h.due, ref)
 	after, again := result.Action.Requeued()
@@ -106,7 +106,7 @@ func (h *Host) reschedule(q *queue, ref wasmctl.ObjectRef, result Result) {
 	}
 }
 
-// concerned returns the objects that a change is to run.
+// concerned returns the objects that a change reconciles.
 func (h *Host) concerned(r wasmctl.Reconciler, c change) []wasmctl.ObjectRef {
 	h.t.Helper()
 	m := r.Manifest
@@ -134,7 +134,7 @@ func (h *Host) concerned(r wasmctl.Reconciler, c change) []wasmctl.ObjectRef {
 	return refs
 }
 
-// sees reports whether a watch has the change, and the Filters keep it.
+// sees reports whether a watch covers the change and its Filters accept it.
 func (h *Host) sees(r wasmctl.Reconciler, w *wasmctl.Watch, c change) bool {
 	if w.Group != c.at.group || w.Kind != c.at.kind {
 		return false
@@ -147,8 +147,9 @@ func (h *Host) watchEvent(c change) wasmctl.WatchEvent {
 	return wasmctl.WatchEvent{Old: h.object(c.old), New: h.object(c.new)}
 }
 
-// reconciled returns the reference of an object of Manifest.For; false if there
-// is none and calls without an object were not asked for.
+// reconciled returns the reference of an object of Manifest.For. It returns
+// false if the object does not exist, unless Deletes asks for calls without an
+// object.
 func (h *Host) reconciled(k wasmctl.ObjectKey) (wasmctl.ObjectRef, bool) {
 	w := h.manifest.For
 	if h.store.clusterScoped[w.Kind] {
@@ -164,7 +165,8 @@ func (h *Host) reconciled(k wasmctl.ObjectKey) (wasmctl.ObjectRef, bool) {
 	return k.Ref(apiVersion, w.Kind), w.Deletes
 }
 
-// mapped is what Watch.Map or the Mapper says of both states of the object.
+// mapped returns the objects that Watch.Map or the Mapper selects for both
+// states of the object.
 func (h *Host) mapped(r wasmctl.Reconciler, w *wasmctl.Watch, c change) []wasmctl.ObjectKey {
 	h.t.Helper()
 	if w.Mapper != nil {
@@ -193,7 +195,7 @@ func (h *Host) mapped(r wasmctl.Reconciler, w *wasmctl.Watch, c change) []wasmct
 	return keys
 }
 
-// owners are those of both states of the object (rule 24).
+// owners returns the owners in both states of the object (rule 24).
 func (h *Host) owners(c change, controllerOnly bool) []wasmctl.ObjectKey {
 	var keys []wasmctl.ObjectKey
 	for _, obj := range []map[string]any{c.old, c.new} {
@@ -227,7 +229,7 @@ func (h *Host) collectGarbage() {
 	}
 }
 
-// queue is the objects to run, each once, in the order they came.
+// queue holds the objects to run, each once, in the order of their arrival.
 type queue struct{ refs []wasmctl.ObjectRef }
 
 func (q *queue) add(ref wasmctl.ObjectRef) {

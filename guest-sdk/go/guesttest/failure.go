@@ -18,8 +18,8 @@ func badRequest(message string) *failure {
 	return apiFailure(wasmctl.StatusBadRequest, "BadRequest", message)
 }
 
-// notServed is for what this host does not do; a test that comes here needs a
-// real cluster.
+// notServed is the answer for features that this host lacks; such a test needs
+// a real cluster.
 func notServed(what string) *failure {
 	return apiFailure(wasmctl.StatusUnsupported, "Unsupported", "guesttest does not serve "+what)
 }
@@ -28,7 +28,8 @@ func (h *Host) notFound(r *request) *failure {
 	return apiFailure(404, "NotFound", h.named(r)+" not found")
 }
 
-// named is how the API server names an object: configmaps "a".
+// named returns the object's name in the style of the API server: configmaps
+// "a".
 func (h *Host) named(r *request) string {
 	s := h.plural(r.ref.Kind)
 	if r.id.group != "" {
@@ -37,7 +38,7 @@ func (h *Host) named(r *request) string {
 	return s + " \"" + r.ref.Name + "\""
 }
 
-// holds checks what must be true of an object before obj is written over it.
+// holds checks the preconditions before obj replaces the object.
 func (h *Host) holds(r *request, obj map[string]any) *failure {
 	for _, field := range []string{"uid", "resourceVersion"} {
 		have := str(r.old, "metadata", field)
@@ -51,7 +52,7 @@ func (h *Host) holds(r *request, obj map[string]any) *failure {
 	return nil
 }
 
-// valid checks what the API server checks of every object.
+// valid makes the checks that the API server makes for every object.
 func (h *Host) valid(r *request, obj map[string]any) *failure {
 	controllers := 0
 	for _, m := range ownerRefs(obj) {
@@ -68,7 +69,7 @@ func (h *Host) valid(r *request, obj map[string]any) *failure {
 	return nil
 }
 
-// allowed checks the request against what the host gives every module, and the
+// allowed checks the request against the rights of every module and the
 // manifest's capabilities.
 func (h *Host) allowed(r *request) *failure {
 	need := wasmctl.Capability{Group: r.id.group, Resource: h.plural(r.ref.Kind), Verbs: []string{operations[r.op].verb}}
@@ -89,8 +90,8 @@ func (h *Host) allowed(r *request) *failure {
 	}}
 }
 
-// ownRights are those of every module: it reads the objects that it reconciles
-// and writes their status (abi/ABI.md, section 8).
+// ownRights returns the rights of every module: to read the objects that it
+// reconciles and to write their status (abi/ABI.md, section 8).
 func (h *Host) ownRights() []wasmctl.Capability {
 	w := h.manifest.For
 	if w == nil {
@@ -110,7 +111,7 @@ func allows(c *wasmctl.Capability, r *request, need *wasmctl.Capability) bool {
 		in(c.Namespaces, r.ref.Namespace) && in(c.Names, r.ref.Name)
 }
 
-// plural guesses the resource of a kind.
+// plural guesses the plural of a kind.
 func (h *Host) plural(kind string) string {
 	if p, ok := h.store.plurals[kind]; ok {
 		return p

@@ -11,7 +11,7 @@ import (
 
 // Map calls the Mapper for the event and returns the objects that the event
 // concerns. It fills in missing fields of event: Group, Kind, Version and Key
-// from the object, Type from the presence of Old and New.
+// from the object, and Type from the presence of Old and New.
 func (h *Host) Map(r wasmctl.Reconciler, event wasmctl.WatchEvent) ([]wasmctl.ObjectKey, error) {
 	h.t.Helper()
 	h.manifest = r.Manifest
@@ -31,8 +31,8 @@ func (h *Host) Map(r wasmctl.Reconciler, event wasmctl.WatchEvent) ([]wasmctl.Ob
 	return keys, nil
 }
 
-// Filter calls the Filters for the event and reports whether they keep it. See
-// Map for the fields of event.
+// Filter calls the Filters for the event and reports whether they accept it.
+// See Map for the fields of event.
 func (h *Host) Filter(r wasmctl.Reconciler, event wasmctl.WatchEvent) bool {
 	h.t.Helper()
 	h.manifest = r.Manifest
@@ -46,7 +46,7 @@ func (h *Host) Filter(r wasmctl.Reconciler, event wasmctl.WatchEvent) bool {
 }
 
 // Configure changes settings, as a user does. Reconciler.Configure receives all
-// of them. If it refuses them, the old ones stay.
+// settings. If it refuses them, the old settings stay in force.
 func (h *Host) Configure(r wasmctl.Reconciler, settings map[string]string) error {
 	h.t.Helper()
 	h.manifest = r.Manifest

@@ -10,14 +10,15 @@ import (
 	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/wire"
 )
 
-// Host is a host and a cluster in memory. Create one for each test, and use it
-// from one goroutine at a time.
+// Host simulates a host and a cluster in memory. Create one for each test, and
+// use it from one goroutine at a time.
 type Host struct {
-	// DryRun makes every run a dry run, which carries out no writes.
+	// DryRun makes every run a dry run, in which the host carries out no
+	// writes.
 	DryRun bool
 	// Cancelled is the result of Context.Cancelled.
 	Cancelled bool
-	// LogLevel is the lowest level that is kept; LevelInfo by default.
+	// LogLevel is the lowest level that the Host records; LevelInfo by default.
 	LogLevel wasmctl.Level
 
 	t       testing.TB
@@ -32,20 +33,20 @@ type Host struct {
 	failed  map[wasmctl.ObjectRef]*series
 
 	configGen int64
-	notSynced map[string]bool // kinds
+	notSynced map[string]bool // by kind
 	indexes   indexes
-	listed    bool                            // Run has seen the objects that were there
+	listed    bool                            // Run has queued the initial objects
 	due       map[wasmctl.ObjectRef]time.Time // requeues that Run waits for
 
 	manifest wasmctl.Manifest     // of the current run
 	running  *wasmctl.EventObject // its object
-	entered  string               // the entry function that was called
-	held     []byte               // for Take
+	entered  string               // name of the current entry function
+	held     []byte               // answer for Take
 }
 
 // Call is a call of an operation.
 type Call struct {
-	// Op is "api_apply", for example.
+	// Op is the operation, for example "api_apply".
 	Op string
 	// Ref and Subresource name the object of the call.
 	Ref         wasmctl.ObjectRef
@@ -63,8 +64,8 @@ type Line struct {
 	Attrs   map[string]any
 }
 
-// New returns a host whose cluster has the objects; see Add. Its clock is at
-// the start of the year 2026 until SetTime.
+// New returns a host whose cluster has the objects; see Add. Its clock starts
+// at the beginning of the year 2026; see SetTime.
 func New(t testing.TB, objects ...any) *Host {
 	t.Helper()
 	h := &Host{
@@ -76,8 +77,8 @@ func New(t testing.TB, objects ...any) *Host {
 	return h
 }
 
-// Add adds objects to the cluster as they are: each is a wasmctl.Map, an Object
-// or a struct. It fills in the missing fields that the API server would set. It
+// Add adds objects to the cluster unchanged: each is a wasmctl.Map, an Object
+// or a struct. It fills in missing fields that the API server would set. It
 // replaces an object of the same name.
 func (h *Host) Add(objects ...any) {
 	h.t.Helper()
@@ -93,11 +94,11 @@ func (h *Host) Add(objects ...any) {
 	}
 }
 
-// Remove removes an object from the cluster at once, whatever its finalizers.
+// Remove removes an object from the cluster at once, even if it has finalizers.
 func (h *Host) Remove(ref wasmctl.ObjectRef) { h.store.remove(idOfRef(ref)) }
 
 // Delete deletes an object as a user does: an object with finalizers stays
-// until they are gone.
+// until they are removed.
 func (h *Host) Delete(ref wasmctl.ObjectRef) {
 	h.t.Helper()
 	defer func(dry bool) { h.DryRun = dry }(h.DryRun)
@@ -111,14 +112,14 @@ func (h *Host) Delete(ref wasmctl.ObjectRef) {
 	}
 }
 
-// Edit changes an object as a user does with an editor. It writes the object
-// that f has changed. A change outside of metadata and status increments
+// Edit changes an object as a user does with an editor: it stores the object
+// after f has changed it. A change outside of metadata and status increments
 // metadata.generation.
 func (h *Host) Edit(ref wasmctl.ObjectRef, f func(obj *wasmctl.Object)) {
 	h.t.Helper()
 	old, ok := h.store.objects[idOfRef(ref)]
 	if !ok {
-		h.t.Fatalf("guesttest: edit %v: is not in the cluster", ref)
+		h.t.Fatalf("guesttest: edit %v: not in the cluster", ref)
 	}
 	obj := h.object(old)
 	f(&obj)
@@ -129,14 +130,15 @@ func (h *Host) Edit(ref wasmctl.ObjectRef, f func(obj *wasmctl.Object)) {
 	h.store.replace(idOfRef(ref), old, edited, h.now)
 }
 
-// Get returns an object of the cluster. If there is none, Value.Exists is false
-// for the result.
+// Get returns an object of the cluster. If it does not exist, Value.Exists
+// returns false for the result.
 func (h *Host) Get(ref wasmctl.ObjectRef) wasmctl.Object {
 	h.t.Helper()
 	return h.object(h.store.objects[idOfRef(ref)])
 }
 
-// object is obj as the reconciler has it; nil does not exist.
+// object converts obj to the form that the reconciler receives. A nil obj gives
+// an Object that does not exist.
 func (h *Host) object(obj map[string]any) wasmctl.Object {
 	h.t.Helper()
 	if obj == nil {
@@ -149,35 +151,35 @@ func (h *Host) object(obj map[string]any) wasmctl.Object {
 	return o
 }
 
-// NotSynced makes the cache answer that it has not listed the objects of a kind
-// yet, until the test calls Synced.
+// NotSynced makes the cache answer that the watch of a kind has not listed its
+// objects yet, until the test calls Synced.
 func (h *Host) NotSynced(kind string) { h.notSynced[kind] = true }
 
-// Synced makes the cache answer again for a kind.
+// Synced ends the effect of NotSynced for a kind.
 func (h *Host) Synced(kind string) { delete(h.notSynced, kind) }
 
-// Events returns the events recorded so far. Regarding is filled in.
+// Events returns the events recorded so far, with Regarding filled in.
 func (h *Host) Events() []wasmctl.Event { return h.events }
 
-// SetConfig sets a setting, over the default of the manifest, without a call of
-// Reconciler.Configure; see Configure.
+// SetConfig sets a setting, which overrides the default of the manifest,
+// without a call of Reconciler.Configure; see Configure.
 func (h *Host) SetConfig(key, value string) { h.config[key] = value }
 
 // SetTime sets the clock.
 func (h *Host) SetTime(now time.Time) { h.now = now }
 
-// Advance moves the clock on.
+// Advance moves the clock forward.
 func (h *Host) Advance(d time.Duration) { h.now = h.now.Add(d) }
 
-// ClusterScoped declares that a kind is cluster-scoped. guesttest knows the
-// kinds of Kubernetes.
+// ClusterScoped declares that a kind is cluster-scoped. The built-in kinds of
+// Kubernetes are known.
 func (h *Host) ClusterScoped(kind string) { h.store.clusterScoped[kind] = true }
 
 // Plural sets the resource name of a kind, if the guess is wrong.
 func (h *Host) Plural(kind, resource string) { h.store.plurals[kind] = resource }
 
-// FailNext makes the next call of an operation, "api_apply" for example, return
-// err and do nothing else. Several calls of FailNext queue up.
+// FailNext makes the next call of an operation, for example "api_apply", return
+// err without any effect. Several calls of FailNext queue up.
 func (h *Host) FailNext(op string, err wasmctl.Error) { h.faults[op] = append(h.faults[op], err) }
 
 // Calls returns the calls of operations so far.
@@ -191,7 +193,7 @@ func (h *Host) Changes() []Call {
 // Log returns the lines logged so far.
 func (h *Host) Log() []Line { return h.lines }
 
-// functions is the Host as the reconciler sees it.
+// functions implements the host functions for the reconciler.
 type functions struct{ h *Host }
 
 var _ imports.Host = functions{}
@@ -247,7 +249,7 @@ func (f functions) Budget(int32) int64 { return -1 }
 // Random implements imports.Host.
 func (f functions) Random(dst []byte) int32 {
 	for i := range dst {
-		dst[i] = byte(i) // the same in each run of a test
+		dst[i] = byte(i) // deterministic
 	}
 	return 0
 }

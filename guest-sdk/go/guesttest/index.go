@@ -2,16 +2,16 @@ package guesttest
 
 import "slices"
 
-// indexes are what the module has told of objects, by the name of an index.
+// indexes has the entries that the module has reported, by index name.
 type indexes map[string]map[id]told
 
-// told is what an index knows of one state of an object.
+// told is an index entry for one version of an object.
 type told struct {
 	version string
 	values  []any
 }
 
-// learn takes what a list tells an index.
+// learn stores the entries that a list request reports.
 func (x indexes) learn(r *request) {
 	name := str(r.msg, "index")
 	entries, _ := r.msg["entries"].([]any)
@@ -26,7 +26,8 @@ func (x indexes) learn(r *request) {
 	}
 }
 
-// leavesOut reports whether an object is known to lack the value that a list looks for.
+// leavesOut reports whether the index knows that an object lacks the requested
+// value.
 func (x indexes) leavesOut(r *request, at id, obj map[string]any) bool {
 	known, ok := x[str(r.msg, "index")][at]
 	return ok && known.version == str(obj, "metadata", "uid")+"/"+str(obj, "metadata", "resourceVersion") &&

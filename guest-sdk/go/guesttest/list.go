@@ -29,7 +29,8 @@ func (h *Host) list(r *request) (any, *failure) {
 	return map[string]any{"apiVersion": r.ref.APIVersion, "kind": r.ref.Kind + "List", "metadata": meta, "items": items}, nil
 }
 
-// page cuts out what limit and continue ask for, and says how to go on.
+// page returns the objects that limit and continue select, and writes the token
+// of the next page into meta.
 func page(r *request, found []id, meta map[string]any) []id {
 	start, _ := strconv.Atoi(str(r.msg, "continue"))
 	found = found[min(max(start, 0), len(found)):]
@@ -42,8 +43,8 @@ func page(r *request, found []id, meta map[string]any) []id {
 	return found[:limit]
 }
 
-// selected evaluates the selectors of a list: those of labels, and of fields
-// metadata.name and metadata.namespace.
+// selected evaluates the selectors of a list: label selectors, and field
+// selectors on metadata.name and metadata.namespace.
 func selected(r *request, obj map[string]any) (bool, *failure) {
 	ok, fail := labelsMatch(str(r.msg, "labelSelector"), obj)
 	if !ok || fail != nil {
@@ -87,7 +88,7 @@ func labelsMatch(selector string, obj map[string]any) (bool, *failure) {
 	return true, nil
 }
 
-// terms splits a selector at its commas, but not at those in brackets.
+// terms splits a selector at its commas, except for commas in parentheses.
 func terms(selector string) []string {
 	inside := false
 	return strings.FieldsFunc(selector, func(c rune) bool {

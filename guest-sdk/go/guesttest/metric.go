@@ -11,9 +11,9 @@ import (
 
 var metricName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// Metrics returns what the reconciler has reported with Context.Metric so far: the
-// sum of each counter and the last value of each gauge, by name. The name of a
-// counter ends in _total, as Prometheus shows it.
+// Metrics returns the metrics that the reconciler has reported with
+// Context.Metric so far, by name: the sum of each counter and the last value of
+// each gauge. The name of a counter ends in _total, as in Prometheus.
 func (h *Host) Metrics() map[string]float64 { return maps.Clone(h.metrics) }
 
 // Metric implements imports.Host.

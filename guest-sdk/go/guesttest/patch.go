@@ -21,7 +21,7 @@ func (h *Host) patch(r *request) (any, *failure) {
 	case "strategic":
 		return nil, notServed("strategic patches")
 	default:
-		return nil, badRequest("patchType " + kind + " is none of json, merge, strategic")
+		return nil, badRequest("patchType " + kind + " is unknown; the types are json, merge and strategic")
 	}
 	if fail != nil {
 		return nil, fail
@@ -33,7 +33,7 @@ func (h *Host) patch(r *request) (any, *failure) {
 	return h.overwrite(r, obj)
 }
 
-// merge is RFC 7386.
+// merge applies a merge patch (RFC 7386).
 func merge(into, patch any) any {
 	p, ok := patch.(map[string]any)
 	if !ok {
@@ -53,7 +53,7 @@ func merge(into, patch any) any {
 	return m
 }
 
-// jsonPatch is RFC 6902.
+// jsonPatch applies a JSON patch (RFC 6902).
 func jsonPatch(doc, patch any) (any, *failure) {
 	list, ok := patch.([]any)
 	if !ok {
@@ -116,8 +116,8 @@ func pointer(s string) ([]string, bool) {
 	return steps, true
 }
 
-// lookup returns the value at a path; at finds the element of an array, or gives
-// -1.
+// lookup returns the value at a path. at returns the index of an array element,
+// or -1.
 func lookup(doc any, path []string, at func(list []any, step string) int) (any, bool) {
 	for _, step := range path {
 		switch d := doc.(type) {
@@ -140,7 +140,7 @@ func lookup(doc any, path []string, at func(list []any, step string) int) (any, 
 	return doc, true
 }
 
-// position reads that of an element, or returns -1.
+// position parses the index of an element, or returns -1.
 func position(list []any, step string) int {
 	if i, err := strconv.Atoi(step); err == nil && i < len(list) && strconv.Itoa(i) == step {
 		return max(i, -1)
@@ -148,7 +148,7 @@ func position(list []any, step string) int {
 	return -1
 }
 
-// edit carries out add, replace or remove at the path and returns the document.
+// edit applies add, replace or remove at the path and returns the document.
 func edit(doc any, path []string, value any, how string) (any, bool) {
 	if len(path) == 0 {
 		return value, how != "remove"

@@ -2,10 +2,11 @@ package guesttest
 
 import wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
 
-// maxNote is how many bytes of a note are kept (abi/ABI.md, section 6).
+// maxNote is the size, in bytes, to which a note is truncated (abi/ABI.md,
+// section 6).
 const maxNote = 1024
 
-// record is event_record.
+// record implements event_record.
 func (h *Host) record(m map[string]any) (any, *failure) {
 	e := wasmctl.Event{
 		Type: wasmctl.EventType(str(m, "type")), Reason: str(m, "reason"), Action: str(m, "action"), Note: str(m, "note"),
@@ -20,7 +21,7 @@ func (h *Host) record(m map[string]any) (any, *failure) {
 	case e.Reason == "" || len(e.Reason) > 128:
 		return nil, badRequest("reason of an event is needed, a word of at most 128 bytes")
 	case e.Regarding == nil && h.running == nil:
-		return nil, badRequest("regarding is needed where no object is reconciled")
+		return nil, badRequest("regarding is needed if no object is reconciled")
 	}
 	if e.Regarding == nil {
 		e.Regarding = h.running

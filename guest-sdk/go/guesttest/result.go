@@ -8,7 +8,8 @@ import (
 	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/wire"
 )
 
-// decodeMap reads a message that an entry function returned; nil if it is empty.
+// decodeMap decodes a message that an entry function returned. It returns nil
+// if the message is empty.
 func decodeMap(b []byte) (map[string]any, error) {
 	if len(b) == 0 {
 		return nil, nil
@@ -24,7 +25,7 @@ func decodeMap(b []byte) (map[string]any, error) {
 	return msg, nil
 }
 
-// decodeResult reads a Result (abi/ABI.md, section 4).
+// decodeResult decodes a Result (abi/ABI.md, section 4).
 func decodeResult(b []byte) (wasmctl.Action, declared, *wasmctl.Failure, error) {
 	await := wasmctl.AwaitChange()
 	msg, err := decodeMap(b)
@@ -34,7 +35,7 @@ func decodeResult(b []byte) (wasmctl.Action, declared, *wasmctl.Failure, error) 
 	d := readDeclared(msg)
 	if f := decodeError(msg); f != nil {
 		if d.apply != nil || d.prune || d.force {
-			return await, d, nil, errors.New("beside an error, only a status is allowed")
+			return await, d, nil, errors.New("with an error, only a status is allowed")
 		}
 		return await, d, f, nil
 	}
@@ -49,7 +50,7 @@ func decodeResult(b []byte) (wasmctl.Action, declared, *wasmctl.Failure, error) 
 	return await, d, nil, errors.New("unknown action")
 }
 
-// decodeError reads the error of a message, or nil if it has none.
+// decodeError decodes the error of a message. It returns nil if there is none.
 func decodeError(msg map[string]any) *wasmctl.Failure {
 	e, ok := msg["error"].(map[string]any)
 	if !ok {

@@ -10,19 +10,19 @@ import (
 	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/wire"
 )
 
-// Result is how a run ended.
+// Result is the outcome of a run.
 type Result struct {
-	// Action is the next step. For a failed run it is the host's decision from
-	// the error and the answer of ErrorPolicy.
+	// Action is the next step. After a failed run, it is the host's decision,
+	// from the error and the answer of ErrorPolicy.
 	Action wasmctl.Action
 	// Failure is not nil if the run failed.
 	Failure *wasmctl.Failure
-	// BackOff reports that the run failed and that neither the error nor
-	// ErrorPolicy sets the time of the retry: the host's back-off does.
+	// BackOff reports whether the run failed and the host's back-off sets the
+	// time of the retry, because neither the error nor ErrorPolicy does.
 	BackOff bool
 }
 
-// series is the failed runs in a row of one object.
+// series counts the consecutive failed runs of one object.
 type series struct {
 	attempts int
 	since    time.Time
@@ -42,13 +42,13 @@ func (h *Host) Reconcile(r wasmctl.Reconciler, ref wasmctl.ObjectRef) Result {
 	if h.Get(ref).Exists() {
 		h.addFinalizer(ref)
 	} else if r.Manifest.For == nil || !r.Manifest.For.Deletes {
-		h.t.Fatalf("guesttest: %v: is not in the cluster, so a host would not reconcile it", ref)
+		h.t.Fatalf("guesttest: %v: not in the cluster, so a host would not reconcile it", ref)
 	}
 	obj := h.Get(ref)
 	name := entry.Reconcile
 	if r.Manifest.Finalizer != "" && obj.IsDeleting() {
 		if !slices.Contains(obj.Strings("metadata", "finalizers"), r.Manifest.Finalizer) {
-			return Result{} // it was cleaned up before, and waits for somebody else
+			return Result{} // already cleaned up; another finalizer still delays the deletion
 		}
 		name = entry.Finalize
 	}
@@ -74,7 +74,7 @@ func (h *Host) Reconcile(r wasmctl.Reconciler, ref wasmctl.ObjectRef) Result {
 	return h.decide(r, failure, h.failure(ref, obj, failure))
 }
 
-// addFinalizer puts the manifest's finalizer on an object that is not being
+// addFinalizer adds the manifest's finalizer to an object that is not being
 // deleted, as the host does before the first run (rule 21).
 func (h *Host) addFinalizer(ref wasmctl.ObjectRef) {
 	name := h.manifest.Finalizer
@@ -94,16 +94,17 @@ func (h *Host) setFinalizers(ref wasmctl.ObjectRef, list []any) {
 	h.store.replace(idOfRef(ref), old, obj, h.now)
 }
 
-// removeFinalizer takes it off after the cleanup; the object may be gone then.
+// removeFinalizer removes the finalizer after the cleanup. The object may be
+// gone by then.
 func (h *Host) removeFinalizer(ref wasmctl.ObjectRef) {
 	if old, ok := h.store.objects[idOfRef(ref)]; ok && !h.DryRun {
 		h.setFinalizers(ref, slices.DeleteFunc(slices.Clone(finalizers(old)), func(f any) bool { return f == any(h.manifest.Finalizer) }))
 	}
 }
 
-// decide says what follows a failed run, as the host does: ErrorPolicy is asked
-// once, but a permanent error waits for a change whatever it says; the error's
-// own time counts where there is no policy.
+// decide determines the step after a failed run, as the host does. It calls
+// ErrorPolicy once. A permanent error waits for a change, whatever ErrorPolicy
+// returns. The time of the error counts only if there is no ErrorPolicy.
 func (h *Host) decide(r wasmctl.Reconciler, f *wasmctl.Failure, msg map[string]any) Result {
 	h.t.Helper()
 	result := Result{Failure: f, BackOff: r.ErrorPolicy == nil}
@@ -123,8 +124,8 @@ func (h *Host) decide(r wasmctl.Reconciler, f *wasmctl.Failure, msg map[string]a
 	return result
 }
 
-// Manifest returns the manifest of the reconciler as the host reads it,
-// including the additions of the SDK.
+// Manifest returns the manifest of the reconciler in the form that the host
+// receives, including the additions of the SDK.
 func Manifest(r wasmctl.Reconciler) (wasmctl.Value, error) {
 	v, err := wire.Decode(entry.Describe(r))
 	if err != nil {
@@ -133,8 +134,8 @@ func Manifest(r wasmctl.Reconciler) (wasmctl.Value, error) {
 	return wasmctl.NewValue(v)
 }
 
-// enter makes one entry call, reads its result as strictly as a host does, and
-// makes true what it declares.
+// enter makes one entry call, decodes its result as strictly as a host does,
+// and carries out the declarations.
 func (h *Host) enter(r wasmctl.Reconciler, name string, msg map[string]any) (wasmctl.Action, *wasmctl.Failure) {
 	h.t.Helper()
 	out := h.invoke(r, name, msg)

@@ -12,28 +12,27 @@ import (
 	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/wire"
 )
 
-// id names a stored object. Versions of a kind are one kind.
+// id names a stored object. All versions of a kind share one id.
 type id struct {
 	group, kind, namespace, name string
 }
 
-// store is the objects of the cluster and what is known of their kinds.
+// store has the objects of the cluster and information on their kinds.
 type store struct {
 	objects map[id]map[string]any
-	// applied is which fields each manager applied.
+	// applied has the fields that each manager applied.
 	applied       map[id]map[string]fieldSet
 	version       int64
 	uids          int
 	clusterScoped map[string]bool
 	plurals       map[string]string
-	// changes are what Run has not looked at yet, and gone the uids of objects
-	// that were removed.
+	// changes are the writes that Run has not handled yet. gone has the UIDs of
+	// removed objects.
 	changes []change
 	gone    map[string]bool
 }
 
-// change is one write: old is nil of an object that was made, new of one that is
-// gone.
+// change is one write. old is nil for a created object, new for a removed one.
 type change struct {
 	at       id
 	old, new map[string]any
@@ -54,7 +53,7 @@ func newStore() store {
 	return s
 }
 
-// put stores obj as it is, with what the API server would have set.
+// put stores obj unchanged, plus the fields that the API server would set.
 func (s *store) put(at id, obj map[string]any, now time.Time) map[string]any {
 	meta := metadata(obj)
 	if meta["uid"] == nil {
@@ -74,7 +73,7 @@ func (s *store) put(at id, obj map[string]any, now time.Time) map[string]any {
 	return obj
 }
 
-// remove takes an object out.
+// remove removes an object.
 func (s *store) remove(at id) {
 	old, ok := s.objects[at]
 	if !ok {
@@ -87,9 +86,9 @@ func (s *store) remove(at id) {
 	delete(s.applied, at)
 }
 
-// replace stores obj over old and returns what is there then. As in the
-// API server, equal objects are not written and the generation counts changes
-// outside of metadata and status.
+// replace replaces old by obj and returns the stored object. As in the API
+// server, an object without changes is not written, and the generation counts
+// changes outside of metadata and status.
 func (s *store) replace(at id, old, obj map[string]any, now time.Time) map[string]any {
 	oldMeta, meta := metadata(old), metadata(obj)
 	for _, k := range []string{"uid", "generation", "creationTimestamp", "resourceVersion", "deletionTimestamp"} {
@@ -113,7 +112,7 @@ func (s *store) replace(at id, old, obj map[string]any, now time.Time) map[strin
 	return s.put(at, obj, now)
 }
 
-// desired is the part of an object that the generation counts.
+// desired returns the part of an object whose changes the generation counts.
 func desired(obj map[string]any) map[string]any {
 	d := maps.Clone(obj)
 	maps.DeleteFunc(d, func(k string, _ any) bool { return k == "metadata" || k == "status" || k == "apiVersion" })
@@ -125,7 +124,7 @@ func finalizers(obj map[string]any) []any {
 	return list
 }
 
-// metadata returns the object's metadata, which it makes if there is none.
+// metadata returns the object's metadata. It creates the map if there is none.
 func metadata(obj map[string]any) map[string]any {
 	m, ok := obj["metadata"].(map[string]any)
 	if !ok {
@@ -168,8 +167,8 @@ func idOfRef(r wasmctl.ObjectRef) id {
 	return id{group, r.Kind, r.Namespace, r.Name}
 }
 
-// toMap returns v, which may be anything that can be sent, as the Go types of
-// JSON, sharing nothing with v.
+// toMap converts v, any value that can be sent, to the Go types of JSON. The
+// result shares no memory with v.
 func toMap(v any) (map[string]any, error) {
 	b, err := wire.Append(nil, v)
 	if err != nil {
@@ -186,8 +185,8 @@ func toMap(v any) (map[string]any, error) {
 	return m, nil
 }
 
-// clone copies a value of the Go types of JSON.
-func clone[T any](v T) T { return cloneAny(v).(T) } //nolint:forcetypeassert // it is a copy of v
+// clone returns a deep copy of a value in the Go types of JSON.
+func clone[T any](v T) T { return cloneAny(v).(T) } //nolint:forcetypeassert // cloneAny preserves the type
 
 func cloneAny(v any) any {
 	switch v := v.(type) {

@@ -119,7 +119,7 @@ impl Builder {
         };
         let mistake = match (top.list, list) {
             (true, false) => "a list has no keys; use add",
-            (false, true) => "an entry of a map has a key; use set",
+            (false, true) => "an entry of a map needs a key; use set",
             _ if top.n == u16::MAX => "more than 65535 entries",
             _ => "",
         };

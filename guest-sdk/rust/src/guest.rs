@@ -85,13 +85,13 @@ impl<'h> Guest<'h> {
         }
         let (code, n) = self.host.call(op, &self.request.borrow(), &mut answer);
         if n > MAX_BYTES {
-            return Err(local(op, status::TOO_LARGE, "TooLarge", "the answer is longer than a message may be"));
+            return Err(local(op, status::TOO_LARGE, "TooLarge", "the answer is longer than the longest message"));
         }
         if n > answer.len() {
             answer.resize(n + n / 4, 0);
             let taken = self.host.take(&mut answer[..n]);
             if usize::try_from(taken) != Ok(n) {
-                return Err(local(op, status::INTERNAL, "Internal", "the host did not hold its answer"));
+                return Err(local(op, status::INTERNAL, "Internal", "the host no longer has its answer"));
             }
         }
         if code != 0 {

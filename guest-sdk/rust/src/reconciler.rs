@@ -188,7 +188,7 @@ impl Reconciler {
             }
             (None, name) if !name.is_empty() => {
                 return Some(
-                    "Manifest::finalizer needs Reconciler::finalize, else deleted objects never go away".into(),
+                    "Manifest::finalizer needs Reconciler::finalize, otherwise deleted objects never go away".into(),
                 )
             }
             _ => {}

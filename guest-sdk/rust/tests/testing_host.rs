@@ -347,7 +347,7 @@ fn a_typed_reconciler_says_which_field_does_not_fit() {
 }
 
 #[test]
-#[should_panic(expected = "no rest after 1000 runs")]
+#[should_panic(expected = "still not settled after 1000 runs")]
 fn a_reconciler_that_never_rests_fails() {
     let r = Reconciler::new(manifest(), |obj: &Object, _: &Context| {
         Ok::<_, Error>(Action::await_change().status(&json!({"n": obj.int(&["status", "n"]) + 1})))

@@ -1,5 +1,5 @@
-// Package backed has clients that a function of the program carries out, instead of
-// a host.
+// Package backed has clients whose operations a Go function implements, instead
+// of a host.
 package backed
 
 import (
@@ -11,16 +11,16 @@ import (
 	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/imports"
 )
 
-// Client returns a client whose operations, "api_get" for example, do carries out:
-// for programs that bring a cluster of their own. msg is the request of abi/ABI.md,
-// section 6, in the Go types of JSON. do returns the body of the answer, or an
-// error with a status.
+// Client returns a client whose operations do implements, for programs that
+// bring a cluster of their own. op is the operation, for example "api_get". msg
+// is the request (abi/ABI.md, section 6) in the Go types of JSON. do returns
+// the body of the answer, or an error with a status.
 func Client(do func(op string, msg map[string]any) (any, *wasmctl.Error)) *wasmctl.Client {
-	return entry.Client(&carriedOut{do: do}).(*wasmctl.Client) //nolint:forcetypeassert // package wasmctl sets it
+	return entry.Client(&carriedOut{do: do}).(*wasmctl.Client) //nolint:forcetypeassert // package wasmctl sets entry.Client to a function with this result
 }
 
-// carriedOut is the host of such a client. It has no other functions than those that
-// a client calls.
+// carriedOut is the host of such a client. It implements only the functions
+// that a client calls.
 type carriedOut struct {
 	imports.Host
 	do   func(op string, msg map[string]any) (any, *wasmctl.Error)

@@ -1,5 +1,5 @@
-// Package answer reads requests of guests and writes answers, as a host does, for
-// hosts in Go.
+// Package answer decodes requests of guests and encodes answers, for hosts that
+// are written in Go.
 package answer
 
 import (
@@ -9,14 +9,14 @@ import (
 	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/wire"
 )
 
-// To reads a request, and writes what do answers.
+// To decodes a request, calls do, and encodes its answer.
 func To(msg []byte, do func(map[string]any) (any, *wasmctl.Error)) (status int32, encoded []byte, err error) {
 	var body any
 	var fail *wasmctl.Error
 	if val, err := wire.Decode(msg); err != nil {
-		fail = badRequest("the request may not cross the sandbox boundary: " + err.Error())
+		fail = badRequest("the request cannot cross the sandbox boundary: " + err.Error())
 	} else if m, ok := val.(map[string]any); !ok {
-		fail = badRequest("the request is no map")
+		fail = badRequest("the request is not a map")
 	} else {
 		body, fail = do(m)
 	}
@@ -33,7 +33,8 @@ func badRequest(message string) *wasmctl.Error {
 	return &wasmctl.Error{Status: wasmctl.StatusBadRequest, Reason: "BadRequest", Message: message}
 }
 
-// bodyOf is what a host sends along: its own, or the API server's Status.
+// bodyOf returns the body of an error: the host's own form, or the API server's
+// Status.
 func bodyOf(e *wasmctl.Error) any {
 	if e.Status > 0 {
 		status := map[string]any{

@@ -1,5 +1,5 @@
-// Package entry lets package guesttest call a reconciler the way a host does,
-// by message, without such a call being in the public API.
+// Package entry lets package guesttest call a reconciler by messages, as a host
+// does, without adding such calls to the public API.
 package entry
 
 import "github.com/wasmctl/wasmctl/guest-sdk/go/internal/imports"
@@ -14,21 +14,21 @@ const (
 	Configure   = "configure"
 )
 
-// Call carries out one entry call on a fresh guest that has host as its host.
-// reconciler is a wasmctl.Reconciler. Package wasmctl sets it.
+// Call makes one entry call on a fresh guest with the given host. reconciler is
+// a wasmctl.Reconciler. Package wasmctl sets it.
 var Call func(host imports.Host, reconciler any, name string, msg []byte) (result []byte)
 
-// Keep is Call for the entry function filter.
+// Keep makes a call of the entry function filter.
 var Keep func(host imports.Host, reconciler any, msg []byte) bool
 
-// Client returns a *wasmctl.Client that has host as its host. Package wasmctl sets
+// Client returns a *wasmctl.Client with the given host. Package wasmctl sets
 // it.
 var Client func(host imports.Host) any
 
-// Problem says why a wasmctl.Reconciler cannot be registered; empty if it can.
-// Package wasmctl sets it.
+// Problem returns the reason why a wasmctl.Reconciler cannot be registered, or
+// "" if it can. Package wasmctl sets it.
 var Problem func(reconciler any) string
 
-// Describe returns the manifest of a wasmctl.Reconciler as describe does.
-// Package wasmctl sets it.
+// Describe returns the manifest of a wasmctl.Reconciler, as the entry function
+// describe does. Package wasmctl sets it.
 var Describe func(reconciler any) []byte

@@ -1,37 +1,40 @@
 //go:build !tinygo
 
-// Package garbage collects what the runs of a module leave behind.
+// Package garbage collects the garbage of a module between its runs.
 //
-// A module has one thread, which stands still between runs. A collection that Go
-// starts in a run goes on in many: each of them is slower, and what they allocate
-// meanwhile stays until the next collection. So a run ends with a whole collection
-// once enough was allocated, and Go itself starts one only in a run that needs much.
+// A module has one thread, which stands still between runs. A collection that
+// the Go runtime starts during a run continues over many runs. These runs are
+// slower, and their garbage stays until the collection after that. So, once
+// enough memory was allocated, a run ends with a complete collection. The Go
+// runtime starts one only during runs that need much memory.
 package garbage
 
 import "runtime"
 
-// seldom is how many calls end without a look at what was allocated, at most: a look
-// takes longer than the smallest runs. Early is how many do at first: a look also writes
-// to pages that instances share until then, and most instances make few calls.
+// seldom is the maximum number of calls between two readings of the memory
+// statistics, because a reading takes longer than the smallest runs. early is
+// the number of calls before the first reading: it writes to pages that
+// instances share until then, and most instances make few calls.
 const (
 	seldom = 1000
 	early  = 8
 )
 
-// collector collects garbage when enough was allocated.
+// collector starts a collection when enough memory was allocated.
 type collector struct {
-	stats runtime.MemStats // package metrics makes a module larger
-	due   uint64           // bytes allocated in all when the next collection is due; 0 before the first call
-	read  uint64           // bytes allocated in all when that was last read
-	calls uint64           // from then on to the next reading
-	skip  uint64           // of these, those that are still to come before it
+	stats runtime.MemStats // not package metrics, which makes a module larger
+	due   uint64           // value of TotalAlloc at which the next collection is due; 0 before the first reading
+	read  uint64           // TotalAlloc at the last reading
+	calls uint64           // calls from the last reading to the next one
+	skip  uint64           // calls that remain before the next reading
 }
 
 var ofModule = collector{skip: early}
 
-// AfterCall is called at the end of each call; bounded says whether its work has a
-// limit. It leaves all to Go where it has, as a collection would be a large part of
-// that, and in a program that is no module.
+// AfterCall must be called at the end of each call. bounded reports whether the
+// call has a fuel limit; if so, collections are left to the Go runtime, because
+// a complete one would use a large part of the limit. AfterCall has no effect
+// in a program that is not a module.
 func AfterCall(bounded func() bool) {
 	if runtime.GOOS == "wasip1" {
 		ofModule.afterCall(bounded)
@@ -58,16 +61,17 @@ func (c *collector) afterCall(bounded func() bool) {
 	}
 }
 
-// wait plans the next look for when half of what is left before a collection is
-// allocated, at the rate of the last calls.
+// wait schedules the next reading. At the recent allocation rate, half of the
+// memory that remains before the next collection is then allocated.
 func (c *collector) wait(allocated uint64) {
 	perCall := (allocated-c.read)/c.calls + 1
 	c.skip = min(seldom, (c.due-allocated)/2/perCall)
 	c.read, c.calls = allocated, c.skip+1
 }
 
-// plan plans the next collection. Go's own starts at 70 % of the way to its goal, or
-// later (runtime/mgcpacer.go: minTriggerRatioDistance).
+// plan sets the time of the next collection, before the Go runtime's own, which
+// starts at 70 % of the way to its goal or later (runtime/mgcpacer.go:
+// minTriggerRatioDistance).
 func (c *collector) plan() {
 	c.read, c.calls = c.stats.TotalAlloc, 1
 	c.due = c.read + (max(c.stats.NextGC, c.stats.HeapAlloc)-c.stats.HeapAlloc)*6/10

@@ -1,6 +1,7 @@
 //go:build tinygo
 
-// Package garbage does nothing here: TinyGo collects in one go.
+// Package garbage does nothing here, because a collection of TinyGo runs
+// without interruption.
 package garbage
 
 // AfterCall is called at the end of each call.

@@ -8,23 +8,24 @@ import (
 	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/mem"
 )
 
-// This file is not called imports_wasm.go: that name would keep it out of
-// TinyGo's wasm-unknown target, whose GOARCH is not wasm.
+// This file is not called imports_wasm.go, because that name would exclude it
+// from TinyGo's wasm-unknown target, whose GOARCH is not wasm.
 
 // Op is an operation: a host function that takes a request and returns data.
-// Each is its own variable, so that a module imports those only that it uses.
+// Each operation is a variable of its own, so that a module imports only those
+// that it uses.
 type Op struct {
 	// Name is the name of the import.
 	Name string
-	// Number is, where Name is "call", the number that it is called with.
+	// Number is the number of the operation if Name is "call".
 	Number int32
 	call   opFunc
 }
 
 type opFunc func(req unsafe.Pointer, reqLen uint32, dst unsafe.Pointer, dstCap uint32) uint64
 
-// The operations of ABI v1. The function literals are there for TinyGo, which
-// has no values of imported functions.
+// The operations of ABI v1. They are function literals because TinyGo does not
+// support imported functions as values.
 var (
 	APIGet      = Op{"api_get", 0, func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return apiGet(r, n, d, c) }}
 	APIList     = Op{"api_list", 0, func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return apiList(r, n, d, c) }}
@@ -39,7 +40,8 @@ var (
 	ConfigGet   = Op{"config_get", 0, func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return configGet(r, n, d, c) }}
 )
 
-// Numbered is the operation of that number, called by it.
+// Numbered returns the operation with that number, which the host function call
+// runs.
 func Numbered(id int32) Op {
 	return Op{"call", id, func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return call(id, r, n, d, c) }}
 }
@@ -112,7 +114,8 @@ var Default Host = wasmHost{}
 
 type wasmHost struct{}
 
-// The slices are alive during each call: the caller holds them.
+// The callers of these functions hold the slices, so they stay alive during
+// each call.
 
 // Call implements Host.
 func (wasmHost) Call(op *Op, req, dst []byte) (status int32, length int) {

@@ -2,11 +2,11 @@
 
 package imports
 
-// Op is an operation; natively it is its name.
+// Op is an operation. In native builds it has only a name and a number.
 type Op struct {
 	// Name is the name of the import.
 	Name string
-	// Number is, where Name is "call", the number that it is called with.
+	// Number is the number of the operation if Name is "call".
 	Number int32
 }
 
@@ -25,5 +25,6 @@ var (
 	ConfigGet   = Op{Name: "config_get"}
 )
 
-// Numbered is the operation of that number, called by it.
+// Numbered returns the operation with that number, which the host function call
+// runs.
 func Numbered(id int32) Op { return Op{Name: "call", Number: id} }

@@ -1,22 +1,23 @@
-// Package mem has the blocks of linear memory that the host reads and writes,
-// and the only pointers of this SDK beside those of package imports.
+// Package mem manages the blocks of linear memory that the host reads and
+// writes. Apart from package imports, only this package of the SDK handles
+// pointers for the host.
 //
-// A block is grown and never freed: in the steady state nothing is allocated.
-// It is reachable from a package variable or from the caller for as long as the
-// host may use it, and Go's collectors do not move what is on the heap, so an
-// address that was handed out stays good until the block is grown.
+// Blocks grow and are never freed, so in the steady state nothing is allocated.
+// A package variable or the caller references a block for as long as the host
+// may use it, and Go's collectors do not move heap memory. So an address stays
+// valid until its block grows.
 package mem
 
 import "unsafe"
 
 // Block is reusable memory, 8-byte aligned. The zero value is empty.
 type Block struct {
-	words []uint64 // a []byte could be aligned to less
+	words []uint64 // uint64 guarantees the alignment, []byte would not
 }
 
-// Grow returns the block's first n bytes, which may hold anything. It
-// allocates, with room to spare, only if the block is too small; what Grow
-// returned before is then another block's.
+// Grow returns the first n bytes of the block, with undefined content. If the
+// block is too small, Grow allocates a larger one with some spare room; slices
+// that Grow returned earlier then no longer belong to the block.
 func (b *Block) Grow(n int) []byte {
 	need := (n + 7) / 8
 	if need > len(b.words) {
@@ -25,11 +26,11 @@ func (b *Block) Grow(n int) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(b.words))), 8*len(b.words))[:n]
 }
 
-// Cap is how many bytes the block has.
+// Cap returns the size of the block in bytes.
 func (b *Block) Cap() int { return 8 * len(b.words) }
 
-// Address returns where p lies in linear memory, or 0 if it is empty. On a
-// machine with 64-bit pointers it means nothing.
+// Address returns the address of p in linear memory, or 0 if p is empty. The
+// result has no meaning on a machine with 64-bit pointers.
 func Address(p []byte) uint32 {
 	if len(p) == 0 {
 		return 0
@@ -37,8 +38,8 @@ func Address(p []byte) uint32 {
 	return uint32(uintptr(unsafe.Pointer(unsafe.SliceData(p))))
 }
 
-// Pack packs the place of p as an entry function returns it: its address in
-// the upper half, its length in the lower; 0 if it is empty.
+// Pack encodes p as the result of an entry function: its address in the upper
+// half, its length in the lower half, or 0 if p is empty.
 func Pack(p []byte) uint64 {
 	if len(p) == 0 {
 		return 0
@@ -46,5 +47,5 @@ func Pack(p []byte) uint64 {
 	return uint64(Address(p))<<32 | uint64(uint32(len(p)))
 }
 
-// Pointer returns where p starts, for a host function.
+// Pointer returns a pointer to the start of p, for a host function.
 func Pointer(p []byte) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(p)) }

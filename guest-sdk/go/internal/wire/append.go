@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// The Append functions write one value in its shortest form.
+// The Append functions write a value in its shortest form.
 
 // AppendNil appends nil.
 func AppendNil(dst []byte) []byte { return append(dst, 0xc0) }
@@ -18,8 +18,8 @@ func AppendBool(dst []byte, v bool) []byte {
 	return append(dst, 0xc2)
 }
 
-// AppendInt appends an integer: the unsigned forms from 0 on, the signed ones
-// below, as the host writes them.
+// AppendInt appends an integer in the form that the host uses: unsigned from 0
+// on, signed below.
 func AppendInt(dst []byte, v int64) []byte {
 	if v >= 0 {
 		switch u := uint64(v); {
@@ -48,15 +48,17 @@ func AppendInt(dst []byte, v int64) []byte {
 	return binary.BigEndian.AppendUint64(append(dst, 0xd3), uint64(v))
 }
 
-// AppendFloat appends a float64. It must be finite; Check refuses others.
+// AppendFloat appends a float64. It must be finite, because Check refuses other
+// values.
 func AppendFloat(dst []byte, v float64) []byte {
 	return binary.BigEndian.AppendUint64(append(dst, 0xcb), math.Float64bits(v))
 }
 
-// AppendString appends a string. It must be UTF-8; Check refuses others.
+// AppendString appends a string. It must be UTF-8, because Check refuses other
+// strings.
 func AppendString(dst []byte, s string) []byte {
 	n, end := len(s), len(dst)
-	if n <= 31 && n < cap(dst)-end { // most are, keys above all
+	if n <= 31 && n < cap(dst)-end { // true for most strings, especially keys
 		dst = dst[:end+1+n]
 		dst[end] = 0xa0 | byte(n)
 		copy(dst[end+1:], s)
@@ -75,10 +77,11 @@ func AppendString(dst []byte, s string) []byte {
 	return append(dst, s...)
 }
 
-// AppendArray appends the head of an array; its n elements follow.
+// AppendArray appends the header of an array; its n elements must follow.
 func AppendArray(dst []byte, n int) []byte { return appendHead(dst, n, 0x90, 0xdc) }
 
-// AppendMap appends the head of a map; its n keys and values follow in turn.
+// AppendMap appends the header of a map; its n keys and values must follow in
+// turn.
 func AppendMap(dst []byte, n int) []byte { return appendHead(dst, n, 0x80, 0xde) }
 
 func appendHead(dst []byte, n int, fixed, wide byte) []byte {
@@ -91,14 +94,14 @@ func appendHead(dst []byte, n int, fixed, wide byte) []byte {
 	return binary.BigEndian.AppendUint32(append(dst, wide+1), uint32(n))
 }
 
-// Builder writes a map whose number of keys is known only at its end.
+// Builder writes a map whose number of keys is known only at the end.
 type Builder struct {
 	b     []byte
 	start int
 	n     int
 }
 
-// NewBuilder starts a map behind dst.
+// NewBuilder starts a map at the end of dst.
 func NewBuilder(dst []byte) Builder {
 	return Builder{b: append(dst, 0xde, 0, 0), start: len(dst)}
 }
@@ -117,14 +120,14 @@ func (m *Builder) String(key, v string) {
 	}
 }
 
-// Text appends a key and a string, also an empty one.
+// Text appends a key and a string, even if the string is empty.
 func (m *Builder) Text(key, v string) {
 	m.key(key)
 	m.b = AppendString(m.b, v)
 }
 
-// Texts appends keys and strings in turn, those that are empty left out. One
-// that is not UTF-8 is an error.
+// Texts appends pairs of keys and strings, without the pairs whose string is
+// empty. It returns an error if a string is not UTF-8.
 func (m *Builder) Texts(pairs ...string) error {
 	for i := 0; i+1 < len(pairs); i += 2 {
 		if pairs[i+1] == "" {
@@ -146,7 +149,7 @@ func (m *Builder) Int(key string, v int64) {
 	}
 }
 
-// Bool appends a key and true, or nothing.
+// Bool appends a key and true, or nothing if v is false.
 func (m *Builder) Bool(key string, v bool) {
 	if v {
 		m.key(key)
@@ -154,8 +157,8 @@ func (m *Builder) Bool(key string, v bool) {
 	}
 }
 
-// Raw appends a key and a value that is msgpack already, or nothing if it is
-// empty.
+// Raw appends a key and a value that is already msgpack, or nothing if the
+// value is empty.
 func (m *Builder) Raw(key string, v []byte) {
 	if len(v) > 0 {
 		m.key(key)
@@ -163,8 +166,8 @@ func (m *Builder) Raw(key string, v []byte) {
 	}
 }
 
-// Value appends a key and any value that Append takes. After an error the map
-// is as it was before.
+// Value appends a key and any value that Append accepts. After an error the map
+// is unchanged.
 func (m *Builder) Value(key string, v any) error {
 	b, err := Append(AppendString(m.b, key), v)
 	if err != nil {
@@ -183,7 +186,7 @@ func (m *Builder) Map(key string, f func(inner *Builder)) {
 	m.b = inner.End()
 }
 
-// End returns dst with the map behind it. A map has at most 65535 keys.
+// End returns dst followed by the map. A map has at most 65535 keys.
 func (m *Builder) End() []byte {
 	binary.BigEndian.PutUint16(m.b[m.start+1:], uint16(m.n))
 	return m.b

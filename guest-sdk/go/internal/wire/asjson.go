@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// AppendAsJSON appends the JSON of the value that v starts with.
+// AppendAsJSON appends the JSON of the first value of v.
 func AppendAsJSON(dst, v []byte) ([]byte, error) {
 	end := Skip(v, 0)
 	if end < 0 {
@@ -14,12 +14,12 @@ func AppendAsJSON(dst, v []byte) ([]byte, error) {
 	return appendAsJSON(dst, &decoder{b: v[:end]})
 }
 
-// appendAsJSON appends the JSON of the value that d is at, and leaves d behind it.
+// appendAsJSON appends the JSON of the next value of d, and advances d past it.
 func appendAsJSON(dst []byte, d *decoder) ([]byte, error) {
 	v := d.b[d.pos:]
 	switch TypeOf(v) {
 	case Array, Map:
-		if v[0] == 0x80 { // managedFields are made of empty maps
+		if v[0] == 0x80 { // managedFields consist of empty maps
 			d.pos++
 			return append(dst, "{}"...), nil
 		}
@@ -76,7 +76,7 @@ func containerAsJSON(dst []byte, d *decoder) ([]byte, error) {
 		}
 		if t == Map {
 			key, ok := d.shortText()
-			if ok && d.b[d.pos] == 0x80 && isPlain(unsafeString(key)) { // most of managedFields
+			if ok && d.b[d.pos] == 0x80 && isPlain(unsafeString(key)) { // most entries of managedFields
 				d.pos++
 				dst = append(append(append(dst, '"'), key...), `":{}`...)
 				continue
@@ -96,8 +96,8 @@ func containerAsJSON(dst []byte, d *decoder) ([]byte, error) {
 	return append(dst, end), nil
 }
 
-// appendQuoted writes a string of JSON. What needs no escape, mostly all of it, is
-// copied as a whole.
+// appendQuoted writes a JSON string. It copies runs without escapes at once;
+// most strings are one run.
 func appendQuoted(dst, s []byte) []byte {
 	const digits = "0123456789abcdef"
 	dst = append(dst, '"')

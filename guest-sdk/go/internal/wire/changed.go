@@ -5,9 +5,9 @@ import (
 	"unsafe"
 )
 
-// AppendChanged appends what Append writes of two structs, which was and now point to, to a
-// and b, without the keys at the top whose values are equal. It reports false, and appends
-// nothing, for anything else than pointers to structs of the same type.
+// AppendChanged appends the msgpack of two structs, to which was and now point,
+// to a and b, without the top-level keys whose values are equal. If was and now
+// are not pointers to one struct type, it returns false and appends nothing.
 func AppendChanged(a, b []byte, was, now any) (_, _ []byte, ok bool, err error) {
 	p, v, w := twoOf(was, now)
 	if p == nil {
@@ -30,8 +30,8 @@ func AppendChanged(a, b []byte, was, now any) (_, _ []byte, ok bool, err error) 
 	return from.End(), to.End(), true, nil
 }
 
-// twoOf returns the plan of two structs of the same type, which a and b point to, and where
-// they are; no plan for anything else.
+// twoOf returns the plan and the addresses of two structs of one type, to which
+// a and b point. It returns a nil plan for other values.
 func twoOf(a, b any) (p *plan, x, y unsafe.Pointer) {
 	v, w := reflect.ValueOf(a), reflect.ValueOf(b)
 	if v.Kind() != reflect.Pointer || w.Kind() != reflect.Pointer || v.Type() != w.Type() || v.IsNil() || w.IsNil() {
@@ -43,11 +43,12 @@ func twoOf(a, b any) (p *plan, x, y unsafe.Pointer) {
 	return p, v.UnsafePointer(), w.UnsafePointer()
 }
 
-// isPlainStruct reports whether the exported fields are all that is written.
+// isPlainStruct reports whether the encoding consists of the exported fields
+// only.
 func (p *plan) isPlainStruct() bool { return p.fields != nil && !p.byMethod }
 
-// at returns the field of the struct at, which is of plan p; nil if it is behind a pointer
-// that is nil.
+// at returns the address of the field in the struct at, whose plan is p. It
+// returns nil if the field lies behind a nil pointer.
 func (f *field) at(p *plan, at unsafe.Pointer) unsafe.Pointer {
 	if f.indirect {
 		return f.behind(p, at, false)
@@ -55,8 +56,8 @@ func (f *field) at(p *plan, at unsafe.Pointer) unsafe.Pointer {
 	return unsafe.Add(at, f.offset)
 }
 
-// same reports whether the same is written of two variables of the plan's type. It is
-// false where that takes more to find out than to write both.
+// same reports whether two variables of the plan's type have the same encoding.
+// It returns false if a comparison would cost more than encoding both.
 func (p *plan) same(a, b unsafe.Pointer, depth int) bool {
 	switch {
 	case depth > MaxDepth:
@@ -83,7 +84,8 @@ func (p *plan) same(a, b unsafe.Pointer, depth int) bool {
 	return equal(unsafe.String((*byte)(a), p.size), unsafe.String((*byte)(b), p.size))
 }
 
-// sameSlice compares slices of the plan's type: all have an address and a number of elements.
+// sameSlice compares slices of the plan's type. It takes them as []byte,
+// because the headers of all slice types have the same layout.
 func (p *plan) sameSlice(a, b []byte, depth int) bool {
 	if len(a) != len(b) || (a == nil) != (b == nil) {
 		return false

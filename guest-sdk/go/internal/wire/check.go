@@ -7,28 +7,29 @@ import (
 
 // Errors of Check and Decode; match them with errors.Is.
 var (
-	// ErrTruncated says that the message ends in the middle of a value.
+	// ErrTruncated means that the message ends within a value.
 	ErrTruncated = errors.New("msgpack ends too early")
-	// ErrTrailing says that bytes follow the value.
+	// ErrTrailing means that bytes follow the value.
 	ErrTrailing = errors.New("bytes after the msgpack value")
-	// ErrTooDeep says that maps and arrays nest deeper than MaxDepth.
+	// ErrTooDeep means that maps and arrays nest deeper than MaxDepth.
 	ErrTooDeep = errors.New("msgpack nests deeper than 128")
-	// ErrTooLarge says that the message is longer than MaxBytes.
+	// ErrTooLarge means that the message is longer than MaxBytes.
 	ErrTooLarge = errors.New("message is longer than 4194304 bytes")
-	// ErrType says that a value is of a type that does not cross the sandbox
-	// boundary, or not of the type that belongs in its place.
+	// ErrType means that the type of a value cannot cross the sandbox boundary,
+	// or is not the expected type.
 	ErrType = errors.New("msgpack type is not allowed here")
-	// ErrNumber says that a number is not finite or beyond an int64.
+	// ErrNumber means that a number is not finite or does not fit into an
+	// int64.
 	ErrNumber = errors.New("number is not finite or not an int64")
-	// ErrUTF8 says that a string is not UTF-8.
+	// ErrUTF8 means that a string is not UTF-8.
 	ErrUTF8 = errors.New("string is not UTF-8")
-	// ErrDuplicate says that a map has a key twice.
-	ErrDuplicate = errors.New("map has a key twice")
+	// ErrDuplicate means that a key occurs twice in a map.
+	ErrDuplicate = errors.New("map has a duplicate key")
 )
 
-// Check reports whether b is one value that may cross the sandbox boundary
-// (abi/ABI.md, section 3), all of it. That no map has a key twice is checked by
-// Decode.
+// Check reports whether b is exactly one value that may cross the sandbox
+// boundary (abi/ABI.md, section 3). It does not look for duplicate keys; Decode
+// does.
 func Check(b []byte) error {
 	if len(b) > MaxBytes {
 		return ErrTooLarge
@@ -40,8 +41,8 @@ func Check(b []byte) error {
 	return err
 }
 
-// check goes over n values from pos on, of a map the keys and values in turn, and
-// returns the position after them.
+// check checks n values from pos on and returns the position after them. For a
+// map, the values are the keys and values in turn.
 func check(b []byte, pos, n int, keyed bool, depth int) (int, error) {
 	for i := range n {
 		if pos >= len(b) {
@@ -95,7 +96,7 @@ func checkScalar(t Type, v []byte) error {
 		if s, _ := StringBytes(v); !validUTF8(unsafeString(s)) {
 			return ErrUTF8
 		}
-	default: // its head says it all
+	default: // the header is the entire value
 	}
 	return nil
 }

@@ -2,9 +2,9 @@ package wire
 
 import "strconv"
 
-// Decode decodes a whole message into the Go types of JSON: nil, bool, int64,
-// float64, string, []any and map[string]any. It refuses what Check refuses,
-// and maps with a key twice.
+// Decode decodes a complete message into the Go types of JSON: nil, bool,
+// int64, float64, string, []any and map[string]any. It refuses messages that
+// Check refuses, and maps with duplicate keys.
 func Decode(b []byte) (any, error) {
 	if err := Check(b); err != nil {
 		return nil, err
@@ -13,24 +13,24 @@ func Decode(b []byte) (any, error) {
 	return d.any()
 }
 
-// decoder reads one value after the other. What it reads is there in full: Skip
-// has seen it.
+// decoder decodes one value after the other. The values are known to be
+// complete, because Skip has checked them.
 type decoder struct {
 	b     []byte
 	pos   int
-	depth int    // of the maps and arrays around pos
-	own   bool   // nobody else has b: strings are parts of it
+	depth int    // number of maps and arrays around pos
+	own   bool   // b never changes: strings may share its memory
 	chunk []byte // memory for strings; see string
-	json  []byte // memory for types that read themselves from JSON
+	json  []byte // memory for types that decode themselves from JSON
 
-	amount quantity // the value of a map that is being read
+	amount quantity // the current value while a map is decoded
 }
 
-// skip goes behind the value.
+// skip advances past the value.
 func (d *decoder) skip() { d.pos = Skip(d.b, d.pos) }
 
-// shortText is text for a head of one byte, as most strings have; false if there is
-// something else.
+// shortText is text for strings with a one-byte header, which are the most
+// frequent. It returns false for all other values.
 func (d *decoder) shortText() ([]byte, bool) {
 	c, start := d.b[d.pos], d.pos+1
 	if c&0xe0 != 0xa0 {
@@ -40,11 +40,12 @@ func (d *decoder) shortText() ([]byte, bool) {
 	return d.b[start:d.pos], true
 }
 
-// text goes behind the string and returns a view of it; false if there is none.
+// text advances past the string and returns a view of it, or false if the value
+// is not a string.
 func (d *decoder) text() ([]byte, bool) {
 	var start, n int
 	switch c := d.b[d.pos]; {
-	case c&0xe0 == 0xa0: // most strings are short: their head is one byte
+	case c&0xe0 == 0xa0: // most strings are short, with a one-byte header
 		start, n = d.pos+1, int(c&0x1f)
 	case types[c] == String:
 		start, n = d.wide(c - 0xd9)
@@ -55,8 +56,8 @@ func (d *decoder) text() ([]byte, bool) {
 	return d.b[start:d.pos], true
 }
 
-// open goes behind the head of a map or an array, whose n entries follow. n is -1
-// if there is a value of another type.
+// open advances past the header of a map or an array and returns its number of
+// entries. n is -1 if the value has another type.
 func (d *decoder) open(t Type) (n int, err error) {
 	c := d.b[d.pos]
 	if types[c] != t {
@@ -65,7 +66,7 @@ func (d *decoder) open(t Type) (n int, err error) {
 	if d.depth++; d.depth > MaxDepth {
 		return 0, ErrTooDeep
 	}
-	if c < 0xa0 { // a small one: its head is one byte
+	if c < 0xa0 { // small, with a one-byte header
 		d.pos++
 		return int(c & 0x0f), nil
 	}
@@ -73,7 +74,7 @@ func (d *decoder) open(t Type) (n int, err error) {
 	return n, nil
 }
 
-// wide reads a length of 1<<log bytes and returns the position behind it.
+// wide reads a length of 1<<log bytes and returns the position after it.
 func (d *decoder) wide(log byte) (next, n int) {
 	next = d.pos + 1 + 1<<log
 	for _, b := range d.b[d.pos+1 : next] {
@@ -124,7 +125,7 @@ func (d *decoder) anyArray() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := make([]any, n) // each element has a byte: Skip has seen them all
+	list := make([]any, n) // n is safe: Skip has seen a byte for each element
 	for i := range list {
 		if list[i], err = d.any(); err != nil {
 			return nil, within(strconv.Itoa(i), err)
@@ -157,19 +158,21 @@ func (d *decoder) anyMap() (any, error) {
 	return m, nil
 }
 
-// Sizes of the memory for strings: an object has many short ones, and one
-// allocation for each is a large part of the cost of decoding it. A string that
-// is kept keeps its chunk.
+// Sizes of the memory for strings. An object has many short strings, and one
+// allocation for each is a large part of the cost of decoding. A string that
+// stays in use also keeps its chunk in memory.
 const (
 	chunkSize = 1 << 10
-	chunkText = 128 // a longer string has memory of its own
+	chunkText = 128 // a longer string gets memory of its own
 
-	// smallValue is how long a value is, at most, whose strings are all parts of one
-	// copy of it: a string that is kept keeps that.
+	// smallValue is the size up to which a value is copied once, and all its
+	// strings share that copy. A string that stays in use keeps the copy in
+	// memory.
 	smallValue = 4 << 10
 )
 
-// string returns a copy of s, which is part of b.
+// string returns s, which is part of b, as a string; it copies s unless the
+// decoder owns b.
 func (d *decoder) string(s []byte) string {
 	if d.own {
 		return unsafeString(s)

@@ -1,9 +1,10 @@
 package wire
 
-// Set appends to dst what v starts with, with val, which is one whole value, at
-// the path. Maps that are missing on the way are made; everything else stays as
-// it is, in its order, and a new key comes last. A step into something that is
-// no map is ErrType, with the path as far as that.
+// Set appends the first value of v to dst, with val, which is one complete
+// value, at the path. It creates missing maps on the path. Everything else
+// stays unchanged and in its order; a new key comes last. If a step leads into
+// something other than a map, the error is ErrType, with the path up to that
+// step.
 func Set(dst, v []byte, path []string, val []byte) ([]byte, error) {
 	if len(path) == 0 {
 		return append(dst, val...), nil
@@ -31,8 +32,8 @@ func Set(dst, v []byte, path []string, val []byte) ([]byte, error) {
 	return append(dst, v[e.next:e.tail]...), nil
 }
 
-// Remove appends to dst what v starts with, without the value at the path. If
-// there is none it appends v as it is.
+// Remove appends the first value of v to dst, without the value at the path. If
+// that value does not exist, it appends v unchanged.
 func Remove(dst, v []byte, path []string) ([]byte, error) {
 	if len(path) == 0 || TypeOf(v) != Map {
 		return append(dst, Trim(v)...), nil
@@ -53,13 +54,13 @@ func Remove(dst, v []byte, path []string) ([]byte, error) {
 	return append(dst, v[e.next:e.end]...), nil
 }
 
-// place is where an entry of a map lies: positions of its key, its value and
-// what follows, of the first entry and of the end of the map. Without such an
-// entry key is -1 and nothing follows.
+// place has the positions of an entry of a map: its key, its value, the end of
+// the value, the first entry and the end of the map. If the entry does not
+// exist, key is -1 and the end of the value is unset.
 type place struct {
 	n                            int
 	first, key, value, next, end int
-	tail                         int // end where there is an entry, else 0
+	tail                         int // end of the map if the entry exists, otherwise 0
 }
 
 func find(v []byte, key string) (place, error) {

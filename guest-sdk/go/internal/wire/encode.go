@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// Append appends any value that has a form in msgpack: nil, booleans, numbers,
-// strings, time.Time (RFC 3339 in UTC, to the second), slices, arrays, maps,
-// structs by their msgpack or json tags, pointers to these, any Appender, and
-// what encoding/json writes by methods of its type. A []byte is written in
-// base64, and keys of maps as text, as JSON has them. The keys of a map are
-// sorted, so equal values give equal bytes. A value that Check would refuse is an
-// error, and a struct of which nothing would be written; dst is then lost.
+// Append appends the msgpack of a value: nil, booleans, numbers, strings,
+// time.Time (RFC 3339 in UTC, with seconds), slices, arrays, maps, structs with
+// msgpack or json tags, pointers to these, any Appender, and types with methods
+// for encoding/json. As in JSON, a []byte is written in base64, and keys of
+// maps as text. The keys of a map are sorted, so equal values give equal bytes.
+// It returns an error for a value that Check would refuse, and for a struct
+// without any field to write; the content of dst is then undefined.
 func Append(dst []byte, v any) ([]byte, error) { return appendAny(dst, v, 0) }
 
 func appendAny(dst []byte, v any, depth int) ([]byte, error) {
@@ -65,8 +65,8 @@ func appendAny(dst []byte, v any, depth int) ([]byte, error) {
 	return p.encode(p, dst, val.UnsafePointer(), depth+1)
 }
 
-// AppendText is AppendString for a string that may not be UTF-8: that is
-// ErrUTF8.
+// AppendText is AppendString for a string that may not be UTF-8. It then
+// returns ErrUTF8.
 func AppendText(dst []byte, s string) ([]byte, error) {
 	if !validUTF8(s) {
 		return nil, ErrUTF8
@@ -111,8 +111,8 @@ func appendMapString(dst []byte, m map[string]string) ([]byte, error) {
 	return dst, nil
 }
 
-// smallMap is how many keys a map may have for its entries to be sorted on the
-// stack.
+// smallMap is the number of keys up to which the entries of a map are sorted on
+// the stack.
 const smallMap = 8
 
 type entry[V any] struct {
@@ -120,8 +120,9 @@ type entry[V any] struct {
 	value V
 }
 
-// sortedEntries appends the entries of m to dst, which is empty, by their keys.
-// They come with their values: a second look-up of each costs more than that.
+// sortedEntries appends the entries of m, sorted by key, to the empty slice
+// dst. The entries include their values, because a second lookup of each key
+// would cost more.
 func sortedEntries[V any](dst []entry[V], m map[string]V) []entry[V] {
 	for k, v := range m {
 		dst = append(dst, entry[V]{k, v})
@@ -138,7 +139,8 @@ func sortedEntries[V any](dst []entry[V], m map[string]V) []entry[V] {
 	return dst
 }
 
-// less is a < b, which is a call, where the first bytes do not decide.
+// less is a < b. It compares the first bytes inline, because the comparison of
+// strings is a function call.
 func less(a, b string) bool {
 	if a == "" || b == "" || a[0] == b[0] {
 		return a < b

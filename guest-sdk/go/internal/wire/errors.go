@@ -1,8 +1,8 @@
 package wire
 
-// PathError says where in a value an error is.
+// PathError adds the place of an error within a value.
 type PathError struct {
-	// Path is the way from the root, with dots between.
+	// Path has the keys from the root, separated by dots.
 	Path string
 	Err  error
 }
@@ -10,12 +10,12 @@ type PathError struct {
 // Error implements error.
 func (e *PathError) Error() string { return e.Path + ": " + e.Err.Error() }
 
-// Unwrap returns what is wrong there.
+// Unwrap returns the error without its path.
 func (e *PathError) Unwrap() error { return e.Err }
 
-// within puts a step before the path of err.
+// within adds a step at the front of the path of err.
 func within(step string, err error) error {
-	if p, ok := err.(*PathError); ok { //nolint:errorlint // only the outermost has the path
+	if p, ok := err.(*PathError); ok { //nolint:errorlint // only the outermost error has the path
 		return &PathError{Path: step + "." + p.Path, Err: p.Err}
 	}
 	return &PathError{Path: step, Err: err}

@@ -11,30 +11,32 @@ import (
 
 var timeType = reflect.TypeOf(time.Time{}) //nolint:modernize // not every TinyGo has reflect.TypeFor
 
-// field is one key that a struct has in msgpack.
+// field is one key of a struct in msgpack.
 type field struct {
 	name     string
-	tagged   bool  // the name is that of a tag
-	index    []int // the way through embedded structs
+	tagged   bool  // the name comes from a tag
+	index    []int // path through embedded structs
 	offset   uintptr
-	indirect bool // the way leads through a pointer: offset does not count
-	// width is how many bytes of the field, from word on, are 0 if it is empty, so that
-	// omitempty leaves it out. It is 0 where it is never left out, -1 where that is not so
-	// simple, and isMap where a map without entries is left out, too.
+	indirect bool // the path leads through a pointer; offset is not valid
+	// width is the number of bytes of the field, from word on, that are all 0
+	// if the field is empty for omitempty. It is 0 if the field is never left
+	// out, -1 if isEmpty must decide, and isMap for a map, which is also left
+	// out if it has no entries.
 	width     int
 	word      uintptr
 	typ       reflect.Type
 	omitEmpty bool
 	omitZero  bool
-	quoted    bool // the option "string": a scalar as the text of its JSON
-	isText    bool // as that of the plan
+	quoted    bool // the option "string": a scalar as JSON in a string
+	isText    bool // copy of plan.isText
 	plan      *plan
 }
 
-// fieldsOf lists the fields of a struct: by the msgpack tag, else the json tag,
-// else the Go name. Embedded structs without a name are part of the outer one.
-// Of several fields of one name that counts which counts for encoding/json: the
-// least embedded one, else the tagged one, else none.
+// fieldsOf lists the fields of a struct, named by the msgpack tag, otherwise by
+// the json tag, otherwise by the Go name. Fields of embedded structs without a
+// name belong to the outer struct. For several fields of one name, the rule is
+// that of encoding/json: the least nested one wins, then the tagged one;
+// otherwise all are ignored.
 func fieldsOf(t reflect.Type) []field {
 	all := appendFields(nil, t, nil, nil)
 	list := make([]field, 0, len(all))
@@ -49,7 +51,8 @@ func fieldsOf(t reflect.Type) []field {
 	return list
 }
 
-// compare is below 0 if f counts rather than a field of the same name.
+// compare returns a negative number if f takes precedence over another field of
+// the same name.
 func (f *field) compare(other *field) int {
 	c := cmp.Compare(len(f.index), len(other.index))
 	switch {
@@ -61,11 +64,11 @@ func (f *field) compare(other *field) int {
 	return 1
 }
 
-// appendFields appends the fields of t, which is embedded by way of outer, the
-// types within.
+// appendFields appends the fields of t. outer is the path to t, and within has
+// the types that embed it.
 func appendFields(list []field, t reflect.Type, outer []int, within []reflect.Type) []field {
 	if slices.Contains(within, t) {
-		return list // it embeds itself
+		return list // t embeds itself
 	}
 	within = append(slices.Clip(within), t)
 	for i := 0; i < t.NumField(); i++ {
@@ -95,7 +98,7 @@ func appendFields(list []field, t reflect.Type, outer []int, within []reflect.Ty
 	return list
 }
 
-// place finds out where the field is in a struct of type t.
+// place determines the offset of the field in a struct of type t.
 func (f *field) place(t reflect.Type) {
 	for _, x := range f.index {
 		if t.Kind() == reflect.Pointer {
@@ -110,27 +113,27 @@ func (f *field) place(t reflect.Type) {
 
 const isMap = -2
 
-// findEmpty finds out how to see that the field is empty.
+// findEmpty determines how to check whether the field is empty.
 func (f *field) findEmpty() {
 	const pointer = unsafe.Sizeof(uintptr(0))
 	switch k := f.typ.Kind(); {
 	case !f.omitEmpty, k == reflect.Struct && f.typ != timeType:
 	case k == reflect.Map:
 		f.width = isMap
-	case k == reflect.Pointer, k == reflect.Interface: // nil is a word of 0
+	case k == reflect.Pointer, k == reflect.Interface: // nil is a zero word
 		f.width = int(pointer)
-	case k == reflect.String, k == reflect.Slice: // an address and a length
+	case k == reflect.String, k == reflect.Slice: // an address and a length; the length decides
 		f.width, f.word = int(pointer), pointer
 	case k >= reflect.Bool && k <= reflect.Float64:
 		f.width = int(f.typ.Size())
-	default: // isEmpty looks
+	default: // isEmpty decides
 		f.width = -1
 	}
 }
 
-// empty reports whether omitempty leaves the field out, which is at.
+// empty reports whether omitempty leaves out the field at the given address.
 func (f *field) empty(at unsafe.Pointer) bool {
-	if f.width == 8 { // most fields: this is compiled into the loop
+	if f.width == 8 { // most fields; inlined into the loop
 		return *(*uint64)(unsafe.Add(at, f.word)) == 0
 	}
 	return f.width != 0 && f.isEmpty(at)
@@ -150,7 +153,7 @@ func (f *field) isEmpty(at unsafe.Pointer) bool {
 	return isEmpty(f.plan.valueAt(at))
 }
 
-// isScalar reports whether the option "string" has a meaning for the type.
+// isScalar reports whether the option "string" applies to the type.
 func isScalar(t reflect.Type) bool {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -159,7 +162,8 @@ func isScalar(t reflect.Type) bool {
 	return k >= reflect.Bool && k <= reflect.Float64 || k == reflect.String
 }
 
-// structOf returns the struct type that t is or points to, or nil.
+// structOf returns the struct type t, or the struct type that t points to, or
+// nil.
 func structOf(t reflect.Type) reflect.Type {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -170,9 +174,9 @@ func structOf(t reflect.Type) reflect.Type {
 	return t
 }
 
-// behind returns the field of the struct at, which is of plan p, where the way leads through
-// a pointer; nil if such a pointer is nil. fill is for writing: it makes what such a pointer
-// is to point to.
+// behind returns the address of a field that lies behind a pointer, in the
+// struct at, whose plan is p. If such a pointer is nil, it returns nil; if fill
+// is set, it allocates the struct instead, for decoding.
 func (f *field) behind(p *plan, at unsafe.Pointer, fill bool) unsafe.Pointer {
 	v := p.valueAt(at)
 	for _, x := range f.index {

@@ -6,15 +6,16 @@ import (
 	"unsafe"
 )
 
-// fieldTable finds the fields of a struct by name. To look at one name after the
-// other would be a large part of what decoding costs: a PodSpec has forty.
+// fieldTable finds the fields of a struct by name. A linear search would be a
+// large part of the cost of decoding: a PodSpec has forty fields.
 type fieldTable struct {
-	slots []fieldSlot // by hash; those of equal hash follow each other, then one is empty
+	slots []fieldSlot // open addressing by hash; at least one slot is empty
 	shift int
 }
 
-// fieldSlot is a field, or empty. The first eight bytes of its name and the last ones, 0 if
-// it has no more than eight, tell it from all others of its length up to sixteen.
+// fieldSlot is a field, or empty. The length and the first and last eight bytes
+// of a name identify it if it has at most 16 bytes. last is 0 if the name has
+// at most eight bytes.
 type fieldSlot struct {
 	first, last uint64
 	length      int
@@ -42,20 +43,21 @@ func newFieldTable(fields []field) *fieldTable {
 	return t
 }
 
-// hash is by the first bytes and the length.
+// hash hashes the first bytes and the length of a name.
 func (t *fieldTable) hash(first uint64, n int) int {
 	return int((first + uint64(n)) * 0x9e3779b97f4a7c15 >> (t.shift & 63))
 }
 
-// find returns the field whose name has n bytes from name on, or nil; more says that
-// other bytes follow, so that eight can be read. All of this is by address: to check
-// each index again would be a third of the time.
+// find returns the field with the name of n bytes at the given address, or nil.
+// more reports whether other bytes follow the name, so that eight bytes can be
+// read. It works on addresses, because bounds checks would take a third of the
+// time.
 func (t *fieldTable) find(name unsafe.Pointer, n int, more bool) *field {
 	var first, last uint64
 	switch {
 	case n > 8:
 		first, last = loadAt(name), loadAt(unsafe.Add(name, n-8))
-	case more: // what follows the name is no part of it
+	case more: // mask the bytes after the name
 		first = loadAt(name) & (^uint64(0) >> ((64 - 8*uint(n)) & 63))
 	default:
 		first = loadUpTo8(unsafe.String((*byte)(name), n))
@@ -73,5 +75,5 @@ func (t *fieldTable) find(name unsafe.Pointer, n int, more bool) *field {
 	}
 }
 
-// loadAt is load8 for eight bytes that are certainly there.
+// loadAt is load8 for an address with at least eight valid bytes.
 func loadAt(at unsafe.Pointer) uint64 { return binary.LittleEndian.Uint64((*[8]byte)(at)[:]) }

@@ -9,7 +9,7 @@ import (
 	"unsafe"
 )
 
-// encodeFunc is how a variable is written: see plan.
+// encodeFunc encodes a variable; see plan.
 type encodeFunc = func(p *plan, dst []byte, at unsafe.Pointer, depth int) ([]byte, error)
 
 func encodeInterface(p *plan, dst []byte, at unsafe.Pointer, depth int) ([]byte, error) {
@@ -40,7 +40,7 @@ func encodePointer(p *plan, dst []byte, at unsafe.Pointer, depth int) ([]byte, e
 }
 
 func encodeSlice(p *plan, dst []byte, at unsafe.Pointer, depth int) ([]byte, error) {
-	list := *(*[]byte)(at) // slices of all types have an address and a number of elements
+	list := *(*[]byte)(at) // the headers of all slice types have the same layout
 	switch {
 	case list == nil:
 		return AppendNil(dst), nil
@@ -54,7 +54,7 @@ func encodeArray(p *plan, dst []byte, at unsafe.Pointer, depth int) ([]byte, err
 	return encodeElements(p.elem, dst, at, p.typ.Len(), depth)
 }
 
-// encodeElements writes n variables of a plan, the first of which is at.
+// encodeElements encodes n variables of a plan, starting at the given address.
 func encodeElements(p *plan, dst []byte, at unsafe.Pointer, n, depth int) ([]byte, error) {
 	if depth > MaxDepth {
 		return nil, ErrTooDeep
@@ -117,7 +117,7 @@ func encodeStruct(p *plan, dst []byte, at unsafe.Pointer, depth int) ([]byte, er
 		f := &p.fields[i]
 		field := unsafe.Add(at, f.offset)
 		if !f.indirect && f.empty(field) {
-			continue // most fields of a PodSpec
+			continue // true for most fields of a PodSpec
 		}
 		if err := b.field(f, f.at(p, at), depth); err != nil {
 			return nil, err
@@ -126,7 +126,8 @@ func encodeStruct(p *plan, dst []byte, at unsafe.Pointer, depth int) ([]byte, er
 	return b.End(), nil
 }
 
-// written returns at, where the field is, or nil if it is left out.
+// written returns at, the address of the field, or nil if the field is left
+// out.
 func (f *field) written(at unsafe.Pointer) unsafe.Pointer {
 	if at == nil || f.empty(at) || f.omitZero && f.plan.zero(f.plan, at) {
 		return nil
@@ -134,7 +135,7 @@ func (f *field) written(at unsafe.Pointer) unsafe.Pointer {
 	return at
 }
 
-// field appends a field that is at, unless it is left out; nil is left out.
+// field appends the field at the given address, unless it is left out or nil.
 func (m *Builder) field(f *field, at unsafe.Pointer, depth int) error {
 	if f.written(at) == nil {
 		return nil
@@ -148,19 +149,19 @@ func (m *Builder) field(f *field, at unsafe.Pointer, depth int) error {
 	return nil
 }
 
-// encodeNothing is for a struct that would be written as {}, and is not empty.
+// encodeNothing refuses a struct that is not empty but would be written as {}.
 func encodeNothing(p *plan, _ []byte, _ unsafe.Pointer, _ int) ([]byte, error) {
-	return nil, errors.New("Go type " + p.typ.String() + " has no exported field and no MarshalJSON: nothing of it would be written")
+	return nil, errors.New("Go type " + p.typ.String() + " has no exported field and no MarshalJSON, so it would be written as an empty map")
 }
 
-// isEmpty says what omitempty leaves out of those that field.empty cannot tell: what
-// encoding/json leaves out, and a zero time.Time.
+// isEmpty implements omitempty for the types that field.empty cannot check. It
+// follows encoding/json, and also treats a zero time.Time as empty.
 func isEmpty(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Array:
 		return v.Len() == 0
 	case reflect.Struct:
-		return v.Interface().(time.Time).IsZero() //nolint:forcetypeassert // the only struct that can be empty
+		return v.Interface().(time.Time).IsZero() //nolint:forcetypeassert // time.Time is the only struct that can be empty
 	default:
 		return v.IsZero()
 	}
@@ -168,7 +169,8 @@ func isEmpty(v reflect.Value) bool {
 
 func isZero(p *plan, at unsafe.Pointer) bool { return p.valueAt(at).IsZero() }
 
-// quoted is the plan of a field with the option "string": its JSON as text.
+// quoted returns the plan of a field with the option "string", which is JSON in
+// a string.
 func quoted(p *plan) *plan {
 	q := &plan{typ: p.typ, size: p.size, nowhere: p.nowhere, elem: p, nils: p.nils, zero: p.zero, decode: decodeQuoted}
 	q.encode = func(q *plan, dst []byte, at unsafe.Pointer, depth int) ([]byte, error) {

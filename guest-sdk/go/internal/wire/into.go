@@ -11,14 +11,15 @@ import (
 	"unsafe"
 )
 
-// DecodeInto decodes the value that v starts with into what the pointer into
-// points to: see Append for the types, and any. nil makes pointers, maps, slices
-// and interfaces nil and leaves other variables as they are; keys that a struct
-// does not have are ignored. A value of another type or out of the range of its
-// target is an error.
+// DecodeInto decodes the first value of v into the variable that into points
+// to. It supports any and the types of Append. nil sets pointers, maps, slices
+// and interfaces to nil and does not change other variables. Keys without a
+// struct field are ignored. It returns an error for a value of another type or
+// out of the range of its variable.
 func DecodeInto(v []byte, into any) error { return decodeInto(v, into, false) }
 
-// DecodeKept is DecodeInto for bytes that stay as they are: strings may be parts of them.
+// DecodeKept is DecodeInto for bytes that never change: strings may share their
+// memory.
 func DecodeKept(v []byte, into any) error { return decodeInto(v, into, true) }
 
 func decodeInto(v []byte, into any, kept bool) error {
@@ -37,7 +38,7 @@ func decodeInto(v []byte, into any, kept bool) error {
 	return d.into(planOf(p.Type().Elem()), p.UnsafePointer())
 }
 
-// into decodes the value into the variable at, which is of the plan's type.
+// into decodes the value into the variable at, which has the plan's type.
 func (d *decoder) into(p *plan, at unsafe.Pointer) error {
 	if d.b[d.pos] != 0xc0 || p.takesNil {
 		return p.decode(p, d, at)
@@ -46,7 +47,7 @@ func (d *decoder) into(p *plan, at unsafe.Pointer) error {
 	return nil
 }
 
-// null goes behind nil, which the variable at is to have.
+// null advances past nil and applies it to the variable at.
 func (d *decoder) null(p *plan, at unsafe.Pointer) {
 	d.pos++
 	if p.nils {
@@ -54,14 +55,15 @@ func (d *decoder) null(p *plan, at unsafe.Pointer) {
 	}
 }
 
-// mismatch is the error of a value that a variable of type t cannot hold.
+// mismatch returns the error of a value that does not fit into a variable of
+// type t.
 func (d *decoder) mismatch(t reflect.Type) error { return mismatch(d.b[d.pos:], t) }
 
 func mismatch(b []byte, t reflect.Type) error {
 	return errors.New(TypeOf(b).String() + " does not fit into " + t.String())
 }
 
-// unsafeString is b as a string; nothing changes b after that.
+// unsafeString returns b as a string. The caller must not change b after that.
 func unsafeString(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 func decodeInterface(p *plan, d *decoder, at unsafe.Pointer) error {
@@ -92,7 +94,7 @@ func decodeString(p *plan, d *decoder, at unsafe.Pointer) error {
 	return nil
 }
 
-// time reads a time that is to be in a variable of type t.
+// time decodes a time for a variable of type t.
 func (d *decoder) time(t reflect.Type) (time.Time, error) {
 	s, ok := d.text()
 	if !ok {
@@ -109,8 +111,8 @@ func decodeTime(p *plan, d *decoder, at unsafe.Pointer) error {
 	return err
 }
 
-// newVariable makes a variable of the plan's type. For numbers, reflect takes several
-// times as long.
+// newVariable allocates a variable of the plan's type. For numbers it avoids
+// reflect, which takes several times as long.
 func (p *plan) newVariable() unsafe.Pointer {
 	if p.kind >= reflect.Bool && p.kind <= reflect.Float64 {
 		switch p.size {
@@ -143,7 +145,7 @@ func decodeStruct(p *plan, d *decoder, at unsafe.Pointer) error {
 		start := d.pos + 1
 		c := *(*byte)(unsafe.Add(b, d.pos))
 		length := int(c & 0x1f)
-		if c&0xe0 != 0xa0 { // few keys are long
+		if c&0xe0 != 0xa0 { // rare: a long key
 			key, ok := d.text()
 			if !ok {
 				return ErrType
@@ -167,12 +169,12 @@ func decodeStruct(p *plan, d *decoder, at unsafe.Pointer) error {
 		}
 		c = *(*byte)(unsafe.Add(b, end))
 		switch {
-		case own && f.isText && c&0xe0 == 0xa0: // most fields
+		case own && f.isText && c&0xe0 == 0xa0: // the most frequent case
 			d.pos = end + 1 + int(c&0x1f)
 			*(*string)(field) = unsafe.String((*byte)(unsafe.Add(b, end+1)), int(c&0x1f))
 		case c == 0xc0 && !f.plan.takesNil:
 			d.null(f.plan, field)
-		default: // not by into, which would be one more call
+		default: // inlines into, to save a call
 			if err := f.plan.decode(f.plan, d, field); err != nil {
 				return within(f.name, err)
 			}
@@ -201,20 +203,21 @@ func decodeSlice(p *plan, d *decoder, at unsafe.Pointer) error {
 	if err != nil || n < 0 {
 		return cmp.Or(err, d.mismatch(p.typ))
 	}
-	list := reflect.MakeSlice(p.typ, n, n) // each element has a byte: Skip has seen them all
+	list := reflect.MakeSlice(p.typ, n, n) // n is safe: Skip has seen a byte for each element
 	first, size := list.UnsafePointer(), elem.size
 	for i := range n {
 		if err := d.into(elem, unsafe.Add(first, uintptr(i)*size)); err != nil {
 			return within(strconv.Itoa(i), err)
 		}
 	}
-	// The headers of all slices are alike: an address and two numbers of elements.
+	// The headers of all slice types have the same layout: an address and two
+	// lengths.
 	*(*[]byte)(at) = unsafe.Slice((*byte)(first), n)
 	d.depth--
 	return nil
 }
 
-// decodeArray leaves out what is too much, and makes zero what is missing.
+// decodeArray ignores surplus elements and sets missing elements to zero.
 func decodeArray(p *plan, d *decoder, at unsafe.Pointer) error {
 	elem := p.elem
 	n, err := d.open(Array)

@@ -33,8 +33,8 @@ func decodeStringMap(p *plan, d *decoder, at unsafe.Pointer) error {
 	return nil
 }
 
-// decodeQuantities decodes a map whose keys are strings, and whose values have the form of
-// a quantity: all maps of both are alike.
+// decodeQuantities decodes a map with string keys and values of the layout of a
+// quantity. All such map types share one runtime representation.
 func decodeQuantities(p *plan, d *decoder, at unsafe.Pointer) error {
 	n, err := d.open(Map)
 	if err != nil || n < 0 {

@@ -9,11 +9,12 @@ import (
 	"unicode/utf8"
 )
 
-// errJSON says that a type has written something that is no JSON.
+// errJSON means that a type has produced invalid JSON.
 var errJSON = errors.New("not JSON")
 
-// AppendJSON appends the msgpack of js, one value of JSON. A number without
-// fraction and exponent is an integer if an int64 holds it, and else a float.
+// AppendJSON appends the msgpack of js, one JSON value. A number without
+// fraction and exponent becomes an integer if it fits into an int64, otherwise
+// a float.
 func AppendJSON(dst, js []byte) ([]byte, error) {
 	p := jsonParser{js: js, out: dst}
 	if err := p.value(0); err != nil {
@@ -31,7 +32,7 @@ type jsonParser struct {
 	out []byte
 }
 
-// next skips white space and returns the byte there, 0 at the end.
+// next skips white space and returns the next byte, or 0 at the end.
 func (p *jsonParser) next() byte {
 	for ; p.pos < len(p.js); p.pos++ {
 		switch c := p.js[p.pos]; c {
@@ -72,10 +73,10 @@ func (p *jsonParser) word(word string, code byte) error {
 	return nil
 }
 
-// container reads a map or an array, whose head it writes at the end.
+// container parses a map or an array. It writes the header at the end.
 func (p *jsonParser) container(open byte, depth int) error {
 	p.pos++
-	head, n, end, code := len(p.out), 0, open+2, byte(0xdd) // ']' and '}' are two behind '[' and '{'
+	head, n, end, code := len(p.out), 0, open+2, byte(0xdd) // in ASCII, ']' and '}' follow '[' and '{' by two
 	if open == '{' {
 		code = 0xdf
 	}
@@ -143,7 +144,7 @@ func (p *jsonParser) number() error {
 	return nil
 }
 
-// one skips one of the characters, if one is there.
+// one skips one of the characters, if it comes next.
 func (p *jsonParser) one(of string) bool {
 	ok := p.pos < len(p.js) && strings.IndexByte(of, p.js[p.pos]) >= 0
 	if ok {
@@ -152,7 +153,7 @@ func (p *jsonParser) one(of string) bool {
 	return ok
 }
 
-// digits skips digits and returns how many there were.
+// digits skips digits and returns their number.
 func (p *jsonParser) digits() (n int) {
 	for ; p.pos < len(p.js) && p.js[p.pos]-'0' <= 9; p.pos++ {
 		n++
@@ -160,10 +161,10 @@ func (p *jsonParser) digits() (n int) {
 	return n
 }
 
-// text reads a string.
+// text parses a string.
 func (p *jsonParser) text() error {
 	p.pos++
-	var s []byte // only where there is an escape
+	var s []byte // used only if the string has an escape
 	for start := p.pos; p.pos < len(p.js); p.pos++ {
 		switch c := p.js[p.pos]; {
 		case c == '"':
@@ -186,8 +187,8 @@ func (p *jsonParser) text() error {
 	return errJSON
 }
 
-// escape appends the character that the backslash at pos begins, and stops at
-// its last byte.
+// escape appends the character of the escape at pos, and stops at the last byte
+// of the escape.
 func (p *jsonParser) escape(s []byte) ([]byte, bool) {
 	p.pos++
 	if p.pos >= len(p.js) {

@@ -5,14 +5,14 @@ import (
 	"strconv"
 )
 
-// keys says how the keys of a map are read from text and written as such.
+// keys converts the keys of a map type from and to text.
 type keys struct {
 	read  func(text string, v reflect.Value) error
 	write func(v reflect.Value) (string, error)
 }
 
-// keysOf returns how keys of the type are read and written, in the order of
-// encoding/json; nil if they cannot be.
+// keysOf returns the conversion for a key type, by the precedence of
+// encoding/json, or nil if there is none.
 func keysOf(t reflect.Type) *keys {
 	k := &keys{
 		read:  func(text string, v reflect.Value) error { v.SetString(text); return nil },
@@ -23,14 +23,14 @@ func keysOf(t reflect.Type) *keys {
 	_, writes := own.(textMarshaler)
 	if reads {
 		k.read = func(text string, v reflect.Value) error {
-			return v.Addr().Interface().(textUnmarshaler).UnmarshalText([]byte(text)) //nolint:forcetypeassert // own is one
+			return v.Addr().Interface().(textUnmarshaler).UnmarshalText([]byte(text)) //nolint:forcetypeassert // checked by own
 		}
 	}
 	switch {
-	case t.Kind() == reflect.String: // a string is written as it is, also with methods
+	case t.Kind() == reflect.String: // as in encoding/json, strings ignore their methods
 	case writes:
 		k.write = func(v reflect.Value) (string, error) {
-			text, err := addressed(v).Interface().(textMarshaler).MarshalText() //nolint:forcetypeassert // own is one
+			text, err := addressed(v).Interface().(textMarshaler).MarshalText() //nolint:forcetypeassert // checked by own
 			return string(text), err
 		}
 	case reads:

@@ -8,10 +8,10 @@ import (
 	"unsafe"
 )
 
-// byName plans for types of apimachinery that nearly every object has several of,
-// and reports whether t is one. Their methods go by way of encoding/json, which
-// takes five times as long as the rest of the field. They are known by name: a
-// small module does not import them.
+// byName sets the plan of types of apimachinery that occur in nearly every
+// object, and reports whether t is one of them. Their own methods use
+// encoding/json, which takes five times as long as the rest of the field. The
+// types are recognized by name, so that a small module need not import them.
 func (p *plan) byName(t reflect.Type) bool {
 	switch t.PkgPath() + "." + t.Name() {
 	case "k8s.io/apimachinery/pkg/apis/meta/v1.Time":
@@ -28,13 +28,13 @@ func (p *plan) byName(t reflect.Type) bool {
 	return true
 }
 
-// planKubeTime plans for metav1.Time, a struct of a time.Time: a zero one is
-// null, and null a zero one.
+// planKubeTime sets the plan of metav1.Time, a struct around a time.Time. The
+// zero time and null are equivalent.
 func planKubeTime(p *plan) {
 	p.nils = true
 	p.zero = func(_ *plan, at unsafe.Pointer) bool { return (*time.Time)(at).IsZero() }
 	p.encode = func(_ *plan, dst []byte, at unsafe.Pointer, _ int) ([]byte, error) {
-		t := *(*time.Time)(at) // its only field
+		t := *(*time.Time)(at) // the only field of the struct
 		if t.IsZero() {
 			return AppendNil(dst), nil
 		}
@@ -49,8 +49,8 @@ func planKubeTime(p *plan) {
 	}
 }
 
-// planIntOrString plans for intstr.IntOrString: an int64 (0 is the
-// number), a number and a text.
+// planIntOrString sets the plan of intstr.IntOrString: an int64 for the type (0
+// is a number), a number and a string.
 func planIntOrString(p *plan, t reflect.Type) {
 	number, text := t.Field(1), t.Field(2)
 	numberPlan, textPlan := makePlan(number.Type), makePlan(text.Type)
@@ -71,27 +71,28 @@ func planIntOrString(p *plan, t reflect.Type) {
 	}
 }
 
-// planFields plans for metav1.FieldsV1, a struct of JSON: each answer to a write has
-// some. Its method would copy the text once more.
+// planFields sets the plan of metav1.FieldsV1, a struct with JSON, which occurs
+// in each answer to a write. The method of the type would copy the text once
+// more.
 func planFields(p *plan, t reflect.Type) {
 	p.byKind(t)
 	p.byMethods(t)
 	if t.NumField() != 1 || t.Field(0).Type != reflect.TypeOf([]byte(nil)) { //nolint:modernize // not every TinyGo has reflect.TypeFor
-		return // of another version
+		return // an unknown version of the type
 	}
-	p.takesNil = false // null leaves it as it is
+	p.takesNil = false // null does not change it
 	p.decode = func(_ *plan, d *decoder, at unsafe.Pointer) error {
-		size := 2 * (Skip(d.b, d.pos) - d.pos) // enough for most: names of fields, and empty maps
+		size := 2 * (Skip(d.b, d.pos) - d.pos) // enough for most: field names and empty maps
 		js, err := appendAsJSON(make([]byte, 0, size), d)
 		if err == nil {
-			*(*[]byte)(at) = js // its only field
+			*(*[]byte)(at) = js // the only field of the struct
 		}
 		return err
 	}
 }
 
-// quantity has the form of a resource.Quantity: a number and its exponent, a number that
-// these cannot hold, text that was made of it, and how that is made.
+// quantity has the layout of a resource.Quantity: a number and its exponent, a
+// big number for values that do not fit, the cached text, and the format.
 type quantity struct {
 	value        int64
 	scale        int32
@@ -101,13 +102,13 @@ type quantity struct {
 
 var quantityType = reflect.TypeOf(quantity{}) //nolint:modernize // not every TinyGo has reflect.TypeFor
 
-// planQuantity plans for resource.Quantity. There are few different ones, and
-// parsing is dear: what was read is kept.
+// planQuantity sets the plan of resource.Quantity. Few different quantities
+// occur, and parsing is expensive, so parsed quantities are cached.
 func planQuantity(p *plan, t reflect.Type) {
 	p.byKind(t)
 	p.byMethods(t)
 	if !slices.Equal(appendForm(nil, t, 0), appendForm(nil, quantityType, 0)) {
-		return // of another version
+		return // an unknown version of the type
 	}
 	p.isQuantity = true
 	parse := p.decode
@@ -126,14 +127,15 @@ func planQuantity(p *plan, t reflect.Type) {
 		if err := parse(p, d, at); err != nil {
 			return err
 		}
-		if into.big == nil { // a copy would share that
+		if into.big == nil { // copies would share the pointer
 			known.put(string(text), *into)
 		}
 		return nil
 	}
 }
 
-// quantities are some of those that were read: of those that begin alike, the last one.
+// quantities caches parsed quantities. Each slot holds the last text with its
+// hash.
 type quantities struct {
 	mu   sync.Mutex
 	list [64]struct { // guarded by mu
@@ -160,16 +162,16 @@ func (q *quantities) put(text string, value quantity) {
 	q.mu.Unlock()
 }
 
-// slotOf is where a text is kept.
+// slotOf returns the slot of a text.
 func slotOf(text string) uint64 { return loadUpTo8(text) * 0x9e3779b97f4a7c15 >> 58 }
 
-// variable is one within a struct.
+// variable is a scalar within a struct.
 type variable struct {
 	kind   reflect.Kind
 	offset uintptr
 }
 
-// appendForm appends the variables that one of a type is made of.
+// appendForm appends the scalars of which a type consists.
 func appendForm(list []variable, t reflect.Type, offset uintptr) []variable {
 	kind := t.Kind()
 	if kind == reflect.Pointer {

@@ -6,9 +6,10 @@ import (
 	"unsafe"
 )
 
-// AppendMerge appends the merge patch (RFC 7386) that makes one struct of another of its
-// type, which was and now point to. It reports false for anything else, and where maps
-// differ that are no structs: that takes a look at what is written of both.
+// AppendMerge appends the merge patch (RFC 7386) that turns the struct was into
+// the struct now, both given as pointers to one type. It returns false for
+// other types, and if maps other than structs differ: for these, the encodings
+// must be compared.
 func AppendMerge(dst []byte, was, now any) (_ []byte, ok bool, err error) {
 	p, x, y := twoOf(was, now)
 	if p == nil {
@@ -21,7 +22,7 @@ func AppendMerge(dst []byte, was, now any) (_ []byte, ok bool, err error) {
 	return m.End(), true, nil
 }
 
-// changes appends the fields that differ of two structs of a plan.
+// changes appends the fields that differ between two structs of a plan.
 func (m *Builder) changes(p *plan, x, y unsafe.Pointer, depth int) (ok bool, err error) {
 	if depth > MaxDepth {
 		return false, ErrTooDeep
@@ -45,7 +46,7 @@ func (m *Builder) changes(p *plan, x, y unsafe.Pointer, depth int) (ok bool, err
 	return ok, err
 }
 
-// change appends what differs of a field that both structs have.
+// change appends the difference of a field that both structs have.
 func (m *Builder) change(f *field, a, b unsafe.Pointer, depth int) (ok bool, err error) {
 	p, x, y := f.plan, a, b
 	for p.kind == reflect.Pointer && x != nil && y != nil {

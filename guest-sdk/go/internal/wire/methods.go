@@ -5,19 +5,19 @@ import (
 	"unsafe"
 )
 
-// Decoder is a type that reads itself from the value that v starts with. It
-// copies what it keeps.
+// Decoder is a type that decodes itself from the first value of v. It must copy
+// the bytes that it retains.
 type Decoder interface {
 	DecodeMsgpack(v []byte) error
 }
 
-// Appender is a type that writes itself: one whole msgpack value.
+// Appender is a type that encodes itself as one complete msgpack value.
 type Appender interface {
 	AppendMsgpack(dst []byte) ([]byte, error)
 }
 
-// The interfaces of encoding and encoding/json, which a small module does not
-// import.
+// The interfaces of encoding and encoding/json, defined here because a small
+// module should not import those packages.
 type (
 	jsonMarshaler   interface{ MarshalJSON() ([]byte, error) }
 	jsonUnmarshaler interface{ UnmarshalJSON(js []byte) error }
@@ -25,9 +25,10 @@ type (
 	textUnmarshaler interface{ UnmarshalText(text []byte) error }
 )
 
-// byMethods lets the methods of a type have their say, in the order of
-// encoding/json. They are looked for by pointer, which has those of values too;
-// the plan of a pointer or an interface is that of what is behind it.
+// byMethods applies the methods of a type to its plan, by the precedence of
+// encoding/json. It looks for methods of the pointer type, which include those
+// of the value type. The plans of pointers and interfaces use the methods of
+// the value that they refer to.
 func (p *plan) byMethods(t reflect.Type) {
 	if k := t.Kind(); k == reflect.Pointer || k == reflect.Interface || t == timeType {
 		return
@@ -53,7 +54,7 @@ func (p *plan) byMethods(t reflect.Type) {
 	}
 	if _, ok := own.(interface{ IsZero() bool }); ok {
 		p.zero = func(p *plan, at unsafe.Pointer) bool {
-			return p.pointerTo(at).(interface{ IsZero() bool }).IsZero() //nolint:forcetypeassert // own is one
+			return p.pointerTo(at).(interface{ IsZero() bool }).IsZero() //nolint:forcetypeassert // checked by own
 		}
 	}
 }
@@ -69,11 +70,11 @@ func addressed(v reflect.Value) reflect.Value {
 }
 
 func encodeAppender(p *plan, dst []byte, at unsafe.Pointer, _ int) ([]byte, error) {
-	return p.pointerTo(at).(Appender).AppendMsgpack(dst) //nolint:forcetypeassert // byMethods has looked
+	return p.pointerTo(at).(Appender).AppendMsgpack(dst) //nolint:forcetypeassert // checked by byMethods
 }
 
 func encodeByJSON(p *plan, dst []byte, at unsafe.Pointer, _ int) ([]byte, error) {
-	js, err := p.pointerTo(at).(jsonMarshaler).MarshalJSON() //nolint:forcetypeassert // byMethods has looked
+	js, err := p.pointerTo(at).(jsonMarshaler).MarshalJSON() //nolint:forcetypeassert // checked by byMethods
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +82,7 @@ func encodeByJSON(p *plan, dst []byte, at unsafe.Pointer, _ int) ([]byte, error)
 }
 
 func encodeByText(p *plan, dst []byte, at unsafe.Pointer, _ int) ([]byte, error) {
-	text, err := p.pointerTo(at).(textMarshaler).MarshalText() //nolint:forcetypeassert // byMethods has looked
+	text, err := p.pointerTo(at).(textMarshaler).MarshalText() //nolint:forcetypeassert // checked by byMethods
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +92,7 @@ func encodeByText(p *plan, dst []byte, at unsafe.Pointer, _ int) ([]byte, error)
 func decodeDecoder(p *plan, d *decoder, at unsafe.Pointer) error {
 	view := d.b[d.pos:]
 	d.skip()
-	return p.pointerTo(at).(Decoder).DecodeMsgpack(view) //nolint:forcetypeassert // byMethods has looked
+	return p.pointerTo(at).(Decoder).DecodeMsgpack(view) //nolint:forcetypeassert // checked by byMethods
 }
 
 func decodeByJSON(p *plan, d *decoder, at unsafe.Pointer) error {
@@ -100,7 +101,7 @@ func decodeByJSON(p *plan, d *decoder, at unsafe.Pointer) error {
 		return err
 	}
 	d.json = js
-	return p.pointerTo(at).(jsonUnmarshaler).UnmarshalJSON(js) //nolint:forcetypeassert // byMethods has looked
+	return p.pointerTo(at).(jsonUnmarshaler).UnmarshalJSON(js) //nolint:forcetypeassert // checked by byMethods
 }
 
 func decodeByText(p *plan, d *decoder, at unsafe.Pointer) error {
@@ -108,5 +109,5 @@ func decodeByText(p *plan, d *decoder, at unsafe.Pointer) error {
 	if !ok {
 		return d.mismatch(p.typ)
 	}
-	return p.pointerTo(at).(textUnmarshaler).UnmarshalText(s) //nolint:forcetypeassert // byMethods has looked
+	return p.pointerTo(at).(textUnmarshaler).UnmarshalText(s) //nolint:forcetypeassert // checked by byMethods
 }

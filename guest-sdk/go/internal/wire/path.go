@@ -1,7 +1,7 @@
 package wire
 
-// Get returns the view of the value under key of the map that v starts with;
-// nil if v is no map or has no such key.
+// Get returns a view of the value under key in the map at the start of v, or
+// nil if v is not a map or lacks the key.
 func Get(v []byte, key string) []byte {
 	if TypeOf(v) != Map {
 		return nil
@@ -16,7 +16,7 @@ func Get(v []byte, key string) []byte {
 			return v[next:]
 		}
 		if n == 1 {
-			return nil // what follows the last value does not matter
+			return nil // bytes after the last value do not matter
 		}
 		if pos = Skip(v, next); pos < 0 {
 			return nil
@@ -25,7 +25,7 @@ func Get(v []byte, key string) []byte {
 	return nil
 }
 
-// At walks maps by key; nil if a step of the path is not there.
+// At follows a path of map keys. It returns nil if a step does not exist.
 func At(v []byte, path []string) []byte {
 	for _, key := range path {
 		if v = Get(v, key); v == nil {
@@ -35,13 +35,13 @@ func At(v []byte, path []string) []byte {
 	return v
 }
 
-// keyAt returns the key at pos as a view and the position of its value; -1 if
-// there is no string.
+// keyAt returns the key at pos as a view, and the position of its value, which
+// is -1 if there is no string at pos.
 func keyAt(v []byte, pos int) (key []byte, next int) {
 	if pos >= len(v) {
 		return nil, -1
 	}
-	// Most keys are short: their head is one byte.
+	// Most keys are short, with a one-byte header.
 	if c := v[pos]; c&0xe0 == 0xa0 {
 		end := pos + 1 + int(c&0x1f)
 		if end > len(v) {
@@ -56,35 +56,36 @@ func keyAt(v []byte, pos int) (key []byte, next int) {
 	return key, Skip(v, pos)
 }
 
-// Iter walks the entries of a map or an array:
+// Iter iterates over the entries of a map or an array:
 //
 //	for it := wire.Walk(v); it.Next(); {
 //		use(it.Key, it.Value)
 //	}
 type Iter struct {
-	// Key is the entry's key as a view; nil for an element of an array.
+	// Key is a view of the entry's key; nil for an element of an array.
 	Key []byte
-	// Value is the view of the entry's value.
+	// Value is a view of the entry's value.
 	Value []byte
 	// Index counts the entries from 0.
 	Index int
 
 	v     []byte
-	pos   int // of the current value, or of the first entry
-	end   int // of the current value, where it is known; else 0
-	n     int // entries
+	pos   int // position of the current value, or of the first entry
+	end   int // end of the current value if known, otherwise 0
+	n     int // number of entries
 	isMap bool
 	bad   bool
 }
 
-// Walk starts before the first entry of the map or array that v starts with;
-// there are none if v is neither.
+// Walk returns an iterator over the map or array at the start of v. It has no
+// entries if v is neither.
 func Walk(v []byte) Iter {
 	n, pos := Len(v)
 	return Iter{v: v, n: n, pos: pos, Index: -1, isMap: TypeOf(v) == Map}
 }
 
-// Next goes to the next entry; false if there is none or the bytes end early.
+// Next advances to the next entry. It returns false if there is none or the
+// bytes end early.
 func (it *Iter) Next() bool {
 	if it.Index+1 >= it.n || it.bad {
 		return false
@@ -107,8 +108,8 @@ func (it *Iter) Next() bool {
 	return true
 }
 
-// Walked tells that inner has walked the current value to its end, which is skipped
-// without another look then.
+// Walked notes that inner has reached the end of the current value, so that
+// Next need not scan that value again.
 func (it *Iter) Walked(inner *Iter) {
 	if inner.bad || inner.Index+1 < inner.n || inner.n <= 0 {
 		return
@@ -118,5 +119,5 @@ func (it *Iter) Walked(inner *Iter) {
 	}
 }
 
-// Bad reports whether the walk ended before the last entry.
+// Bad reports whether the iteration ended before the last entry.
 func (it *Iter) Bad() bool { return it.bad }

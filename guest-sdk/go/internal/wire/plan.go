@@ -6,40 +6,43 @@ import (
 	"unsafe"
 )
 
-// plan says how a Go type is read and written. Finding that out takes longer
-// than doing it, so it is done once for a type.
+// plan has the functions that decode and encode a Go type. It is made once for
+// each type, because making it takes longer than using it.
 type plan struct {
 	typ  reflect.Type
-	kind reflect.Kind // of typ, as size
+	kind reflect.Kind // kind of typ
 	size uintptr
-	// nowhere is a nil pointer to the type.
+	// nowhere is a nil pointer of type *typ.
 	nowhere any
-	// decode reads the value that d is at into the variable at, which is of type
-	// typ, and leaves d behind the value. It is not called for nil, unless takesNil.
+	// decode decodes the next value of d into the variable at, which has type
+	// typ, and advances d past the value. It is called for nil only if takesNil
+	// is set.
 	decode   func(p *plan, d *decoder, at unsafe.Pointer) error
 	takesNil bool
 	isText   bool        // decode is decodeString
-	elem     *plan       // of what a pointer, list or map is to, or a quoted field is
-	key      *keys       // of a map; nil if its keys are not text
-	fields   []field     // of a struct; nil where none can be written, though it has some
-	byKey    *fieldTable // the same
-	byMethod bool        // methods of the type write it
-	// nils says that nil makes v its zero value; else nil leaves it as it is.
+	elem     *plan       // plan of the element of a pointer, list or map, or of a quoted field
+	key      *keys       // keys of a map; nil if they cannot be written as text
+	fields   []field     // fields of a struct; nil if it has fields but none is exported
+	byKey    *fieldTable // the same fields by name
+	byMethod bool        // methods of the type encode it
+	// nils means that nil sets the variable to its zero value; otherwise nil
+	// does not change it.
 	nils bool
-	// encode appends the variable at, which is of type typ and does not change.
+	// encode appends the encoding of the variable at, which has type typ. It
+	// does not change the variable.
 	encode encodeFunc
-	// zero says of the variable at whether omitzero leaves it out.
+	// zero reports whether omitzero leaves out the variable at.
 	zero func(p *plan, at unsafe.Pointer) bool
-	// isQuantity says that a variable has the form of a quantity.
+	// isQuantity means that the type has the layout of a quantity.
 	isQuantity bool
 }
 
 var stringMap = reflect.TypeOf(map[string]string(nil)) //nolint:modernize // not every TinyGo has reflect.TypeFor
 
-// plans has a plan for each type that was met.
+// plans caches the plans of all types that were used.
 var plans = struct {
 	sync.Mutex
-	of map[reflect.Type]*plan // guarded by Mutex; a plan does not change once the lock is free
+	of map[reflect.Type]*plan // guarded by Mutex; a plan is immutable after the lock is released
 }{of: map[reflect.Type]*plan{}}
 
 // planOf returns the plan of a type.
@@ -49,8 +52,8 @@ func planOf(t reflect.Type) *plan {
 	return makePlan(t)
 }
 
-// makePlan is planOf under the lock. A type may contain itself: it then finds the
-// plan that is being made.
+// makePlan is planOf under the lock. A type that contains itself finds its own
+// unfinished plan.
 func makePlan(t reflect.Type) *plan {
 	if p := plans.of[t]; p != nil {
 		return p
@@ -73,21 +76,22 @@ func newPlan(t reflect.Type) *plan {
 	return p
 }
 
-// pointerTo returns at as a pointer to the plan's type. reflect.NewAt does that, but
-// takes longer, and TinyGo does not have it. An interface is two words in all
-// compilers: a type, and for types that are pointers the pointer.
+// pointerTo returns at as a pointer to the plan's type. reflect.NewAt takes
+// longer, and TinyGo lacks it. In all compilers, an interface consists of two
+// words: a type and, for pointer types, the pointer.
 func (p *plan) pointerTo(at unsafe.Pointer) any {
 	i := p.nowhere
 	(*[2]unsafe.Pointer)(unsafe.Pointer(&i))[1] = at
 	return i
 }
 
-// valueAt is the variable at, which is of the plan's type.
+// valueAt returns the variable at, which has the plan's type, as a
+// reflect.Value.
 func (p *plan) valueAt(at unsafe.Pointer) reflect.Value {
 	return reflect.ValueOf(p.pointerTo(at)).Elem()
 }
 
-// byKind plans for a type without methods.
+// byKind sets the plan of a type without methods.
 func (p *plan) byKind(t reflect.Type) {
 	p.decode, p.encode = scalarCodec(t)
 	switch t.Kind() {
@@ -112,7 +116,7 @@ func (p *plan) byKind(t reflect.Type) {
 			return
 		}
 		p.structure(t)
-	default: // scalars, and what has no form
+	default: // scalars and unsupported types
 	}
 }
 
@@ -144,8 +148,8 @@ func (p *plan) structure(t reflect.Type) {
 	}
 }
 
-// hidesAll reports whether a struct has fields and none of them is exported: it
-// holds something that would get lost.
+// hidesAll reports whether a struct has fields but exports none of them. Its
+// content would be lost.
 func hidesAll(t reflect.Type) bool {
 	for i := 0; i < t.NumField(); i++ {
 		if sf := t.Field(i); sf.IsExported() || sf.Anonymous {

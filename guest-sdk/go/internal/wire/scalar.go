@@ -5,13 +5,13 @@ import (
 	"math"
 )
 
-// StringBytes returns the string that v starts with as a view, or nil and
-// false if it is no string.
+// StringBytes returns a view of the string at the start of v, or nil and false
+// if there is no string.
 func StringBytes(v []byte) ([]byte, bool) {
 	if TypeOf(v) != String {
 		return nil, false
 	}
-	// Most strings are short: their head is one byte.
+	// Most strings are short, with a one-byte header.
 	if end := 1 + int(v[0]&0x1f); v[0] <= 0xbf && end <= len(v) {
 		return v[1:end], true
 	}
@@ -22,20 +22,20 @@ func StringBytes(v []byte) ([]byte, bool) {
 	return v[size : size+payload], true
 }
 
-// ReadBool returns the bool that v starts with.
+// ReadBool returns the bool at the start of v.
 func ReadBool(v []byte) (val, ok bool) {
 	return len(v) > 0 && v[0] == 0xc3, TypeOf(v) == Bool
 }
 
-// ReadInt returns the integer that v starts with. A float that is a whole
-// number counts: JSON does not tell 1 from 1.0.
+// ReadInt returns the integer at the start of v. It accepts a float with an
+// integral value, because JSON does not distinguish 1 from 1.0.
 func ReadInt(v []byte) (int64, bool) {
 	switch TypeOf(v) {
 	case Int:
 		return readInt(v)
 	case Float:
 		f, ok := ReadFloat(v)
-		// 2^63 is a float64, the largest int64 is not.
+		// 2^63 fits into a float64 exactly, the largest int64 does not.
 		if !ok || f != math.Trunc(f) || f < math.MinInt64 || f >= math.MaxInt64 {
 			return 0, false
 		}
@@ -65,7 +65,7 @@ func readInt(v []byte) (int64, bool) {
 	return int64(u<<shift) >> shift, true
 }
 
-// ReadFloat returns the number that v starts with; integers count.
+// ReadFloat returns the number at the start of v. It also accepts an integer.
 func ReadFloat(v []byte) (float64, bool) {
 	switch {
 	case TypeOf(v) == Int:

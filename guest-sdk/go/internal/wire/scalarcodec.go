@@ -8,11 +8,11 @@ import (
 	"unsafe"
 )
 
-// decodeFunc is how a value is decoded: see plan.
+// decodeFunc decodes a value; see plan.
 type decodeFunc = func(p *plan, d *decoder, at unsafe.Pointer) error
 
-// scalarCodec returns how a bool or a number is decoded and encoded; what is neither has
-// no form.
+// scalarCodec returns the functions that decode and encode a bool or a number.
+// For other types they return errors.
 func scalarCodec(t reflect.Type) (decodeFunc, encodeFunc) {
 	switch k := t.Kind(); {
 	case k == reflect.Bool:
@@ -32,7 +32,7 @@ func scalarCodec(t reflect.Type) (decodeFunc, encodeFunc) {
 		}
 }
 
-// intCodec is for an integer of 1, 2, 4 or 8 bytes.
+// intCodec returns the functions for an integer of 1, 2, 4 or 8 bytes.
 func intCodec[A, B, C, D integer](t reflect.Type) (decodeFunc, encodeFunc) {
 	switch t.Size() {
 	case 1:
@@ -112,8 +112,8 @@ func encodeBool(_ *plan, dst []byte, at unsafe.Pointer, _ int) ([]byte, error) {
 	return AppendBool(dst, *(*bool)(at)), nil
 }
 
-// encodeFloat32 writes the shortest number that is this float32, as JSON has it, not the
-// float64 with the same bits.
+// encodeFloat32 writes the shortest decimal number that reads back as this
+// float32, as JSON does, instead of the exact float64.
 func encodeFloat32(_ *plan, dst []byte, at unsafe.Pointer, _ int) ([]byte, error) {
 	f, err := strconv.ParseFloat(strconv.FormatFloat(float64(*(*float32)(at)), 'g', -1, 32), 64)
 	if err != nil {

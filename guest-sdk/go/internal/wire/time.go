@@ -2,8 +2,8 @@ package wire
 
 import "time"
 
-// The times of Kubernetes are in UTC, to the second: "2006-01-02T15:04:05Z". Package time
-// reads and writes that too, and is several times slower in a guest.
+// Kubernetes writes times in UTC with seconds: "2006-01-02T15:04:05Z". Package
+// time handles that form too, but is several times slower in a guest.
 
 // parseTime is time.Parse for RFC 3339.
 func parseTime(s []byte) (time.Time, error) {
@@ -13,7 +13,7 @@ func parseTime(s []byte) (time.Time, error) {
 	return time.Parse(time.RFC3339, string(s))
 }
 
-// parseUTC reads a time of that form; false if it is not one.
+// parseUTC parses a time of that form. It returns false for other forms.
 func parseUTC(s []byte) (t time.Time, ok bool) {
 	if len(s) != 20 || s[4] != '-' || s[7] != '-' || s[10] != 'T' || s[13] != ':' || s[16] != ':' || s[19] != 'Z' {
 		return t, false
@@ -30,24 +30,25 @@ func parseUTC(s []byte) (t time.Time, ok bool) {
 	return time.Unix(days*86400+int64(hour*3600+minute*60+second), 0).UTC(), true
 }
 
-// daysOf is how many days a month has.
+// daysOf returns the number of days of a month.
 func daysOf(year, month uint) uint {
 	return uint(daysUntil(int64(year), int64(month)+1) - daysUntil(int64(year), int64(month))) //nolint:gosec // 28 to 31
 }
 
-// daysUntil is how many days there are from 1970 to a month, which may be the 13th. A year
-// begins in March here, so that the day of a leap year is its last one.
+// daysUntil returns the number of days from 1970 to the start of a month, which
+// may be the 13th. Years begin in March here, so that a leap day is the last
+// day of its year.
 func daysUntil(year, month int64) int64 {
 	if month > 2 {
 		month -= 3
 	} else {
 		year, month = year-1, month+9
 	}
-	year += 400 // not below 0
+	year += 400 // avoid negative numbers
 	return year*365 + year/4 - year/100 + year/400 + (153*month+2)/5 - (719468 + 400*365 + 97)
 }
 
-// number reads two digits; it is above 99 if they are none.
+// number parses two digits. The result is above 99 if they are not digits.
 func number(s []byte) uint {
 	tens, ones := uint(s[0])-'0', uint(s[1])-'0'
 	if tens > 9 || ones > 9 {
@@ -56,7 +57,7 @@ func number(s []byte) uint {
 	return 10*tens + ones
 }
 
-// appendTime appends a time in UTC, to the second.
+// appendTime appends a time in UTC, with seconds.
 func appendTime(dst []byte, t time.Time) []byte {
 	t = t.UTC()
 	year, month, day := t.Date()
@@ -69,7 +70,7 @@ func appendTime(dst []byte, t time.Time) []byte {
 	return appendNumber(appendNumber(appendNumber(dst, hour, ':'), minute, ':'), second, 'Z')
 }
 
-// appendNumber appends two digits and what follows them.
+// appendNumber appends two digits and the separator after them.
 func appendNumber(dst []byte, n int, after byte) []byte {
 	return append(dst, '0'+byte(n/10), '0'+byte(n%10), after)
 }

@@ -2,10 +2,10 @@ package wire
 
 import "unicode/utf8"
 
-// validUTF8 is utf8.ValidString, and quicker where all is ASCII, as it mostly
-// is: utf8.ValidString takes the last bytes one by one, and each turn of a loop
-// is dear in a guest (see Skip). This takes the last ones together with some that were
-// seen before.
+// validUTF8 is utf8.ValidString, but faster for strings in ASCII, which most
+// are: utf8.ValidString checks the last bytes one by one, and each iteration of
+// a loop is expensive in a guest (see Skip). This function reads the last eight
+// bytes at once, which may overlap the bytes before.
 func validUTF8(s string) bool {
 	var bits uint64
 	n := len(s)

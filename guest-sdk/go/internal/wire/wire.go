@@ -1,27 +1,27 @@
 // Package wire reads and writes the msgpack of the reconciler ABI (abi/ABI.md,
-// section 3) in place: reading a field of a message builds no map and copies
-// nothing but the field.
+// section 3) in place: to read a field of a message it builds no map, and
+// copies only that field.
 //
-// A view is a []byte that starts with a value; bytes may follow it. Functions
-// that read a view answer for whatever bytes there are: they never panic and
-// never trust a length that the bytes do not back.
+// A view is a []byte that starts with a value; other bytes may follow it.
+// Functions that read a view accept any bytes: they never panic, and never
+// trust a length that exceeds the available bytes.
 package wire
 
 import "encoding/binary"
 
 // Limits of a message (abi/ABI.md, section 3).
 const (
-	// MaxBytes is how long one message may be.
+	// MaxBytes is the maximum size of a message.
 	MaxBytes = 4 << 20
-	// MaxDepth is how deep maps and arrays may nest.
+	// MaxDepth is the maximum nesting depth of maps and arrays.
 	MaxDepth = 128
 )
 
-// Type is the type of a value, as far as the ABI tells types apart.
+// Type is the type of a value, as the ABI distinguishes types.
 type Type uint8
 
-// The types that cross the sandbox boundary. Invalid is what cannot be read: a
-// truncated message, a binary or an extension value.
+// The types that may cross the sandbox boundary. Invalid is every other value:
+// a truncated one, a binary or an extension value.
 const (
 	Invalid Type = iota
 	Nil
@@ -33,7 +33,7 @@ const (
 	Map
 )
 
-// TypeOf returns the type of the value that v starts with.
+// TypeOf returns the type of the value at the start of v.
 func TypeOf(v []byte) Type {
 	if len(v) == 0 {
 		return Invalid
@@ -41,8 +41,8 @@ func TypeOf(v []byte) Type {
 	return types[v[0]]
 }
 
-// types says for each first byte of what type its value is: one lookup instead
-// of a decision tree, which is dear in a guest (see Skip).
+// types maps the first byte of a value to its type: one lookup instead of a
+// decision tree, which is expensive in a guest (see Skip).
 var types = makeTypes()
 
 func makeTypes() (types [256]Type) {
@@ -67,10 +67,10 @@ func makeTypes() (types [256]Type) {
 	return types
 }
 
-// head reads the head of the value at pos: how many bytes the head takes, how
-// many bytes of payload follow it, and how many values follow it (two per key
-// of a map). ok is false if it is truncated or no type that crosses the sandbox
-// boundary.
+// head decodes the header of the value at pos. It returns the size of the
+// header, the size of the payload after it, and the number of values that
+// follow (two for each key of a map). ok is false if the value is truncated or
+// has a type that cannot cross the sandbox boundary.
 func head(b []byte, pos int) (size, payload, values int, ok bool) {
 	if pos >= len(b) {
 		return 0, 0, 0, false
@@ -89,7 +89,7 @@ func head(b []byte, pos int) (size, payload, values int, ok bool) {
 	}
 }
 
-// wideHead is head for the forms whose first byte does not say it all.
+// wideHead is head for the forms with a length after the first byte.
 func wideHead(b []byte, pos int, c byte) (size, payload, values int, ok bool) {
 	left := len(b) - pos - 1
 	switch c {
@@ -117,9 +117,9 @@ func wideHead(b []byte, pos int, c byte) (size, payload, values int, ok bool) {
 	return 0, 0, 0, false
 }
 
-// counted is the end of wideHead: n is a count of bytes (0xda, 0xdb), of
-// elements or of keys. Each takes at least a byte, so a count beyond what is
-// left is a lie; refusing it here keeps every sum within an int.
+// counted completes wideHead: n is a number of bytes (0xda, 0xdb), of elements
+// or of keys. Each takes at least one byte, so a number above the remaining
+// bytes is invalid. Refusing it here ensures that no sum overflows an int.
 func counted(c byte, size int, n uint64, left int) (_, payload, values int, ok bool) {
 	if n > uint64(left) {
 		return 0, 0, 0, false
@@ -133,10 +133,11 @@ func counted(c byte, size int, n uint64, left int) (_, payload, values int, ok b
 	return size, 0, int(n), true
 }
 
-// shapes says for each first byte how many bytes its value takes up to its
-// first element (the lower 6 bits) and how many values follow those (the
-// others): one lookup instead of a decision tree, since skipping is what reading
-// a field costs. 0 stands for the heads that do not say it all.
+// shapes maps the first byte of a value to the size up to its first element
+// (lower 6 bits) and to the number of values that follow (other bits). This is
+// one lookup instead of a decision tree, because skipping values is the main
+// cost of reading a field. 0 stands for headers with a length after the first
+// byte.
 var shapes = makeShapes()
 
 func makeShapes() (shapes [256]uint16) {
@@ -148,12 +149,12 @@ func makeShapes() (shapes [256]uint16) {
 	return shapes
 }
 
-// Skip returns the position after the value at pos, or -1 if it is not there
-// in full. It does not recurse and does not look into strings.
+// Skip returns the position after the value at pos, or -1 if the value is
+// incomplete. It does not recurse and does not look into strings.
 //
-// It takes three values in a round and jumps only where it must: a host that can
-// interrupt a guest checks at each jump of the standard toolchain's code, which
-// made this twice as slow.
+// It handles three values in each iteration and avoids jumps: in code of the
+// standard toolchain, a host that can interrupt the guest checks at each jump,
+// which made this function twice as slow.
 func Skip(b []byte, pos int) int {
 	var shape uint16
 	var values int
@@ -194,8 +195,8 @@ func Skip(b []byte, pos int) int {
 		if pos, values = skipWide(b, pos); pos < 0 {
 			return -1
 		}
-		// Every value that is still to come takes a byte. Without this, heads
-		// that lie could add up to more than an int holds.
+		// Every remaining value takes at least one byte. Without this check,
+		// invalid headers could overflow the sum.
 		if need += values - 1; need > len(b)-pos {
 			return -1
 		}
@@ -210,8 +211,8 @@ done:
 	return pos
 }
 
-// skipWide goes over a head that is not in shapes, and over its payload; it
-// returns how many values follow.
+// skipWide skips a header that is not in shapes, and its payload. It returns
+// the number of values that follow.
 func skipWide(b []byte, pos int) (next, values int) {
 	size, payload, values, ok := wideHead(b, pos, b[pos])
 	if !ok || payload > len(b)-pos-size {
@@ -220,8 +221,8 @@ func skipWide(b []byte, pos int) (next, values int) {
 	return pos + size + payload, values
 }
 
-// Trim cuts off what follows the value that v starts with; nil if there is no
-// whole value.
+// Trim removes the bytes after the value at the start of v. It returns nil if
+// the value is incomplete.
 func Trim(v []byte) []byte {
 	end := Skip(v, 0)
 	if end < 0 {
@@ -231,10 +232,10 @@ func Trim(v []byte) []byte {
 }
 
 // Len returns the number of elements of an array or of keys of a map, and the
-// position of the first; -1 if v is neither.
+// position of the first one. It returns -1 if v is neither.
 func Len(v []byte) (n, pos int) {
 	t := TypeOf(v)
-	if t == Map && v[0] <= 0x8f { // most maps are small: their head is one byte
+	if t == Map && v[0] <= 0x8f { // most maps are small, with a one-byte header
 		return int(v[0] & 0x0f), 1
 	}
 	size, _, values, ok := head(v, 0)
@@ -249,5 +250,5 @@ func Len(v []byte) (n, pos int) {
 
 var typeNames = [...]string{"invalid value", "nil", "bool", "integer", "float", "string", "array", "map"}
 
-// String returns the type's name as it stands in messages for people.
+// String returns the name of the type for error messages.
 func (t Type) String() string { return typeNames[min(int(t), len(typeNames)-1)] }

@@ -1,16 +1,18 @@
 package wire
 
-// The functions of this file take eight bytes at a time: each turn of a loop is dear in
-// a guest (see Skip), and the standard toolchain compares strings there byte by byte.
+// The functions of this file process eight bytes at a time. Each iteration of a
+// loop is expensive in a guest (see Skip), and the standard toolchain compares
+// strings there byte by byte.
 
-// load8 is the first eight bytes of s, the first one lowest. Compilers make one load of it.
+// load8 returns the first eight bytes of s in little-endian order. Compilers
+// turn it into one load.
 func load8(s string) uint64 {
 	_ = s[7]
 	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
 		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
 }
 
-// loadUpTo8 is load8 for a string that may be shorter: what it lacks is 0.
+// loadUpTo8 is load8 for a string that may be shorter; missing bytes are 0.
 func loadUpTo8(s string) uint64 {
 	n := len(s)
 	switch {
@@ -29,7 +31,7 @@ func load4(s string) uint64 {
 	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24
 }
 
-// equal is a == b.
+// equal returns a == b.
 func equal(a, b string) bool {
 	n := len(a)
 	if n != len(b) {
@@ -52,7 +54,8 @@ const (
 	highBits = 0x8080808080808080
 )
 
-// isPlain reports whether all bytes of s are ones that a string of JSON has as they are.
+// isPlain reports whether a JSON string can contain all bytes of s without
+// escapes.
 func isPlain(s string) bool {
 	n := len(s)
 	for i := 0; i < n-8; i += 8 {
@@ -71,8 +74,9 @@ func isPlain(s string) bool {
 	return true
 }
 
-// special reports whether a byte of the word is below ' ', a quote or a backslash: the
-// highest bit of a byte is set by the borrow of a subtraction, where it was not set before.
+// special reports whether a byte of the word is below ' ', a quote or a
+// backslash. The subtraction borrows into the highest bit of such a byte, which
+// was not set before.
 func special(w uint64) bool {
 	quote, slash := w^lowBits*'"', w^lowBits*'\\'
 	return ((w-lowBits*' ')&^w|(quote-lowBits)&^quote|(slash-lowBits)&^slash)&highBits != 0

@@ -158,7 +158,7 @@ impl State {
         } else if scoped && !r.at.namespace.is_empty() {
             return Err(bad_request(format!("{kind} is cluster-scoped: it has no namespace")));
         } else if !scoped && r.at.namespace.is_empty() && !list {
-            let hint = "there is no default namespace (Host::cluster_scoped says that a kind is not)";
+            let hint = "there is no default namespace (if it is cluster-scoped, call Host::cluster_scoped)";
             return Err(bad_request(format!("{kind} is namespaced and {hint}")));
         } else if !r.sub.is_empty() && r.sub != "status" {
             return Err(not_served(&format!("the subresource {}", r.sub)));

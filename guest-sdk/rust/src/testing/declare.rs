@@ -50,7 +50,7 @@ impl State {
         for (i, child) in d.children.iter().enumerate() {
             let child = self.prepare(owner, child).and_then(|child| match listed.insert(Id::of(&child)) {
                 true => Ok(child),
-                false => Err(bad_request("it stands in the list twice")),
+                false => Err(bad_request("it is in the list twice")),
             });
             children.push(child.map_err(|e| failed(&format!("child[{i}]: apply: "), &e, true))?);
         }
@@ -74,17 +74,17 @@ impl State {
         let namespace = child.str(&["metadata", "namespace"]).to_owned();
         let scoped = self.store.cluster_scoped.contains(&kind);
         let wrong = if child.as_map().is_none() {
-            "it is no object".to_owned()
+            "it is not an object".to_owned()
         } else if [child.str(&["apiVersion"]), &kind, child.str(&["metadata", "name"])].contains(&"") {
             "apiVersion, kind and metadata.name are needed".to_owned()
         } else if scoped && !home.is_empty() {
             format!("{kind} is cluster-scoped, and an object with a namespace cannot own it")
         } else if !scoped && !home.is_empty() && !namespace.is_empty() && namespace != home {
-            format!("metadata.namespace {namespace} is not that of its owner, which an owner reference cannot leave")
+            format!("metadata.namespace {namespace} is not the namespace of its owner; an owner reference cannot cross namespaces")
         } else if !scoped && home.is_empty() && namespace.is_empty() {
-            "metadata.namespace is needed: its owner has none".to_owned()
+            "metadata.namespace is needed: its owner has no namespace".to_owned()
         } else if child.at(&["metadata", "generateName"]) != &Json::Null {
-            "metadata.generateName: a child has a name that stays the same".to_owned()
+            "metadata.generateName: a child needs a fixed name".to_owned()
         } else {
             String::new()
         };

@@ -52,7 +52,7 @@ impl Host {
             }
             assert!(
                 runs.len() < MAX_RUNS,
-                "testing: no rest after {MAX_RUNS} runs; the last was of {at}: a run must write nothing once the object is up to date"
+                "testing: still not settled after {MAX_RUNS} runs; the last was of {at}: a run must write nothing once the object is up to date"
             );
             let result = self.reconcile(r, &at);
             self.state.borrow_mut().reschedule(&mut queue, &at, &result);

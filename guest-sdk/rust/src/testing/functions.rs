@@ -17,7 +17,7 @@ impl Host for Functions<'_> {
     fn call(&self, op: &Op, req: &[u8], dst: &mut [u8]) -> (i32, usize) {
         let mut s = self.0.borrow_mut();
         let result = match wire::check(req) {
-            Err(e) => Err(bad_request(format!("the request may not cross the sandbox boundary: {e}"))),
+            Err(e) => Err(bad_request(format!("the request cannot cross the sandbox boundary: {e}"))),
             Ok(()) => s.operate(op.name, Json::read(Value::of(req))),
         };
         let (code, answer) = match result {

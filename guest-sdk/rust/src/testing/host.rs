@@ -161,7 +161,7 @@ impl Host {
     #[track_caller]
     pub fn edit(&self, at: &ObjectRef, f: impl FnOnce(&mut Object<'_>)) {
         let mut obj = self.get(at);
-        assert!(obj.exists(&[]), "testing: edit {at}: is not in the cluster");
+        assert!(obj.exists(&[]), "testing: edit {at}: not in the cluster");
         let old = Json::read(obj.value());
         f(&mut obj);
         let edited = Json::read(obj.value());

@@ -14,7 +14,7 @@ impl State {
             ("json", Json::List(ops)) => json_patch(&old, ops)?,
             ("json", _) => return Err(bad_request("a json patch is an array")),
             ("strategic", _) => return Err(not_served("strategic patches")),
-            (kind, _) => return Err(bad_request(format!("patchType {kind} is none of json, merge, strategic"))),
+            (kind, _) => return Err(bad_request(format!("patchType {kind} is unknown; the types are json, merge and strategic"))),
         };
         if obj.as_map().is_none() || Id::of(&obj) != r.id {
             let message = "a patch must not change the kind or the name of an object";

@@ -68,7 +68,7 @@ impl Host {
         let there = self.get(at).exists(&[]);
         assert!(
             there || r.manifest.for_.deletes,
-            "testing: {at}: is not in the cluster, so a host would not reconcile it"
+            "testing: {at}: not in the cluster, so a host would not reconcile it"
         );
         self.state.borrow_mut().add_finalizer(at);
         let obj = self.get(at);
@@ -217,7 +217,7 @@ impl Host {
         }
         assert!(
             failed.is_none() || declared.only_status(),
-            "testing: {entry:?}: beside an error, only a status is allowed"
+            "testing: {entry:?}: with an error, only a status is allowed"
         );
         let undone = self.state.borrow_mut().declare(declared);
         (action, failed.or(undone))
