@@ -45,7 +45,7 @@ func TestBuilder_KeepsTheFirstMistake(t *testing.T) {
 	cases := map[string]*Builder{
 		"UTF-8":          Build().Set("a", "\xff").End(),
 		"a list has no":  Build().List("a").Set("b", "c"),
-		"has a key; use": Build().Add("a"),
+		"needs a key; use": Build().Add("a"),
 		"End without":    Build().Map("a").End().End(),
 		"no form":        Build().SetValue("a", func() {}),
 	}
