@@ -23,6 +23,7 @@ type Controller struct {
 	log     *slog.Logger
 	life    *engine.Life
 	modules modules
+	results results
 
 	mu      sync.Mutex
 	name    string             // what it is called; guarded by mu

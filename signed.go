@@ -96,6 +96,6 @@ func (c *Controller) known(wasm, proof []byte) (forget func()) {
 // engineOptions returns the options of the next engine.
 func (c *Controller) engineOptions(o *ControllerOptions, m Module) (engine.Options, error) {
 	out, err := o.engine(m)
-	out.Signed.Signers = c.signers
+	out.Signed.Signers, out.OnResult = c.signers, c.results.publish
 	return out, err
 }

@@ -183,5 +183,8 @@ func (c *Controller) Ended(out *applier.Outcome) {
 		c.rollout.Ended(out)
 	}
 	c.Telemetry.Ended(out)
+	if c.opts.OnResult != nil {
+		c.opts.OnResult(out)
+	}
 	c.logOutcome(out)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/wasmctl/wasmctl/internal/plan"
 	"github.com/wasmctl/wasmctl/internal/rollout/ledger"
 	"github.com/wasmctl/wasmctl/internal/telemetry"
+	"github.com/wasmctl/wasmctl/runtime/applier"
 	"github.com/wasmctl/wasmctl/runtime/health"
 	"github.com/wasmctl/wasmctl/runtime/leader"
 	"github.com/wasmctl/wasmctl/runtime/metrics"
@@ -43,6 +44,9 @@ type Options struct {
 	Whole   bool
 	Audit   func(grant []byte) error
 	OnWrite func(telemetry.Write)
+	// OnResult, if not nil, is called when a run has ended. It must not block, and the
+	// outcome is valid only during the call.
+	OnResult func(*applier.Outcome)
 }
 
 // limits returns the limits of the spec, which must be valid.
