@@ -90,6 +90,12 @@ func (t fieldTerms) index(scope any) *abi.Index {
 	return nil
 }
 
+// FieldIndex returns the index for the objects whose text at a path, such as "spec.nodeName",
+// equals the value.
+func FieldIndex(scope any, path, value string) *abi.Index {
+	return fieldTerms{{path: strings.Split(path, "."), value: value}}.index(scope)
+}
+
 // textOf returns a text, a number or a bool in the form of a selector. It is empty for everything
 // else, and for missing values.
 func textOf(b []byte) string {

@@ -90,6 +90,9 @@ func (c *Controller) Name() string { return c.name }
 // loaded.
 func (c *Controller) Kind() plan.Watched { return c.kind }
 
+// Cache returns the objects that the watches of the controller have received.
+func (c *Controller) Cache() *controller.Cache { return c.cache }
+
 // Logger returns the controller's logger.
 func (c *Controller) Logger() *slog.Logger { return c.log }
 
