@@ -19,7 +19,6 @@ import (
 	"github.com/wasmctl/wasmctl/internal/rollout/canary"
 	"github.com/wasmctl/wasmctl/internal/rollout/ledger"
 	"github.com/wasmctl/wasmctl/internal/telemetry"
-	"github.com/wasmctl/wasmctl/runtime/queue/trigger"
 )
 
 // Options say what the controllers of a Runtime share. The zero value works.
@@ -101,8 +100,8 @@ type ControllerOptions struct {
 	// Whole keeps the objects together if replicas share those of other controllers: each
 	// replica that has the controller runs all of them.
 	Whole bool
-	// Triggers lead to reconciles for other reasons than watches and those of the spec.
-	Triggers []trigger.Source
+	// Triggers lead to reconciles in addition to watches and to those of the spec.
+	Triggers []Trigger
 	// Audit lets the module do whatever the API server allows, and is given the least
 	// grant that allows what it did, again whenever that grows.
 	Audit func(grant []byte) error
@@ -144,7 +143,7 @@ func GrantRules(rules ...abi.Capability) Grant {
 func (o *ControllerOptions) engine(m Module) (engine.Options, error) {
 	out := engine.Options{
 		Options:  plan.Options{ControllerSpec: o.ControllerSpec, Grant: o.Grants, Confine: o.Confine},
-		Fallback: NameOf(m), Source: m.String(), Triggers: o.Triggers, Whole: o.Whole, Audit: o.Audit, OnWrite: o.OnWrite,
+		Fallback: NameOf(m), Source: m.String(), Triggers: sources(o.Triggers), Whole: o.Whole, Audit: o.Audit, OnWrite: o.OnWrite,
 	}
 	errs := out.Validate(nil)
 	if err := v1alpha1.Errors(errs, func(path string) string { return path }); err != nil {

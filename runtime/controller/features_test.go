@@ -173,7 +173,7 @@ func TestController_WatchesComeAndGo(t *testing.T) {
 // Triggers other than watches: for named objects, and for all at low priority.
 func TestController_TriggersAskForReconciles(t *testing.T) {
 	triggers := make(chan trigger.Trigger)
-	f := newFixture(t, ok, func(c *Config) { c.Triggers = []trigger.Source{trigger.Chan{C: triggers}} }).synced()
+	f := newFixture(t, ok, func(c *Config) { c.Triggers = []trigger.Source{trigger.Chan[trigger.Trigger]{C: triggers}} }).synced()
 	f.create("a")
 	f.create("b")
 	for range 2 {

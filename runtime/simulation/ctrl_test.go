@@ -92,7 +92,7 @@ func (c *ctrl) config(cache *controller.Cache) controller.Config {
 		},
 		Deletes: c.spec.deletes, Concurrency: c.spec.concurrency, Debounce: c.spec.debounce, DrainTimeout: c.spec.drain,
 		AwaitWrites: c.spec.awaitWrites, Active: c.active,
-		Triggers: []trigger.Source{trigger.Chan{C: c.chans}},
+		Triggers: []trigger.Source{trigger.Chan[trigger.Trigger]{C: c.chans}},
 		OnStart:  c.onStart, OnEnd: c.onEnd, Observer: applier.EndedFunc(c.onOutcome),
 	}
 	if c.spec.finalizer {

@@ -1,4 +1,4 @@
-// Package trigger provides sources of reconcile requests other than watches: a period, a schedule, lines of text, a channel.
+// Package trigger provides sources of reconcile requests other than watches: a period, a schedule, lines of text, a channel, a signal.
 //
 // A Source that ends just stops; the others continue (like kube-rs's reconcile_on and reconcile_all_on).
 package trigger
@@ -60,5 +60,6 @@ var (
 	_ Source = Resync{}
 	_ Source = Cron{}
 	_ Source = Lines{}
-	_ Source = Chan{}
+	_ Source = Chan[Trigger]{}
+	_ Source = Signal{}
 )

@@ -204,7 +204,7 @@ func FuzzNewCron(f *testing.F) {
 func TestChan_EmitsUntilItIsClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := make(chan trigger.Trigger)
-		r := start(t, trigger.Chan{Name: "test", C: c})
+		r := start(t, trigger.Chan[trigger.Trigger]{Name: "test", C: c})
 		want := []trigger.Trigger{{All: true}, {Refs: []reflector.ObjectRef{ref("ns", "a")}}}
 		for _, tr := range want {
 			c <- tr
@@ -217,9 +217,26 @@ func TestChan_EmitsUntilItIsClosed(t *testing.T) {
 		if diff := cmp.Diff(want, r.triggers()); diff != "" {
 			t.Error(diff)
 		}
-		never := start(t, trigger.Chan{})
+		never := start(t, trigger.Chan[trigger.Trigger]{})
 		synctest.Wait()
 		never.end(t)
+	})
+}
+
+func TestChan_RequestsOneObjectOrAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		keys, ticks := make(chan abi.Key, 1), make(chan time.Time, 1)
+		keys <- ref("ns", "a")
+		ticks <- time.Now()
+		close(keys)
+		close(ticks)
+		one, all := start(t, trigger.Chan[abi.Key]{C: keys}), start(t, trigger.Chan[time.Time]{C: ticks})
+		<-one.ended
+		<-all.ended
+		got := append(one.triggers(), all.triggers()...)
+		if diff := cmp.Diff([]trigger.Trigger{{Refs: []reflector.ObjectRef{ref("ns", "a")}}, {All: true}}, got); diff != "" {
+			t.Error(diff)
+		}
 	})
 }
 
@@ -234,7 +251,7 @@ func TestSources_EndWithTheirContext(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, s := range []trigger.Source{cron, resync, trigger.Chan{C: make(chan trigger.Trigger)}} {
+		for _, s := range []trigger.Source{cron, resync, trigger.Chan[trigger.Trigger]{C: make(chan trigger.Trigger)}} {
 			r := start(t, s)
 			synctest.Wait()
 			r.end(t)
@@ -252,7 +269,7 @@ func TestSources_NameThemselves(t *testing.T) {
 		"cron @daily UTC":     cron,
 		"resync every 1h0m0s": every,
 		"lines of stdin":      trigger.Lines{Name: "stdin"},
-		"channel admin":       trigger.Chan{Name: "admin"},
+		"channel admin":       trigger.Chan[trigger.Trigger]{Name: "admin"},
 	}
 	for name, s := range want {
 		if got := s.String(); got != name {

@@ -1,4 +1,4 @@
-package flags
+package trigger_test
 
 import (
 	"context"
@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 func TestSignal_AsksForAllObjects(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	got, ended := make(chan trigger.Trigger), make(chan error, 1)
-	s := signalTrigger{syscall.SIGUSR2}
+	s := trigger.Signal{Signal: syscall.SIGUSR2}
 	go func() {
 		ended <- s.Run(ctx, func(ctx context.Context, tr trigger.Trigger) {
 			select {

@@ -1,0 +1,54 @@
+package wasmctl
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/wasmctl/wasmctl/abi"
+)
+
+// Keys reconcile one object each, also one that is gone from the store, and values of any type
+// reconcile all of them. A restart goes on with the same channels, and the end of one leaves
+// the others alone.
+func TestTriggers_Channels(t *testing.T) {
+	virtually(t, func(t *testing.T, r *running) {
+		r.put("o1", 1)
+		keys, all := make(chan abi.Key), make(chan int)
+		c, err := r.Add(t.Context(), (&counted{name: "a"}).native(), ControllerOptions{Triggers: []Trigger{{}, ReconcileOn(keys), ReconcileAllOn(all)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		go func() {
+			for result := range c.Results(t.Context()) {
+				for _, why := range result.Reasons {
+					got = append(got, result.Object.Name+" "+string(why.Type))
+				}
+			}
+		}()
+		takes := func(want ...string) {
+			t.Helper()
+			passes(time.Second)
+			less := func(a, b string) bool { return a < b }
+			if diff := cmp.Diff(want, got, cmpopts.SortSlices(less)); diff != "" {
+				t.Error(diff)
+			}
+			got = nil
+		}
+		takes("o0 Listed", "o1 Listed")
+		keys <- abi.Key{Namespace: "shop", Name: "o1"}
+		takes("o1 Triggered")
+		keys <- abi.Key{Namespace: "shop", Name: "gone"}
+		takes("gone Triggered")
+		c.Restart()
+		takes("o0 Listed", "o1 Listed")
+		close(keys)
+		synctest.Wait()
+		all <- 7
+		takes("o0 Triggered", "o1 Triggered")
+	})
+}
