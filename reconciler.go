@@ -125,6 +125,12 @@ type Native struct {
 	// Finalize cleans up after an object that is being deleted; needed with
 	// Finalizer.
 	Finalize func(ctx context.Context, r *Request) (Action, error)
+	// Map returns the objects that a change of a watched object affects, for watches whose Map
+	// is "func". After an error the change is tried again, with back-off.
+	Map func(ctx context.Context, e *Event) ([]abi.Key, error)
+	// Filter reports whether a change is passed on, for watches whose Predicates have "func".
+	// After an error it is. Map and Filter are called for one change of a watch at a time.
+	Filter func(ctx context.Context, e *Event) (bool, error)
 	// Moved, if not nil, is called where replicas share the objects and some go to
 	// another one, after their last run. It returns when all that the reconciler does
 	// for them beside its runs has ended.
@@ -134,6 +140,10 @@ type Native struct {
 // Request is what a native reconciler is called with: the key and why, and the
 // object as the cache has it. Decode reads that into a Go type.
 type Request = engine.Request
+
+// Event is a change of a watched object, for Map and Filter of a Native: its methods Old and New
+// read the object before and after the change into a Go type.
+type Event = engine.Event
 
 // Action is what follows a run. The zero Action awaits a change.
 type Action = abi.Action
@@ -147,5 +157,5 @@ func (rt *Runtime) Add(ctx context.Context, n Native, o ControllerOptions) (*Con
 
 func (n *Native) engine() *engine.Native {
 	m := &abi.Manifest{Name: n.Name, For: &n.For, Owns: n.Owns, Watches: n.Watches, Finalizer: n.Finalizer}
-	return &engine.Native{Manifest: m, Install: n.Install, Reconcile: n.Reconcile, Finalize: n.Finalize, Moved: n.Moved}
+	return &engine.Native{Manifest: m, Install: n.Install, Reconcile: n.Reconcile, Finalize: n.Finalize, Map: n.Map, Filter: n.Filter, Moved: n.Moved}
 }

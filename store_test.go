@@ -18,7 +18,7 @@ func (r *running) putObject(namespace, name, tier, text string) {
 	r.t.Helper()
 	err := r.api.Put(map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"text": text},
-		"metadata": map[string]any{"name": name, "namespace": namespace, "labels": map[string]any{"tier": tier}},
+		"metadata": map[string]any{"name": name, "namespace": namespace, "uid": namespace + name, "labels": map[string]any{"tier": tier}},
 	})
 	if err != nil {
 		r.t.Fatal(err)

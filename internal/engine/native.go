@@ -27,6 +27,9 @@ type Native struct {
 	Install string
 	// Reconcile and Finalize are the functions of the reconciler.
 	Reconcile, Finalize func(ctx context.Context, r *Request) (abi.Action, error)
+	// Map and Filter, if not nil, are the mapper and the predicate "func" of watches.
+	Map    func(context.Context, *Event) ([]abi.Key, error)
+	Filter func(context.Context, *Event) (bool, error)
 	// Moved, if not nil, is called after the last run of objects that move to another
 	// replica. It must end the work that the reconciler does for them outside of its runs.
 	Moved func(has func(uid string) bool)
@@ -51,6 +54,31 @@ func (r *Request) Cached(kind schema.GroupVersionResource, namespace, name strin
 		return false, err
 	}
 	return true, decode(packed, into)
+}
+
+// Event is a change of a watched object.
+type Event struct {
+	// Kind is the kind of the watch, and Key the object.
+	Kind schema.GroupVersionKind
+	Key  abi.Key
+	// Type is the kind of change.
+	Type abi.EventType
+
+	old, updated []byte // msgpack
+}
+
+// Old reads the object before the change into a Go type of its kind or a map. It reports
+// whether the object was known before.
+func (e *Event) Old(into any) (bool, error) { return e.old != nil, decodeIf(e.old, into) }
+
+// New reads the object after the change, as Old does. It reports whether the object exists.
+func (e *Event) New(into any) (bool, error) { return e.updated != nil, decodeIf(e.updated, into) }
+
+func decodeIf(packed []byte, into any) error {
+	if packed == nil {
+		return nil
+	}
+	return decode(packed, into)
 }
 
 func decode(packed []byte, into any) error {
@@ -84,7 +112,7 @@ func (c *Controller) LoadNative(ctx context.Context, n *Native) error {
 
 // nativeCode makes the whole object available to a native reconciler, as for a module that
 // imports cache_get. It implements rollout.Code.
-type nativeCode struct{}
+type nativeCode struct{ filters bool }
 
 // Info implements rollout.Code.
 func (nativeCode) Info() *load.Info {
@@ -92,7 +120,7 @@ func (nativeCode) Info() *load.Info {
 }
 
 // HasHook implements rollout.Code.
-func (nativeCode) HasHook(string) bool { return false }
+func (n nativeCode) HasHook(name string) bool { return name == abi.ExportFilter && n.filters }
 
 func (c *Controller) startNative() error {
 	var err error
@@ -104,9 +132,18 @@ func (c *Controller) startNative() error {
 	}
 	cfg := c.config()
 	cfg.Finalizer, cfg.Concurrency = c.native.Manifest.Finalizer, c.opts.concurrency()
-	cfg.For = rollout.WatchOf(c.kind, nativeCode{})
+	guest := c.guests.(nativeGuest)
+	code := nativeCode{guest.Filter != nil}
+	if err := rollout.CheckPredicates(code, c.kind, c.native.Related...); err != nil {
+		return failure.Usage.Wrap(err)
+	}
+	cfg.For = rollout.WatchOf(c.kind, code)
+	cfg.Hooks = nativeHooks(guest)
 	for _, k := range c.native.Related {
-		w, err := rollout.RelatedWatch(c.kind, k, nativeCode{}, c.log)
+		w, err := rollout.RelatedWatch(c.kind, k, code, c.log)
+		if err == nil && w.Map == nil && guest.Map == nil {
+			err = fmt.Errorf("watch[%s]: map: func needs Map of the reconciler", k.Name())
+		}
 		if err != nil {
 			return failure.Usage.Wrap(err)
 		}
@@ -148,6 +185,33 @@ func (g nativeGuest) ErrorPolicy(context.Context, *abi.Failure) (abi.Result, err
 	return abi.Result{}, abi.ErrNoErrorPolicy
 }
 
+// nativeHooks calls the mapper and the predicate of a native reconciler. It implements
+// queue.Module.
+type nativeHooks nativeGuest
+
+// Map implements queue.Module.
+func (g nativeHooks) Map(ctx context.Context, ev *abi.Event) ([]abi.Key, error) {
+	return hook(ctx, ev, g.Native.Map)
+}
+
+// Filter implements queue.Module.
+func (g nativeHooks) Filter(ctx context.Context, ev *abi.Event) (bool, error) {
+	return hook(ctx, ev, g.Native.Filter)
+}
+
+func hook[T any](ctx context.Context, ev *abi.Event, f func(context.Context, *Event) (T, error)) (res T, err error) {
+	defer recovered(&err)
+	kind := schema.GroupVersionKind{Group: ev.Group, Version: ev.Version, Kind: ev.Kind}
+	return f(ctx, &Event{Kind: kind, Key: ev.Key, Type: ev.Type, old: ev.Old, updated: ev.New})
+}
+
+// recovered turns a panic of the reconciler into an error.
+func recovered(err *error) {
+	if r := recover(); r != nil {
+		*err = &abi.CallError{Kind: abi.FailureTrap, Func: "native", Err: fmt.Errorf("panic: %v\n%s", r, debug.Stack())}
+	}
+}
+
 // call calls a function of the reconciler. A panic becomes an error of the object, as a
 // trap does.
 func (g nativeGuest) call(ctx context.Context, req *abi.Request, f func(context.Context, *Request) (abi.Action, error)) (res abi.Result, err error) {
@@ -156,11 +220,7 @@ func (g nativeGuest) call(ctx context.Context, req *abi.Request, f func(context.
 		ctx, cancel = context.WithTimeout(ctx, d)
 		defer cancel()
 	}
-	defer func() {
-		if r := recover(); r != nil {
-			err = &abi.CallError{Kind: abi.FailureTrap, Func: "native", Err: fmt.Errorf("panic: %v\n%s", r, debug.Stack())}
-		}
-	}()
+	defer recovered(&err)
 	res.Action, err = f(ctx, &Request{req, g.controller.cache})
 	return res, err
 }
