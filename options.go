@@ -61,12 +61,19 @@ type Options struct {
 	// CacheCompression compresses the objects in the caches of watches that were not
 	// read for a minute, but Secrets.
 	CacheCompression bool
+	// WatchBackoff is the delay between the failed requests of a watch, which controllers
+	// share. The zero value is 0.8 s, which doubles with each failure up to 30 s.
+	WatchBackoff Backoff
 	// Election elects one of several replicas to reconcile, or shares the objects
 	// between them; nil: this one reconciles all of them.
 	Election *Election
 	// Traces exports a trace of each run; nil: there are none.
 	Traces sdktrace.SpanExporter
 }
+
+// Backoff is a delay that is First, and doubles with each failure up to Max, which is at most a
+// minute. A random part of up to the same length is added. A field that is 0 has its default.
+type Backoff struct{ First, Max time.Duration }
 
 // Notes keep a text for each key, of at most some KiB. A key that was not set has
 // the empty one.

@@ -85,7 +85,10 @@ func New(config *rest.Config, o Options) (*Runtime, error) {
 	rt := &Runtime{opts: o, log: o.Logger, startedAt: time.Now(), force: make(chan struct{}), begun: make(chan struct{}), turns: newTurns(cmp.Or(o.CPUs, goruntime.GOMAXPROCS(0)))}
 	rt.ctx, rt.cancel = context.WithCancel(context.Background())
 	var err error
-	rt.users.Watches = watcher.Config{Log: rt.log, Compress: o.CacheCompression}
+	rt.users.Watches = watcher.Config{Log: rt.log, Compress: o.CacheCompression, Backoff: watcher.Backoff(o.WatchBackoff)}
+	if err = rt.users.Watches.Backoff.Check(); err != nil {
+		return nil, failure.Usage.Wrap(err)
+	}
 	if rt.users.Own, err = engine.NewIdentity(config, rt.users.Watches); err != nil {
 		return nil, failure.Cluster.Wrap(err)
 	}

@@ -1,7 +1,9 @@
 package watcher
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -24,12 +26,35 @@ const (
 	longestAsked = 2 * time.Minute
 	// shortWatch is the minimum duration of a watch that does not count as failed.
 	shortWatch = time.Second
-	// healthyWatch is how long a watch must last to show that the previous outage is over; the next one then starts from backoffFirst.
+	// healthyWatch is how long a watch must last to show that the previous outage is over; the next one then starts from Backoff.First.
 	healthyWatch = 10 * time.Second
 )
 
+// maxBackoff bounds Backoff.Max: with jitter, the delay is within what State.Stalled allows.
+const maxBackoff = time.Minute
+
+// Backoff is the delay between failed requests of a watch, like kube-rs's trigger_backoff. It is First, and doubles with each failure up to
+// Max, which is at most a minute; a random part of up to the same length is added. A field that is 0 has its default, 0.8 s or 30 s.
+type Backoff struct{ First, Max time.Duration }
+
+// Check returns an error if the values are not possible.
+func (b Backoff) Check() error {
+	b.setDefaults()
+	if b.First < 0 || b.Max < b.First || b.Max > maxBackoff {
+		return fmt.Errorf("back-off of watches: %v to %v: want 0 < First <= Max <= %v", b.First, b.Max, maxBackoff)
+	}
+	return nil
+}
+
+func (b *Backoff) setDefaults() {
+	b.First = cmp.Or(b.First, min(backoffFirst, cmp.Or(b.Max, backoffFirst)))
+	b.Max = cmp.Or(b.Max, max(backoffCap, b.First))
+}
+
 // backoff delays the request after a failed one. Each watch has its own (rule 13).
 type backoff struct {
+	cfg Backoff
+
 	mu      sync.Mutex
 	failing wait.DelayFunc // guarded by mu
 	missing wait.DelayFunc // guarded by mu; for Denied and Absent
@@ -47,13 +72,14 @@ type failure struct {
 	atLeast time.Duration
 }
 
-func newBackoff() *backoff {
-	b := &backoff{}
+func newBackoff(cfg Backoff) *backoff {
+	cfg.setDefaults()
+	b := &backoff{cfg: cfg}
 	b.reset()
 	return b
 }
 
-// reset makes the next delays start from backoffFirst.
+// reset makes the next delays start from Backoff.First.
 func (b *backoff) reset() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -63,10 +89,10 @@ func (b *backoff) reset() {
 // restart implements reset. The caller must hold mu.
 func (b *backoff) restart() {
 	delay := func(longest time.Duration) wait.DelayFunc {
-		return wait.Backoff{Duration: backoffFirst, Cap: longest, Factor: 2, Jitter: 1, Steps: 100}.
+		return wait.Backoff{Duration: b.cfg.First, Cap: longest, Factor: 2, Jitter: 1, Steps: 100}.
 			DelayWithReset(clock.RealClock{}, backoffReset)
 	}
-	b.failing, b.missing = delay(backoffCap), delay(missingCap)
+	b.failing, b.missing = delay(b.cfg.Max), delay(min(max(missingCap, b.cfg.First), b.cfg.Max))
 }
 
 // failed records that a request has failed with err. The first time that an API server reports an expired version, it is reachable again,

@@ -41,6 +41,8 @@ type Config struct {
 	OnChange func(Source, State)
 	// Compress compresses objects that are not being read, except Secrets.
 	Compress bool
+	// Backoff is the delay between failed requests; see Backoff.Check.
+	Backoff Backoff
 }
 
 // Set shares watches between subscriptions. It is safe for concurrent use.

@@ -108,7 +108,7 @@ func (w *sharedWatch) reflectAll(ctx context.Context) {
 func (w *sharedWatch) reflect(ctx context.Context) {
 	decoder := &decoder{source: w.source, options: w.source.options(), store: w.writer.Store(), log: w.cfg.Log, compressor: w.compressor, decoded: &w.decoded}
 	api := w.client.requests(w.source, decoder)
-	lw := &listWatcher{api: api, status: w.status, backoff: newBackoff(), lists: api.listsFirst(ctx)}
+	lw := &listWatcher{api: api, status: w.status, backoff: newBackoff(w.cfg.Backoff), lists: api.listsFirst(ctx)}
 	defer lw.close()
 	// The status reports, in the user's terms, what the reflector would log.
 	silent := klog.Logger{}

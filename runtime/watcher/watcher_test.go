@@ -236,6 +236,31 @@ func TestWatch_BacksOff(t *testing.T) {
 	})
 }
 
+// The back-off can be configured: a minute of outage, with delays of 5 to 10 s.
+func TestWatch_BacksOffAsConfigured(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newFakeAPI()
+		r := api.of(configMaps)
+		r.failWith(errRefused)
+		u := subscribe(t, api.set(watcher.Config{Backoff: watcher.Backoff{First: 5 * time.Second, Max: 5 * time.Second}}), watcher.Source{Resource: configMaps})
+		synctest.Wait()
+		r.took()
+		after(time.Minute)
+		if n := len(r.took()); n < 6 || n > 12 {
+			t.Errorf("%d requests in a minute of outage, want 6 to 12", n)
+		}
+		u.end()
+	})
+	for b, possible := range map[watcher.Backoff]bool{
+		{}: true, {First: time.Millisecond}: true, {Max: 100 * time.Millisecond}: true, {First: 40 * time.Second}: true, {First: time.Second, Max: time.Minute}: true,
+		{First: -1}: false, {Max: -1}: false, {First: 2, Max: 1}: false, {Max: time.Hour}: false, {First: time.Hour}: false,
+	} {
+		if err := b.Check(); (err == nil) != possible {
+			t.Errorf("%+v: %v", b, err)
+		}
+	}
+}
+
 // Rule 12: an API server that has discarded the version during an outage is listed soon after it answers again, and no
 // more often than others if it discards each.
 func TestWatch_ExpiredEndsAnOutage(t *testing.T) {
