@@ -1,8 +1,8 @@
 package wasmctl
 
 import (
+	"context"
 	"io"
-	"os"
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/runtime/queue/trigger"
@@ -32,9 +32,28 @@ func ReconcileOnLines(name string, r io.Reader) Trigger {
 	return Trigger{trigger.Lines{Name: name, Reader: r}}
 }
 
-// ReconcileOnSignal reconciles all objects when the process receives a signal, which then does
-// not end the process.
-func ReconcileOnSignal(s os.Signal) Trigger { return Trigger{trigger.Signal{Signal: s}} }
+// Source is a trigger of a program's own.
+type Source interface {
+	// Run calls reconcile with the keys of objects, or with none for all objects, until ctx ends
+	// or no more can come, and returns when everything that it started has ended. Reconcile may
+	// block until its ctx ends. The error is the reason for ending early, for the log.
+	Run(ctx context.Context, reconcile func(ctx context.Context, objects ...abi.Key)) error
+	// String returns a name for people.
+	String() string
+}
+
+// ReconcileOnSource reconciles the objects that a Source asks for.
+func ReconcileOnSource(s Source) Trigger { return Trigger{ownSource{s}} }
+
+// ownSource implements trigger.Source.
+type ownSource struct{ Source }
+
+// Run implements trigger.Source.
+func (s ownSource) Run(ctx context.Context, emit trigger.Emit) error {
+	return s.Source.Run(ctx, func(ctx context.Context, objects ...abi.Key) {
+		emit(ctx, trigger.Trigger{All: len(objects) == 0, Refs: objects})
+	})
+}
 
 // sources returns the sources of triggers.
 func sources(triggers []Trigger) []trigger.Source {

@@ -1,6 +1,7 @@
 package wasmctl
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,7 +19,7 @@ func TestTriggers_Channels(t *testing.T) {
 	virtually(t, func(t *testing.T, r *running) {
 		r.put("o1", 1)
 		keys, all := make(chan abi.Key), make(chan int)
-		c, err := r.Add(t.Context(), (&counted{name: "a"}).native(), ControllerOptions{Triggers: []Trigger{{}, ReconcileOn(keys), ReconcileAllOn(all)}})
+		c, err := r.Add(t.Context(), (&counted{name: "a"}).native(), ControllerOptions{Triggers: []Trigger{{}, ReconcileOn(keys), ReconcileAllOn(all), ReconcileOnSource(hourly{})}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -50,5 +51,25 @@ func TestTriggers_Channels(t *testing.T) {
 		synctest.Wait()
 		all <- 7
 		takes("o0 Triggered", "o1 Triggered")
+		passes(time.Hour)
+		takes("o0 Triggered")
 	})
 }
+
+// hourly requests an object every hour.
+type hourly struct{}
+
+func (hourly) Run(ctx context.Context, reconcile func(context.Context, ...abi.Key)) error {
+	tick := time.NewTicker(time.Hour)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			reconcile(ctx, abi.Key{Namespace: "shop", Name: "o0"})
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func (hourly) String() string { return "hourly" }

@@ -1,4 +1,4 @@
-// Package trigger provides sources of reconcile requests other than watches: a period, a schedule, lines of text, a channel, a signal.
+// Package trigger provides sources of reconcile requests other than watches: a period, a schedule, lines of text, a channel.
 //
 // A Source that ends just stops; the others continue (like kube-rs's reconcile_on and reconcile_all_on).
 package trigger
@@ -61,5 +61,4 @@ var (
 	_ Source = Cron{}
 	_ Source = Lines{}
 	_ Source = Chan[Trigger]{}
-	_ Source = Signal{}
 )

@@ -1,4 +1,4 @@
-package trigger_test
+package flags
 
 import (
 	"context"
@@ -8,9 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
-	"github.com/wasmctl/wasmctl/runtime/queue/trigger"
+	"github.com/wasmctl/wasmctl/abi"
 )
 
 // TestMain keeps SIGUSR2 from ending the process before the trigger listens.
@@ -21,12 +19,12 @@ func TestMain(m *testing.M) {
 
 func TestSignal_AsksForAllObjects(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
-	got, ended := make(chan trigger.Trigger), make(chan error, 1)
-	s := trigger.Signal{Signal: syscall.SIGUSR2}
+	got, ended := make(chan []abi.Key), make(chan error, 1)
+	s := signalTrigger{syscall.SIGUSR2}
 	go func() {
-		ended <- s.Run(ctx, func(ctx context.Context, tr trigger.Trigger) {
+		ended <- s.Run(ctx, func(ctx context.Context, objects ...abi.Key) {
 			select {
-			case got <- tr:
+			case got <- objects:
 			case <-ctx.Done():
 			}
 		})
@@ -38,9 +36,9 @@ func TestSignal_AsksForAllObjects(t *testing.T) {
 			t.Fatal(err)
 		}
 		select {
-		case tr := <-got:
-			if diff := cmp.Diff(trigger.Trigger{All: true}, tr); diff != "" {
-				t.Error(diff)
+		case objects := <-got:
+			if len(objects) > 0 {
+				t.Errorf("requests %v, want all", objects)
 			}
 			stop()
 			if err := <-ended; err != nil {
