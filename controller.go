@@ -100,7 +100,7 @@ func (c *Controller) Swap(ctx context.Context, m Module, o SwapOptions) (revisio
 }
 
 func (c *Controller) swap(ctx context.Context, m Module, o SwapOptions) (revision uint64, canary bool, err error) {
-	wasm, err := m.Read()
+	wasm, err := m.Read(ctx)
 	if err != nil {
 		return 0, false, err
 	}
@@ -123,7 +123,7 @@ func (c *Controller) Want(ctx context.Context, m Module, o ControllerOptions, so
 		digest = d.Digest()
 	}
 	if _, ok := c.modules.get(digest); !ok {
-		wasm, err := m.Read()
+		wasm, err := m.Read(ctx)
 		if err != nil {
 			return err
 		}

@@ -74,7 +74,7 @@ func (c *Controller) read() (Module, ControllerOptions, error) {
 // loadModule returns the digest of the module, if it could be read.
 func (c *Controller) loadModule(ctx context.Context, e *engine.Controller, m Module) (digest string, err error) {
 	if _, ok := m.(local); !ok { // no other controller waits for a registry
-		wasm, err := m.Read()
+		wasm, err := m.Read(ctx)
 		if err != nil {
 			return "", err
 		}
@@ -85,7 +85,7 @@ func (c *Controller) loadModule(ctx context.Context, e *engine.Controller, m Mod
 		return "", err
 	}
 	defer end()
-	wasm, err := m.Read()
+	wasm, err := m.Read(ctx)
 	if err != nil {
 		return "", err
 	}

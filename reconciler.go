@@ -20,8 +20,8 @@ import (
 
 // Module is where the bytes of a WebAssembly module come from.
 type Module interface {
-	// Read returns the bytes. It is called for each start of a controller.
-	Read() ([]byte, error)
+	// Read returns the bytes. It is called for each start of a controller, and ends with ctx.
+	Read(ctx context.Context) ([]byte, error)
 	// String names the module for people. Its last part without extension names a
 	// controller that has no other name.
 	String() string
@@ -31,7 +31,7 @@ type Module interface {
 type File string
 
 // Read implements Module. The error matches ErrModule.
-func (f File) Read() ([]byte, error) {
+func (f File) Read(context.Context) ([]byte, error) {
 	return f.unpack(f.read())
 }
 
@@ -83,8 +83,8 @@ func Bytes(wasm []byte) Module { return bytesModule{wasm} }
 
 type bytesModule struct{ wasm []byte }
 
-func (b bytesModule) Read() ([]byte, error) { return b.wasm, nil }
-func (b bytesModule) String() string        { return humanize.Digest(load.DigestOf(b.wasm)) }
+func (b bytesModule) Read(context.Context) ([]byte, error) { return b.wasm, nil }
+func (b bytesModule) String() string                       { return humanize.Digest(load.DigestOf(b.wasm)) }
 
 // local is implemented by modules whose bytes are on this machine.
 type local interface{ local() }

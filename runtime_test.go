@@ -405,7 +405,7 @@ func TestRuntime_LoadGoesOnMeanwhile(t *testing.T) {
 // waits for it.
 type slowModule struct{ read, release chan struct{} }
 
-func (m slowModule) Read() ([]byte, error) {
+func (m slowModule) Read(context.Context) ([]byte, error) {
 	close(m.read)
 	<-m.release
 	return enginetest.Worse(enginetest.Good, 0), nil

@@ -24,7 +24,7 @@ type ShadowSummary = comparison.Summary
 // held back, and reports each run that was compared; an error of report ends it.
 // The error wraps ErrShadowed while another module shadows this controller.
 func (c *Controller) Shadow(ctx context.Context, m Module, o ShadowOptions, report func(Compared) error) (sum ShadowSummary, err error) {
-	wasm, err := m.Read()
+	wasm, err := m.Read(ctx)
 	if err != nil {
 		return sum, err
 	}

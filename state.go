@@ -1,6 +1,7 @@
 package wasmctl
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -23,7 +24,7 @@ func (rt *Runtime) keep(controller, digest string) {
 		if !ok || c.Name() != controller {
 			continue
 		}
-		wasm, err := m.Read()
+		wasm, err := m.Read(rt.ctx)
 		if err == nil {
 			err = ledger.Dir(rt.opts.StateDir).SetModule(controller, wasm)
 		}
@@ -47,7 +48,7 @@ func (rt *Runtime) hold(m Module, wasm []byte, digest string, signers []string) 
 }
 
 // Read implements Module.
-func (h held) Read() ([]byte, error) {
+func (h held) Read(context.Context) ([]byte, error) {
 	wasm, err := h.wasm.Get()
 	if err == nil && load.DigestOf(wasm) != h.digest {
 		err = errors.New("its bytes have changed on the disk of the directory for temporary files")

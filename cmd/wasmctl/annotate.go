@@ -46,7 +46,7 @@ uncompressed. Other commands then read the manifest without running the module.`
 }
 
 func runAnnotate(ctx context.Context, o *annotateOptions) error {
-	wasm, err := wasmctl.File(o.module).Read()
+	wasm, err := wasmctl.File(o.module).Read(ctx)
 	if err != nil {
 		return err
 	}

@@ -59,7 +59,7 @@ attribute by which --shards splits the objects, and why; a cluster-scoped kind w
 
 func runInspect(ctx context.Context, o *inspectOptions) error {
 	m := o.registry.Open(o.module)
-	wasm, err := m.Read()
+	wasm, err := m.Read(ctx)
 	if err != nil {
 		return err
 	}

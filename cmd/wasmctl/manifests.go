@@ -199,7 +199,7 @@ func (o *manifestsOptions) fill(ctx context.Context, c *deploy.Config) (err erro
 	if err := o.rights(ctx, f, c); err != nil {
 		return err
 	}
-	return failure.Usage.Wrap(errors.Join(contain(f, c), replicasOf(f, c), c.Validate()))
+	return failure.Usage.Wrap(errors.Join(contain(ctx, f, c), replicasOf(f, c), c.Validate()))
 }
 
 // replicasOf sets the fields about replicas from the process options of a file.
@@ -232,7 +232,7 @@ func (o *manifestsOptions) rights(ctx context.Context, f *flags.File, c *deploy.
 
 // contain replaces the paths of modules, settings and grants by their paths in the container, and
 // collects their contents.
-func contain(f *flags.File, c *deploy.Config) error {
+func contain(ctx context.Context, f *flags.File, c *deploy.Config) error {
 	for _, flag := range []string{"kubeconfig", "context", "dev", "dev-data-dir"} {
 		if len(f.Process[flag]) > 0 {
 			return fmt.Errorf("%s: process: %s: remove it: in a cluster, the pod's service account is used", f.Path, runfile.KeyOf(flag))
@@ -246,7 +246,7 @@ func contain(f *flags.File, c *deploy.Config) error {
 	for _, at := range f.Controllers {
 		spec, name := &at.Spec, at.Spec.Name
 		if spec.Module.Image == "" { // the container pulls images itself
-			wasm, err := wasmctl.File(spec.Module.File).Read()
+			wasm, err := wasmctl.File(spec.Module.File).Read(ctx)
 			if err != nil {
 				return err
 			}

@@ -80,7 +80,7 @@ Credentials come from docker login or podman login, with their helpers.`,
 }
 
 func runPush(ctx context.Context, o *pushOptions) error {
-	wasm, err := wasmctl.File(o.module).Read()
+	wasm, err := wasmctl.File(o.module).Read(ctx)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			err = fmt.Errorf("%w: build it with wasmctl build, or name the module", err)

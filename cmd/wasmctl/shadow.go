@@ -46,7 +46,7 @@ Exits with 0 if both modules did the same, with ` + fmt.Sprint(exitDiffers) + ` 
 				return usageError(cmd, errors.New("--for must be positive, and --count not negative"))
 			}
 			m := registry.Open(args[1])
-			wasm, err := m.Read()
+			wasm, err := m.Read(cmd.Context())
 			if err != nil {
 				return err
 			}

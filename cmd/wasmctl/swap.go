@@ -42,7 +42,7 @@ The swap lasts until the process ends: after a restart, the process runs the mod
 		Args: exactArgs("CONTROLLER", "MODULE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			m := registry.Open(args[1])
-			wasm, err := m.Read()
+			wasm, err := m.Read(cmd.Context())
 			if err != nil {
 				return err
 			}

@@ -103,7 +103,7 @@ func (o *testOptions) validate() error {
 }
 
 func runTest(ctx context.Context, o *testOptions) error {
-	wasm, err := o.registry.Open(o.module).Read()
+	wasm, err := o.registry.Open(o.module).Read(ctx)
 	if err != nil {
 		return err
 	}

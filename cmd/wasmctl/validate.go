@@ -66,7 +66,7 @@ docs/conformance.md describes the checks.`,
 }
 
 func runValidate(ctx context.Context, o *validateOptions) error {
-	wasm, err := o.registry.Open(o.module).Read()
+	wasm, err := o.registry.Open(o.module).Read(ctx)
 	if err != nil {
 		return err
 	}

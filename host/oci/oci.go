@@ -139,7 +139,8 @@ func (c *Client) remote(r Ref, with Credential, plain bool) *remote.Repository {
 
 // Module is a module in a registry. It implements wasmctl.Module.
 type Module struct {
-	client *Client
+	client  *Client
+	reading chan struct{} // has room for one: the call of Read that may pull
 
 	mu    sync.Mutex
 	ref   Ref    // with its digest, once it is known; guarded by mu
@@ -148,16 +149,24 @@ type Module struct {
 
 // Module returns the module of a reference. The first read resolves its tag, and all reads return
 // the same module.
-func (c *Client) Module(r Ref) *Module { return &Module{client: c, ref: r} }
+func (c *Client) Module(r Ref) *Module {
+	return &Module{client: c, reading: make(chan struct{}, 1), ref: r}
+}
 
 // Read implements wasmctl.Module.
-func (m *Module) Read() ([]byte, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	a, err := m.client.Pull(context.Background(), m.ref)
+func (m *Module) Read(ctx context.Context) ([]byte, error) {
+	select {
+	case m.reading <- struct{}{}:
+		defer func() { <-m.reading }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	a, err := m.client.Pull(ctx, m.Ref())
 	if err != nil {
 		return nil, err
 	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.ref, m.proof = a.Ref, a.Proof
 	return a.Wasm, nil
 }

@@ -148,7 +148,7 @@ func TestPull_LooksAtATagOnce(t *testing.T) {
 	}))
 	m := c.Module(ref(t, reg, "a/b:1"))
 	for range 2 {
-		wasm, err := m.Read()
+		wasm, err := m.Read(t.Context())
 		if err != nil || !bytes.Equal(wasm, module(1, 1000)) {
 			t.Fatalf("the module of the moved tag was read: %v", err)
 		}
@@ -160,6 +160,35 @@ func TestPull_LooksAtATagOnce(t *testing.T) {
 		if strings.HasSuffix(r, "/manifests/1") {
 			t.Errorf("looked again: %s", r)
 		}
+	}
+}
+
+// The context of a read ends the download, and that of another read the wait for it.
+func TestModule_ReadEndsWithItsContext(t *testing.T) {
+	reg := ocitest.New(t)
+	c := client(reg)
+	push(t, c, ref(t, reg, "a/b:1"), module(1, 1000))
+	asked := make(chan struct{}, 10)
+	reg.Use(ocitest.On(http.MethodGet, "/blobs/", func(_ http.ResponseWriter, req *http.Request, _ http.Handler) {
+		asked <- struct{}{}
+		<-req.Context().Done()
+	}))
+	m := c.Module(ref(t, reg, "a/b:1"))
+	first, end := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := m.Read(first)
+		ended <- err
+	}()
+	<-asked
+	second, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := m.Read(second); !errors.Is(err, context.Canceled) {
+		t.Errorf("the read that waits: %v", err)
+	}
+	end()
+	if err := <-ended; err == nil {
+		t.Error("the read that downloads has succeeded")
 	}
 }
 

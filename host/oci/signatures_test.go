@@ -156,7 +156,7 @@ func TestSign_TheCacheIsOfThePolicy(t *testing.T) {
 		t.Errorf("what another policy has admitted is: %v", err)
 	}
 	m := client(reg, cache, signedBy(a)).Module(at)
-	if wasm, err := m.Read(); err != nil || !bytes.Equal(wasm, module(1, 100)) || m.Proof() == nil {
+	if wasm, err := m.Read(t.Context()); err != nil || !bytes.Equal(wasm, module(1, 100)) || m.Proof() == nil {
 		t.Error(err)
 	}
 }

@@ -169,12 +169,12 @@ type preparation struct {
 	run     context.Context
 	rollout *rollout.Rollout
 	change  life.Change
-	read    func() ([]byte, error) // reads the module; empty for an earlier revision
+	read    func(context.Context) ([]byte, error) // reads the module; empty for an earlier revision
 }
 
 func (p *preparation) make(ctx context.Context) result {
 	var up *rollout.Prepared
-	wasm, err := p.read()
+	wasm, err := p.read(ctx)
 	switch {
 	case err != nil:
 	case p.change.Kind == life.Shadow:

@@ -18,9 +18,9 @@ import (
 type request struct {
 	life.Event
 
-	read     func() ([]byte, error) // reads the module Digest
-	canary   *rollout.Canary        // for Swap; if nil, that of the options
-	settings map[string]string      // for Want
+	read     func(context.Context) ([]byte, error) // reads the module Digest
+	canary   *rollout.Canary                       // for Swap; if nil, that of the options
+	settings map[string]string                     // for Want
 	// do is the task. misfit is the error of a canary that refuses new settings.
 	do       func(ctx context.Context, c *Controller) (misfit, err error)
 	answered chan answer // has a buffer of one
@@ -102,14 +102,17 @@ func (l *Life) Swap(ctx context.Context, wasm []byte, o rollout.SwapOptions) (re
 	return a.revision, a.onCanary, err
 }
 
-func bytesOf(wasm []byte) func() ([]byte, error) {
-	return func() ([]byte, error) { return wasm, nil }
+func bytesOf(wasm []byte) func(context.Context) ([]byte, error) {
+	return func(context.Context) ([]byte, error) { return wasm, nil }
 }
 
 // Wanted is the state that a controller is to reach.
 type Wanted struct {
-	Digest   string
-	Module   interface{ Read() ([]byte, error) } // read only if the module is swapped in
+	Digest string
+	// Module is read only if it is swapped in.
+	Module interface {
+		Read(ctx context.Context) ([]byte, error)
+	}
 	Settings map[string]string
 	Differs  life.Difference // between its options and those that were wanted before
 	Force    bool            // accept a module that was rolled back

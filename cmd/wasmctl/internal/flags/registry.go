@@ -156,8 +156,8 @@ type unreadable struct {
 	err  error
 }
 
-func (u unreadable) Read() ([]byte, error) { return nil, u.err }
-func (u unreadable) String() string        { return u.name }
+func (u unreadable) Read(context.Context) ([]byte, error) { return nil, u.err }
+func (u unreadable) String() string                       { return u.name }
 
 // ModuleName is the name of a module that has no other: its file's, without
 // extensions, or the last part of its repository.

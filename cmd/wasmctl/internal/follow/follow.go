@@ -73,7 +73,7 @@ type noting struct {
 	follower *Follower
 }
 
-func (n noting) Read() ([]byte, error) {
+func (n noting) Read(context.Context) ([]byte, error) {
 	wasm, sum, err := n.ReadSum()
 	n.follower.mu.Lock()
 	defer n.follower.mu.Unlock()
@@ -207,7 +207,7 @@ func (o *Follower) swap(ctx context.Context, m wasmctl.Module, why string) error
 		o.log().Info("module file unchanged")
 	default:
 		digest := ""
-		if wasm, readErr := m.Read(); readErr == nil {
+		if wasm, readErr := m.Read(ctx); readErr == nil {
 			digest = humanize.Digest(load.DigestOf(wasm))
 		}
 		o.log().Warn("module not swapped in; keeping the running one", "digest", digest, "error", err.Error())

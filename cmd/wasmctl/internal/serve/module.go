@@ -40,7 +40,7 @@ type fetched struct {
 }
 
 // Read implements wasmctl.Module.
-func (f *fetched) Read() ([]byte, error) { return []byte(f.wasm.Value()), nil }
+func (f *fetched) Read(context.Context) ([]byte, error) { return []byte(f.wasm.Value()), nil }
 
 // Digest returns the digest of the module.
 func (f *fetched) Digest() string { return f.digest }
