@@ -20,7 +20,7 @@ import (
 	"github.com/wasmctl/wasmctl/internal/rollout/canary"
 )
 
-// try swaps bytes in on some of the objects.
+// try swaps a module in on some of the objects.
 func (w *swapping) canary(module []byte, c rollout.Canary) uint64 {
 	w.t.Helper()
 	number, tried, err := w.life.Swap(w.t.Context(), module, rollout.SwapOptions{Why: "test", Canary: &c})
@@ -39,7 +39,7 @@ func canaryOf(t *testing.T, share string, d time.Duration) rollout.Canary {
 	return rollout.Canary{Config: cfg, Time: d}
 }
 
-// bySelector tries it on the objects of these numbers.
+// bySelector tries a module on the objects with these numbers.
 func (w *swapping) bySelector(numbers ...int) rollout.Canary {
 	w.t.Helper()
 	var names []string
@@ -53,8 +53,8 @@ func (w *swapping) bySelector(numbers ...int) rollout.Canary {
 	return rollout.Canary{Config: canary.Config{Selector: s}}
 }
 
-// ranBy waits until all objects have run under a revision, and none of the
-// others has: revisions by the number of the object.
+// ranBy waits until all objects have run under a revision; revisions has the exceptions by
+// the number of the object.
 func (w *swapping) ranBy(want map[int]uint64) {
 	w.t.Helper()
 	got := map[int]uint64{}
@@ -79,7 +79,7 @@ func (w *swapping) putAll(n, edit int) {
 	enginetest.Until(w.t, "all objects are reconciled", func() bool { return w.observer.behind() == 0 })
 }
 
-// steerCanary ends a canary as a user does.
+// steerCanary ends a canary like a user.
 func (w *swapping) steerCanary(promote bool) {
 	w.t.Helper()
 	end := w.life.Abort
@@ -100,9 +100,9 @@ func (w *swapping) stateOf(number uint64) string {
 	return ""
 }
 
-// TestCanary_ObjectsStayAssigned: a canary has the objects of its selector
-// and no others, whatever becomes of their labels, until it is promoted; then
-// the others are reconciled too. One that is aborted gives its objects back.
+// TestCanary_ObjectsStayAssigned: until it is promoted, a canary has the objects of its
+// selector and no others, even if their labels change. After the promotion the other
+// objects are reconciled too. An aborted canary gives its objects back.
 func TestCanary_ObjectsStayAssigned(t *testing.T) {
 	w := newSwapping(t, enginetest.Worse(enginetest.Good, 0), swapOptions())
 	w.putAll(4, 1)
@@ -137,9 +137,9 @@ func TestCanary_ObjectsStayAssigned(t *testing.T) {
 	w.wantNoFaults()
 }
 
-// TestCanary_WorseIsAbortedByItself, with its reason, though the live revision
-// goes on; its objects are reconciled by that, and its bytes are not tried again.
-// The cluster has an event of it.
+// TestCanary_WorseIsAbortedByItself: it ends with its reason while the live revision goes
+// on, which reconciles its objects; its module is not tried again, and the cluster has an
+// event about it.
 func TestCanary_WorseIsAbortedByItself(t *testing.T) {
 	var mu sync.Mutex
 	var reported []string
@@ -174,7 +174,7 @@ func TestCanary_WorseIsAbortedByItself(t *testing.T) {
 	w.wantNoFaults()
 }
 
-// event waits for the event of a reason in the namespace of the objects.
+// event waits for the event with a reason in the namespace of the objects.
 func (w *swapping) event(reason string) (found eventsv1.Event) {
 	w.t.Helper()
 	client, err := kubernetes.NewForConfig(w.cluster.RESTConfig())
@@ -197,7 +197,7 @@ func (w *swapping) event(reason string) (found eventsv1.Event) {
 	return found
 }
 
-// TestCanary_IsPromotedAfterACleanTime, but not before it has run anything.
+// TestCanary_IsPromotedAfterACleanTime, but not before it has run an object.
 func TestCanary_IsPromotedAfterACleanTime(t *testing.T) {
 	w := newSwapping(t, enginetest.Worse(enginetest.Good, 0), swapOptions())
 	w.putAll(20, 1)
@@ -220,9 +220,9 @@ func TestCanary_IsPromotedAfterACleanTime(t *testing.T) {
 	w.wantNoFaults()
 }
 
-// TestCanary_WatchesOfBothManifests while it lasts, each synced; those of the
-// canary alone end with it, and those that it shares with a revision that had
-// to leave stay for it.
+// TestCanary_WatchesOfBothManifests: both exist during the canary, and each has synced.
+// Watches that only the canary needs end with it; it also retains watches that it shares
+// with an earlier revision.
 func TestCanary_WatchesOfBothManifests(t *testing.T) {
 	opts := swapOptions()
 	opts.Rollout.Probation, opts.Rollout.AllowMoreRights = "0s", new(true) // a watch is a right
@@ -245,9 +245,8 @@ func TestCanary_WatchesOfBothManifests(t *testing.T) {
 	}
 }
 
-// TestCanary_KeepsWatchesThatWereToEnd: the revision before the live one had a
-// watch that the canary has too. The end of the live one's probation does not
-// take it.
+// TestCanary_KeepsWatchesThatWereToEnd: the previous revision had a watch that the canary
+// also has. The end of the live revision's probation does not remove it.
 func TestCanary_KeepsWatchesThatWereToEnd(t *testing.T) {
 	opts := swapOptions()
 	opts.Rollout.Probation = "1h"
@@ -268,8 +267,8 @@ func TestCanary_KeepsWatchesThatWereToEnd(t *testing.T) {
 	}
 }
 
-// TestCanary_TheLiveModuleAgainEndsIt: who puts the file back does not want the
-// canary any longer. The same canary again changes nothing.
+// TestCanary_TheLiveModuleAgainEndsIt: a user who swaps the live module in again no longer
+// wants the canary. The same canary again changes nothing.
 func TestCanary_TheLiveModuleAgainEndsIt(t *testing.T) {
 	w := newSwapping(t, enginetest.Worse(enginetest.Good, 0), swapOptions())
 	w.putAll(2, 1)
@@ -290,8 +289,8 @@ func TestCanary_TheLiveModuleAgainEndsIt(t *testing.T) {
 	}
 }
 
-// TestCanary_StopsWithItsProcess: a process that stops does not wait for the end
-// of a canary (the end of the test waits for that of the process).
+// TestCanary_StopsWithItsProcess: a process that stops does not wait for the end of a
+// canary (the cleanup of the test waits for the process).
 func TestCanary_StopsWithItsProcess(t *testing.T) {
 	w := newSwapping(t, enginetest.Worse(enginetest.Good, 0), swapOptions())
 	w.putAll(2, 1)

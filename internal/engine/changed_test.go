@@ -10,9 +10,9 @@ import (
 	"github.com/wasmctl/wasmctl/internal/enginetest"
 )
 
-// TestSwap_ReconcilesWhatIsInDoubt: with --reconcile-on-swap=changed a swap runs
-// the objects whose last run did not succeed, a module that was rolled back
-// those that it had run, and one that watches something else all of them.
+// TestSwap_ReconcilesWhatIsInDoubt: with --reconcile-on-swap=changed, a swap triggers the
+// objects whose last run did not succeed, a rollback those that the failed module had run,
+// and a module with other watches all objects.
 func TestSwap_ReconcilesWhatIsInDoubt(t *testing.T) {
 	opts := swapOptions()
 	opts.Rollout.Reconcile, opts.Rollout.Probation = v1alpha1.ReconcileChanged, "1h"

@@ -11,8 +11,8 @@ import (
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
 
-// TestMetrics_OfTheModuleAreServed: what a module reports is at /metrics, a swap
-// keeps it, and runs of a shadow do not count.
+// TestMetrics_OfTheModuleAreServed: /metrics has the metrics that a module reports; they
+// survive a swap, and runs of a shadow do not count.
 func TestMetrics_OfTheModuleAreServed(t *testing.T) {
 	opts := swapOptions()
 	opts.Name = "reporter"
@@ -42,7 +42,7 @@ func TestMetrics_OfTheModuleAreServed(t *testing.T) {
 }
 
 func TestMetrics_OfTheModuleSucceedWhereNothingIsServed(t *testing.T) {
-	w := newSwapping(t, wasm.Reports, swapOptions()) // it traps where metric fails
+	w := newSwapping(t, wasm.Reports, swapOptions()) // it traps if metric fails
 	w.putAll(1, 1)
 	enginetest.Until(t, "the object has run", func() bool { return w.engine.Module.Fuel() > 0 })
 	if n := w.engine.Module.Recycled()["trap"]; n != 0 {

@@ -7,8 +7,8 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/queue"
 )
 
-// TestUnmapped_AnObjectCountsOnce: a kind that is watched in several slots, or
-// namespaces, has one hook.
+// TestUnmapped_AnObjectCountsOnce: several watches of one kind, for slots or namespaces,
+// share one hook.
 func TestUnmapped_AnObjectCountsOnce(t *testing.T) {
 	pods, secrets := &queue.HookState{Failing: 2}, &queue.HookState{Failing: 1}
 	list := []controller.WatchState{{Hook: pods}, {Hook: pods}, {}, {Hook: secrets}, {Hook: pods}, {}}

@@ -45,8 +45,7 @@ func TestMain(m *testing.M) {
 	devclustertest.Main(m)
 }
 
-// swapping is a Controller on objects of a kind of its own, whose modules are
-// swapped.
+// swapping is a Controller on objects of a kind of its own, whose modules are swapped.
 type swapping struct {
 	t        *testing.T
 	cluster  *devcluster.Cluster
@@ -57,21 +56,21 @@ type swapping struct {
 	engine   *Controller
 	life     *Life
 	observer *observer
-	sent     sent // by its watches
-	// unlabelled leaves the labels of objects out.
+	sent     sent // requests of its watches
+	// unlabelled omits the labels of objects.
 	unlabelled bool
 	started    func() // called before the Controller starts; may be nil
 }
 
-// setup is what a swapping is made from.
+// setup configures a swapping.
 type setup struct {
 	Options
 
-	config *rest.Config // nil: the cluster's
-	shared Shared       // run fills in what every Controller needs
+	config *rest.Config // if nil, that of the cluster
+	shared Shared       // run adds the parts that every Controller needs
 }
 
-// swapOptions are those of the tests: a short probation, and a short timeout for
+// swapOptions returns the options of the tests: a short probation, and a short timeout for
 // guests that do not return.
 func swapOptions() *setup {
 	s := &setup{shared: Shared{CacheDir: enginetest.CacheDir()}}
@@ -102,7 +101,7 @@ func newSwapping(t *testing.T, module []byte, opts *setup) *swapping {
 	return w
 }
 
-// define brings a kind of the test's own group to the API server.
+// define creates a kind of the test's own group in the API server.
 func (w *swapping) define(plural, kind string) {
 	w.t.Helper()
 	devclustertest.Apply(w.t, w.cluster, []byte(strings.NewReplacer("GROUP", w.group, "PLURAL", plural, "SINGULAR", strings.ToLower(kind), "KIND", kind).Replace(`
@@ -118,7 +117,8 @@ spec:
 `)))
 }
 
-// run runs a Controller with a module. The func that it returns ends it.
+// run runs a Controller with a module. The caller must call the returned function to end
+// it.
 func (w *swapping) run(module []byte, opts *setup) (end func()) {
 	w.t.Helper()
 	opts.Namespaces = []string{w.ns}
@@ -156,7 +156,7 @@ func (w *swapping) run(module []byte, opts *setup) (end func()) {
 	}
 }
 
-// named is the Source of a controller that is loaded already.
+// named is the Source of a controller that is already loaded.
 type named string
 
 func (n named) Name() string { return string(n) }
@@ -165,7 +165,7 @@ func (n named) Load(context.Context, string, func(string)) Attempt {
 	return Attempt{Err: errors.New("it is loaded once")}
 }
 
-// identity is that of a config. The requests of its watches are counted.
+// identity returns the identity of a config. It counts the requests of its watches.
 func (w *swapping) identity(config *rest.Config, log *slog.Logger) *Identity {
 	w.t.Helper()
 	config = rest.CopyConfig(config)
@@ -191,14 +191,14 @@ func (w *swapping) identity(config *rest.Config, log *slog.Logger) *Identity {
 	return id
 }
 
-// swap swaps bytes in.
+// swap swaps a module in.
 func (w *swapping) swap(module []byte) (uint64, error) {
 	number, _, err := w.life.Swap(w.t.Context(), module, rollout.SwapOptions{Why: "test"})
 	return number, err
 }
 
-// onProbation sets how long the next modules are on probation. That they are slow
-// is no reason here: the machine may be.
+// onProbation sets the probation of the next modules. Slow runs do not count, because the
+// machine may be slow.
 func (w *swapping) onProbation(d time.Duration) {
 	w.t.Helper()
 	err := w.life.Do(w.t.Context(), func(_ context.Context, c *Controller) (misfit, err error) {
@@ -210,7 +210,7 @@ func (w *swapping) onProbation(d time.Duration) {
 	}
 }
 
-// mustSwap swaps bytes in that are not refused.
+// mustSwap swaps in a module that must not be refused.
 func (w *swapping) mustSwap(module []byte) uint64 {
 	w.t.Helper()
 	number, err := w.swap(module)
@@ -220,7 +220,7 @@ func (w *swapping) mustSwap(module []byte) uint64 {
 	return number
 }
 
-// verdict waits until a revision is not on probation any longer.
+// verdict waits until a revision is no longer on probation.
 func (w *swapping) verdict(number uint64) admin.Revision {
 	w.t.Helper()
 	var found admin.Revision
@@ -235,8 +235,8 @@ func (w *swapping) verdict(number uint64) admin.Revision {
 	return found
 }
 
-// put creates or changes an object; the text of its spec ends with the number of
-// the object.
+// put creates or changes an object. The text of its spec ends with the number of the
+// object.
 func (w *swapping) put(ctx context.Context, i, edit int) error {
 	metadata := map[string]any{"name": enginetest.ObjectName(i)}
 	if !w.unlabelled {
@@ -255,8 +255,8 @@ func (w *swapping) key(i int) abi.Key {
 	return abi.Key{Namespace: w.ns, Name: enginetest.ObjectName(i)}
 }
 
-// wantNoFaults checks that nothing ran twice at once, more often than it was
-// changed, or on an older state.
+// wantNoFaults checks that no object ran twice at once, more often than it was changed, or
+// on an older state.
 func (w *swapping) wantNoFaults() {
 	w.t.Helper()
 	w.observer.mu.Lock()
@@ -266,8 +266,8 @@ func (w *swapping) wantNoFaults() {
 	}
 }
 
-// wantReady: all watches are ready. What has synced is ready a moment later, as the
-// request to watch comes after the list.
+// wantReady checks that all watches are ready. A watch becomes ready shortly after it has
+// synced, because the watch request follows the list.
 func (w *swapping) wantReady() {
 	w.t.Helper()
 	enginetest.Until(w.t, "all watches are ready", func() bool {
@@ -280,15 +280,15 @@ func (w *swapping) wantReady() {
 	})
 }
 
-// sent counts the lists and watches that a process asks for. The API server's
-// own figures would have those of its garbage collector in them.
+// sent counts the lists and watches that a process requests. The API server's own figures
+// would include those of its garbage collector.
 type sent struct {
 	http.RoundTripper
 
 	lists, watches atomic.Int64
-	// cut counts the streams that the API server has ended: it ends those of a kind
-	// whose CRD settles, and those that a busy machine reads too slowly. The watch
-	// goes on with another.
+	// cut counts the streams that the API server has ended: it ends those of a kind whose
+	// CRD settles, and those that a busy machine reads too slowly. The watch continues with
+	// another stream.
 	cut atomic.Int64
 }
 
@@ -303,7 +303,7 @@ func (s *sent) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	res, err := s.RoundTripper.RoundTrip(r)
 	if err == nil && res.StatusCode == http.StatusUnprocessableEntity {
-		s.lists.Add(-1) // Kubernetes before 1.34 does not stream lists: one in pages follows
+		s.lists.Add(-1) // Kubernetes before 1.34 does not stream lists: a paged list follows
 	}
 	if err == nil && r.URL.Query().Get("watch") != "" {
 		res.Body = &watchBody{ReadCloser: res.Body, cut: &s.cut}
@@ -311,8 +311,8 @@ func (s *sent) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// watchBody is the answer to a watch request. It counts an end of it that is not
-// the client's doing.
+// watchBody is the answer to a watch request. It counts an end that the client did not
+// cause.
 type watchBody struct {
 	io.ReadCloser
 
@@ -333,7 +333,7 @@ func (b *watchBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// quiet drops the lines of single runs.
+// quiet discards the log lines of single runs.
 type quiet struct{ slog.Handler }
 
 func (q quiet) Handle(ctx context.Context, r slog.Record) error {

@@ -22,8 +22,8 @@ func newIdentities(t *testing.T) *Identities {
 	return &Identities{Own: own, Watches: watches}
 }
 
-// TestIdentities_AreThoseInUse: compared with a list of who uses them. Users of one
-// name share one.
+// TestIdentities_AreThoseInUse compares Identities with a list of their users. Equal user
+// names share an identity.
 func TestIdentities_AreThoseInUse(t *testing.T) {
 	type use struct {
 		user    string

@@ -29,8 +29,8 @@ import (
 	"github.com/wasmctl/wasmctl/internal/memapi"
 )
 
-// programs runs programs in the place of the module's guests. A program is the text
-// in data.program of a ConfigMap; what it has read decides what it writes.
+// programs runs programs in place of the module's guests. A program is the text in
+// data.program of a ConfigMap; the values that it reads determine its writes.
 type programs struct {
 	*world
 
@@ -53,7 +53,7 @@ var (
 	secrets    = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 )
 
-// newWorld starts a world. The caller ends it.
+// newWorld starts a world. The caller must end it.
 func newWorld(t *testing.T, memo string) *world {
 	t.Helper()
 	w := &world{swapping: &swapping{t: t, ns: "shop"}, api: memapi.New(memapi.Config{}), memo: memo, settings: map[string]string{}}
@@ -61,7 +61,7 @@ func newWorld(t *testing.T, memo string) *world {
 	if w.client, err = dynamic.NewForConfig(&rest.Config{Host: "http://memory", Transport: w.api, QPS: -1}); err != nil {
 		t.Fatal(err)
 	}
-	// A watch without objects would say that it is one of ConfigMaps.
+	// A watch without objects could not tell that it is of ConfigMaps.
 	if err := w.api.Put(map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "root", "namespace": w.ns}}); err != nil {
 		t.Fatal(err)
 	}
@@ -149,8 +149,8 @@ func (p *programs) Reconcile(ctx context.Context, req *abi.Request) (res abi.Res
 	return res, nil
 }
 
-// ask asks the host as a guest does, and returns what it has read without what each
-// write changes.
+// ask sends an operation to the host like a guest, and returns the result without the parts
+// that change with each write.
 func (p *programs) ask(ctx context.Context, op abi.Op, request map[string]any) any {
 	req, err := abi.AppendValue(nil, request)
 	if err != nil {
@@ -186,7 +186,7 @@ func data(o map[string]any) any {
 	return []any{name, o["data"]}
 }
 
-// object is one whose content is a hash of what was seen.
+// object returns an object whose content is a hash of the values that were read.
 func object(kind, ns, name string, seen []any) map[string]any {
 	js, err := json.Marshal(seen)
 	if err != nil {
@@ -207,7 +207,7 @@ func packed(kind, ns, name string, seen []any) []byte {
 	return b
 }
 
-// state is all that objects say, without what a server makes up.
+// state returns the content of all objects, without generated values.
 func (w *world) state() map[string]any {
 	out := map[string]any{}
 	for _, o := range w.api.Objects() {
@@ -226,19 +226,19 @@ func (w *world) total() (n int) {
 	return n
 }
 
-// event is one thing that happens to a world. It returns whether it changes what
-// an object says or how it runs.
+// event is an event in a world. It reports whether it changes the content of an object or
+// the way in which it runs.
 type event func(w *world)
 
 const objects = 6
 
-// What programs are made of: what they read, and what they write.
+// The instructions of programs: reads and writes.
 var (
 	readWords  = []string{"get:o0", "get:o1", "get:o2", "get:missing", "list:a", "list:b", "live:o1", "clock", "clock", "random", "metric", "fail", "requeue"}
 	writeWords = []string{"child:x", "child:x", "child:x child:y", "none", "write", ""}
 )
 
-// randomEvent returns something that may happen.
+// randomEvent returns a random event.
 func randomEvent(r *rand.Rand, n int) (name string, e event) {
 	o := fmt.Sprintf("o%d", r.IntN(objects))
 	switch r.IntN(12) {
@@ -293,8 +293,8 @@ func randomProgram(r *rand.Rand) string {
 	return strings.Join(append(steps, writeWords[r.IntN(len(writeWords))]), " ")
 }
 
-// restart starts another process, in one of four with another module, after what
-// happens while there is none.
+// restart runs an event without a process and then starts another process, in one of four
+// cases with another module.
 func (w *world) restart(n int, meanwhile func()) {
 	w.t.Helper()
 	w.end()
@@ -332,15 +332,15 @@ func (w *world) delete(kind schema.GroupVersionResource, name string) {
 	}
 }
 
-// resync reconciles all objects, as --resync does.
+// resync reconciles all objects, like --resync.
 func (w *world) resync() {
 	w.engine.Runtime.TriggerAll(w.t.Context(), abi.ReasonResync)
 	passes(time.Second)
 }
 
-// TestMemo_WritesWhatIsWrittenWithout: random programs that read and write, on
-// objects that change, are deleted and drift, with settings and modules that change
-// and processes that end, lead to the same objects with a memo as without.
+// TestMemo_WritesWhatIsWrittenWithout: random programs that read and write, on objects that
+// change, are deleted and drift, with changing settings and modules and with restarts, lead
+// to the same objects with a memo as without.
 func TestMemo_WritesWhatIsWrittenWithout(t *testing.T) {
 	var without, with int
 	for seed := range uint64(12) {
@@ -366,14 +366,14 @@ func TestMemo_WritesWhatIsWrittenWithout(t *testing.T) {
 	}
 }
 
-// seen is what was seen of a world.
+// seen records the states of a world.
 type seen struct {
 	events []string
 	states []map[string]any // after each event, and at the beginning
 	runs   int
 }
 
-// live has random things happen to a world, the same ones for a seed.
+// live runs random events in a world, the same ones for a seed.
 func live(t *testing.T, seed uint64, memo string) (l seen) {
 	synctest.Test(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // the same each time

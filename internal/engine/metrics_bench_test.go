@@ -18,10 +18,10 @@ import (
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
 
-// BenchmarkNoOpRun is a run that does nothing, from its request to the end of
-// its line in the log, which nobody reads: runner, applier, guest. counted has
-// --metrics-address, and nobody scrapes. The difference is within the noise of a
-// busy machine; BenchmarkRun of runtime/metrics has it by itself.
+// BenchmarkNoOpRun measures a run that does nothing, from its request to its log line,
+// which is discarded: runner, applier, guest. "counted" has --metrics-address without any
+// scrape. The difference is within the noise of a busy machine; BenchmarkRun of
+// runtime/metrics isolates it.
 func BenchmarkNoOpRun(b *testing.B) {
 	for name, m := range map[string]*metrics.Registry{"plain": nil, "counted": metrics.New(metrics.Config{})} {
 		b.Run(name, func(b *testing.B) {
@@ -36,15 +36,15 @@ func BenchmarkNoOpRun(b *testing.B) {
 	}
 }
 
-// measured is a Controller that has nothing but what measures runs.
+// measured returns a Controller with only the parts that measure runs.
 func measured(m *metrics.Registry) *Controller {
 	c := New(&Shared{Metrics: m}, Options{}, slog.New(slog.DiscardHandler), nil)
 	c.Identity = &Identity{}
 	return c
 }
 
-// noOpRuns sends b.N requests, one object after the other. Requests for an object that
-// waits merge, so that there are fewer runs than requests: compare ns/run.
+// noOpRuns sends b.N requests, cycling through the objects. Requests for a waiting object
+// are merged, so there are fewer runs than requests: compare ns/run.
 func noOpRuns(b *testing.B, c *Controller, module *host.Module) {
 	b.Helper()
 	cfg := c.config()
@@ -58,7 +58,7 @@ func noOpRuns(b *testing.B, c *Controller, module *host.Module) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	runs := 0 // of one worker, and read when it has ended
+	runs := 0 // by one worker; read after it has ended
 	r, err := runner.New(runner.Config[queue.Reasons]{Concurrency: 1, OnStart: cfg.OnStart, OnEnd: cfg.OnEnd},
 		func(ctx context.Context, item scheduler.Item[abi.Key, queue.Reasons]) scheduler.Next[queue.Reasons] {
 			out := a.Apply(ctx, item.Key, item.Msg, item.ReadyAt)
@@ -87,8 +87,8 @@ func noOpRuns(b *testing.B, c *Controller, module *host.Module) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(runs), "ns/run")
 }
 
-// TestCount_AllocatesNothing for a run that does nothing, once each bucket has
-// its exemplar.
+// TestCount_AllocatesNothing for a run that does nothing, once each bucket has its
+// exemplar.
 func TestCount_AllocatesNothing(t *testing.T) {
 	c := measured(metrics.New(metrics.Config{}))
 	cfg, onCall := c.config(), c.Telemetry.OnCall()

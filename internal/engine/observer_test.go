@@ -14,9 +14,8 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/applier"
 )
 
-// observer is a module that passes everything on and notes each run: that no key
-// runs twice at once, which state of each object has been reconciled, and how
-// long that took.
+// observer is a module that passes everything on and records each run: whether a key runs
+// twice at once, which state of each object was reconciled, and how long that took.
 type observer struct {
 	applier.Module
 
@@ -38,7 +37,7 @@ type sentTime struct {
 	seen bool
 }
 
-// sample is how long after its request a revision was reconciled.
+// sample is the time between the request for a revision of an object and its reconcile.
 type sample struct {
 	sent time.Time
 	took time.Duration
@@ -73,7 +72,7 @@ func editOf(object []byte) int {
 	}
 	text, _, _ := unstructured.NestedString(m, "spec", "text")
 	edit := -1
-	_, _ = fmt.Sscanf(text, "%d-", &edit) // else -1
+	_, _ = fmt.Sscanf(text, "%d-", &edit) // or -1
 	return edit
 }
 
@@ -114,12 +113,11 @@ func (o *observer) begin(req *abi.Request, revision uint64, edit int) {
 	}
 }
 
-// changes counts the events of an object that a run which sees a revision can
-// be for: one of each revision, and one of an object that was there before. Each
-// leads to at most one run. For which of them a run is cannot be told: it sees
-// the newest state of the cache, which may be there before the event that
-// brought it is scheduled, so that the run for that event sees the same revision
-// again. The caller holds mu.
+// changes counts the events of an object that may have caused a run that sees a revision:
+// one for each revision, and one for an object that existed before. Each causes at most one
+// run. Which event caused a run is unknown: a run sees the newest state of the cache, which
+// may be there before its own event is scheduled, so that the run for that event sees the
+// same revision again. The caller holds mu.
 func (o *observer) changes(key abi.Key, edit int) (n int) {
 	for r := range o.sentAt[key] {
 		if r <= edit {
@@ -132,7 +130,7 @@ func (o *observer) changes(key abi.Key, edit int) (n int) {
 	return n
 }
 
-// ranFor returns the objects that ran for a related resource.
+// ranFor returns the objects that ran because of a related resource.
 func (o *observer) ranFor(resource string) []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -10,16 +10,15 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/applier/quarantine"
 )
 
-// quarantined are the objects in quarantine.
+// quarantined returns the objects in quarantine.
 func (w *swapping) quarantined() []quarantine.State {
 	list, _ := w.engine.Runtime.Quarantined(20)
 	return list
 }
 
-// TestQuarantine_OneObjectKeepsFailing: with a module that traps on one of its
-// objects, that one is quarantined and shown with the guest's stack while the
-// others go on; trigger tries it again, a change of the object, and another
-// module, end it.
+// TestQuarantine_OneObjectKeepsFailing: a module traps on one of its objects. That object
+// is quarantined and shown with the guest's stack, while the others continue. A trigger
+// tries it again; a change of the object or another module ends the quarantine.
 func TestQuarantine_OneObjectKeepsFailing(t *testing.T) {
 	w := newSwapping(t, enginetest.Worse(enginetest.TrapsOnTenth, 0), swapOptions())
 	for i := range 3 {
@@ -42,7 +41,7 @@ func TestQuarantine_OneObjectKeepsFailing(t *testing.T) {
 		}
 		return q[0].Runs
 	}
-	for i := range 3 { // the others go on
+	for i := range 3 { // the others continue
 		if err := w.put(t.Context(), 1+i%2, 2+i); err != nil {
 			t.Fatal(err)
 		}

@@ -23,8 +23,8 @@ import (
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
 
-// BenchmarkRun is a run that does nothing, from the worker on: applier, guest, history,
-// metrics and the line in the log, of one of 1,000 objects of 4.7 KB.
+// BenchmarkRun measures a run that does nothing, starting at the worker: applier, guest,
+// history, metrics and the log line, for one of 1,000 objects of 4.7 KB.
 func BenchmarkRun(b *testing.B) {
 	log, err := logging.New(io.Discard, "json", 0)
 	if err != nil {
@@ -75,7 +75,7 @@ func BenchmarkRun(b *testing.B) {
 	}
 }
 
-// plainGuests are guests as a Controller acquires them, without a rollout.
+// plainGuests are the guests of a Controller without a rollout.
 type plainGuests struct {
 	*host.Module
 

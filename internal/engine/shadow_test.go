@@ -20,8 +20,8 @@ import (
 	"github.com/wasmctl/wasmctl/internal/replay/shadow"
 )
 
-// shadow has the live module reconcile all objects, and compares that with a
-// module's runs.
+// shadow makes the live module reconcile all objects, and compares its runs with those of a
+// module.
 func (w *swapping) shadow(module []byte, runs int) (reported []replay.Compared, sum shadow.Summary) {
 	w.t.Helper()
 	o := ShadowOptions{Limit: replay.Limit{For: time.Minute, Count: runs}, All: true}
@@ -61,9 +61,9 @@ func (w *swapping) named(kind, name string) map[string]any {
 	return map[string]any{"apiVersion": "v1", "kind": kind, "namespace": w.ns, "name": name}
 }
 
-// TestShadow_Declared: a module that declares the same does the same; another
-// value, another action, a trap and a child that its policy does not allow are
-// told; nothing of it is written, and the live one goes on.
+// TestShadow_Declared: a module that declares the same objects has no differences. Another
+// value, another action, a trap and a child that its policy does not allow are reported;
+// none of them is written, and the live module continues.
 func TestShadow_Declared(t *testing.T) {
 	w := newSwapping(t, enginetest.Colored(t, "blue", enginetest.MayWrite("configmaps")), swapOptions())
 	w.putAll(1, 1)
@@ -94,7 +94,7 @@ func TestShadow_Declared(t *testing.T) {
 			continue
 		}
 		for i := range reported[0].Differences {
-			if d := &reported[0].Differences[i]; d.Of == shadow.OfError { // what follows are words
+			if d := &reported[0].Differences[i]; d.Of == shadow.OfError { // the rest of the text is free-form
 				text, _, _ := strings.Cut(fmt.Sprint(d.Shadow), " ")
 				d.Shadow = strings.TrimSuffix(text, ":")
 			}
@@ -112,9 +112,9 @@ func TestShadow_Declared(t *testing.T) {
 	w.wantNoFaults()
 }
 
-// TestShadow_Operations: reads are answered as the live run's were although the
-// object has changed since, writes as the live one's; what only the shadow asks
-// for is read now, or sent with dryRun.
+// TestShadow_Operations: reads return the recorded answers of the live run although the
+// object has changed since, and so do writes. Requests that only the shadow sends are read
+// now, or sent with dryRun.
 func TestShadow_Operations(t *testing.T) {
 	opts := swapOptions()
 	opts.Rollout.AllowMoreRights = new(true)
@@ -129,8 +129,8 @@ func TestShadow_Operations(t *testing.T) {
 
 	again := enginetest.MayWrite("configmaps", "secrets")
 	again.Version = "2"
-	// It creates what was there meanwhile and is gone, and reads it: only the
-	// recorded answers make that the same.
+	// It creates and reads an object that existed in the meantime and is gone: only the
+	// recorded answers lead to the same result.
 	if reported, sum := w.shadow(enginetest.Scripted(t, again, create, get, remove), 1); sum.Different != 0 {
 		t.Errorf("the same: %+v", reported)
 	}
@@ -155,8 +155,8 @@ func TestShadow_Operations(t *testing.T) {
 	if got := w.made(); got != "" {
 		t.Errorf("there are %s", got)
 	}
-	// A get of what nobody has read before goes to the API server; a right that the
-	// other lacks is an error of its own.
+	// A get of an object that no run has read goes to the API server; a right that only the
+	// shadow lacks is an error of its own.
 	reported, _ = w.shadow(enginetest.Scripted(t, &abi.Manifest{}, create, get, remove), 1)
 	if len(reported) != 1 || len(reported[0].Differences) == 0 || reported[0].Differences[len(reported[0].Differences)-1].Of != shadow.OfError {
 		t.Errorf("without rights: %+v", reported)
@@ -164,8 +164,8 @@ func TestShadow_Operations(t *testing.T) {
 	w.wantNoFaults()
 }
 
-// TestShadow_NothingWaitsForIt: a second shadow is refused; one ends with its
-// time or its user.
+// TestShadow_NothingWaitsForIt: a second shadow is refused; a shadow ends with its time or
+// its user.
 func TestShadow_NothingWaitsForIt(t *testing.T) {
 	w := newSwapping(t, enginetest.Worse(enginetest.Good, 0), swapOptions())
 	w.putAll(2, 1)
@@ -185,7 +185,7 @@ func TestShadow_NothingWaitsForIt(t *testing.T) {
 	if _, err := w.life.Shadow(t.Context(), enginetest.Worse(enginetest.Good, 2), ShadowOptions{Limit: replay.Limit{For: time.Hour}}, report); !errors.Is(err, replay.ErrShadowed) {
 		t.Errorf("a second shadow: %v", err)
 	}
-	w.putAll(2, 2) // the live one goes on
+	w.putAll(2, 2) // the live module continues
 	close(release)
 	if err := <-ended; err == nil || err.Error() != "the user has gone" {
 		t.Errorf("ended with %v", err)
@@ -199,8 +199,8 @@ func TestShadow_NothingWaitsForIt(t *testing.T) {
 	}
 }
 
-// TestShadow_EndsWithItsController: one that waits for runs does not hold up a
-// process that stops.
+// TestShadow_EndsWithItsController: a shadow that waits for runs does not delay a process
+// that stops.
 func TestShadow_EndsWithItsController(t *testing.T) {
 	ended := make(chan error, 1)
 	t.Run("until it stops", func(t *testing.T) {

@@ -17,13 +17,13 @@ import (
 	"github.com/wasmctl/wasmctl/internal/enginetest"
 )
 
-// TestSwap_Pause measures how much later an event is reconciled while a swap
-// goes on: it prints figures and asserts nothing of them. It runs for a minute or
-// two, with WASMCTL_SWAP_PAUSE=1 only.
+// TestSwap_Pause measures how much later an event is reconciled during a swap. It prints
+// figures and asserts nothing about them. It runs for a minute or two, and only with
+// WASMCTL_SWAP_PAUSE=1.
 //
-// "compiles" are the events of a swap to a module that has to be compiled (2.8
-// MiB of the standard Go toolchain) in a process of its own, "cached" those of the second after a swap to
-// one that is in the compilation cache.
+// "compiles" are the events during a swap to a module that has to be compiled (2.8 MiB of
+// the standard Go toolchain) in a process of its own; "cached" are those of the second
+// after a swap to a module in the compilation cache.
 func TestSwap_Pause(t *testing.T) {
 	if os.Getenv("WASMCTL_SWAP_PAUSE") == "" {
 		t.Skip("SKIPPED: a measurement: set WASMCTL_SWAP_PAUSE=1")
@@ -36,7 +36,7 @@ func TestSwap_Pause(t *testing.T) {
 	opts.shared.Compile, opts.shared.CacheDir = compileOutOfProcess, t.TempDir()
 	opts.Limits, opts.Rollout = nil, &v1alpha1.Rollout{Reconcile: v1alpha1.ReconcileNone}
 	w := newSwapping(t, module, opts)
-	const objects = 400 // so many that none changes so often that it looks like a hot loop
+	const objects = 400 // enough that no object changes as often as in a hot loop
 	for i := range objects {
 		if err := w.put(t.Context(), i, 1); err != nil {
 			t.Fatal(err)
@@ -52,7 +52,7 @@ func TestSwap_Pause(t *testing.T) {
 		pause(t.Context(), time.Second)
 		none = append(none, w.during(func() { pause(t.Context(), 4*time.Second) }))
 		for _, g := range w.engine.Module.Revisions() {
-			w.engine.Module.Drop(g.Number) // so that it comes from the cache on disk
+			w.engine.Module.Drop(g.Number) // the module must come from the cache on disk
 		}
 		swapped := w.during(func() { w.mustSwap(module) })
 		took = append(took, swapped.to.Sub(swapped.from))
@@ -83,7 +83,7 @@ func (w *swapping) during(f func()) span {
 	return span{from, time.Now()}
 }
 
-// editPeriodically changes objects, each worker one in every step, until stop is called.
+// editPeriodically changes objects, one per worker and step, until stop is called.
 func (w *swapping) editPeriodically(objects int, step time.Duration) (stop func()) {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	var wg sync.WaitGroup
@@ -110,7 +110,7 @@ func (w *swapping) editPeriodically(objects int, step time.Duration) (stop func(
 	}
 }
 
-// pause is part of a measurement.
+// pause waits for a phase of the measurement.
 func pause(ctx context.Context, d time.Duration) {
 	select {
 	case <-time.After(d):
@@ -121,8 +121,7 @@ func pause(ctx context.Context, d time.Duration) {
 // compileEnv makes this test binary a process that compiles.
 const compileEnv = "WASMCTL_TEST_COMPILE"
 
-// compileOutOfProcess compiles as wasmctl run does, in a process that has what others
-// leave of the CPUs.
+// compileOutOfProcess compiles like wasmctl run, in a process that uses only idle CPU time.
 func compileOutOfProcess(ctx context.Context, c load.Compilation) error {
 	job, err := json.Marshal(c)
 	if err != nil {
@@ -138,7 +137,7 @@ func compileOutOfProcess(ctx context.Context, c load.Compilation) error {
 	return nil
 }
 
-// compile is the process that compiles.
+// compile is the main function of the process that compiles.
 func compile() {
 	var c load.Compilation
 	err := json.NewDecoder(os.Stdin).Decode(&c)

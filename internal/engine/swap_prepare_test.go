@@ -12,7 +12,7 @@ import (
 	"github.com/wasmctl/wasmctl/internal/rollout"
 )
 
-// waiting is a module that watches a kind that is not there yet.
+// waiting returns a module that watches a kind that does not exist yet.
 func (w *swapping) waiting(version string) []byte {
 	w.t.Helper()
 	return enginetest.WithManifest(w.t, enginetest.Good, &abi.Manifest{
@@ -20,8 +20,8 @@ func (w *swapping) waiting(version string) []byte {
 	})
 }
 
-// beginSwap begins a swap to a module that waits, and returns its end once
-// wasmctl status says so.
+// beginSwap starts a swap to a module that waits, and returns its result once wasmctl
+// status shows the wait.
 func (w *swapping) beginSwap(module []byte) <-chan error {
 	w.t.Helper()
 	ended := make(chan error, 1)
@@ -47,10 +47,10 @@ func (w *swapping) awaitLoading() {
 	})
 }
 
-// TestSwap_NothingWaitsForOneThatIsPrepared: while a module waits for a kind that
-// is not there, settings change, a revision on probation is judged and rolled
-// back, and the module waits on; another requested module is swapped in at once
-// and supersedes the one that waits.
+// TestSwap_NothingWaitsForOneThatIsPrepared: while a module waits for a kind that does not
+// exist, settings change, and a revision on probation is judged and rolled back, and the
+// module keeps waiting. Another requested module is swapped in immediately and supersedes
+// the waiting one.
 func TestSwap_NothingWaitsForOneThatIsPrepared(t *testing.T) {
 	w := newSwapping(t, enginetest.Worse(enginetest.Good, 0), swapOptions())
 	w.onProbation(time.Hour)
@@ -88,8 +88,8 @@ func TestSwap_NothingWaitsForOneThatIsPrepared(t *testing.T) {
 	w.wantNoFaults()
 }
 
-// A module that waits for a kind is live once the kind is there, though it was
-// cut short before.
+// A module that waits for a kind becomes live once the kind exists, even if its preparation
+// was interrupted.
 func TestSwap_PreparedOnceItsKindIsThere(t *testing.T) {
 	opts := swapOptions()
 	opts.Rollout.AllowMoreRights = new(true) // a watch is a right
@@ -107,8 +107,8 @@ func TestSwap_PreparedOnceItsKindIsThere(t *testing.T) {
 	}
 }
 
-// A module that is worse is rolled back also while the API server is away, and so
-// it is with wasmctl rollback: what was found out for a revision is known.
+// A module that does worse is rolled back even while the API server is unavailable, and so
+// it is with wasmctl rollback: the kinds of a revision are cached.
 func TestSwap_RollsBackWithoutTheAPIServer(t *testing.T) {
 	link, opts := devclustertest.Proxy(t, devclustertest.Shared(t)), swapOptions()
 	opts.config = link.RESTConfig()
@@ -123,7 +123,7 @@ func TestSwap_RollsBackWithoutTheAPIServer(t *testing.T) {
 	}
 	enginetest.Until(t, "all objects are reconciled", func() bool { return w.observer.behind() == 0 })
 	w.onProbation(time.Hour)
-	// It does without the second watch, and is not asked to run anything yet.
+	// It does not have the second watch, and has not run yet.
 	w.engine.Runtime.Pause()
 	bad := w.mustSwap(enginetest.WithManifest(t, enginetest.Traps, &abi.Manifest{Version: "2", Watches: []abi.Watch{watchOf("Secret", "label:swap")}}))
 	link.Refuse()

@@ -18,12 +18,12 @@ import (
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
 
-// TestSwap_NothingIsLostDoubledOrListed: while objects change all the time, the
-// module is swapped again and again, every fifth time for one that is bad, each
-// in another way. Each bad one is refused or rolled back by itself; the last
-// state of each object is reconciled; no object runs twice at once or goes back
-// to an older state (rules 1, 2 and 12); nothing is listed or watched again (rule
-// 15). WASMCTL_SWAPS=100 is the long form, with 10,000 events.
+// TestSwap_NothingIsLostDoubledOrListed: while objects change all the time, the module is
+// swapped repeatedly, every fifth time for a bad one, each bad in a different way. Each bad
+// module is refused or rolled back automatically. The last state of each object is
+// reconciled; no object runs twice at once or on an older state (rules 1, 2 and 12);
+// nothing is listed or watched again (rule 15). WASMCTL_SWAPS=100 is the long form, with
+// 10,000 events.
 func TestSwap_NothingIsLostDoubledOrListed(t *testing.T) {
 	swaps, objects := 25, 50
 	if s := os.Getenv("WASMCTL_SWAPS"); s != "" {
@@ -45,7 +45,7 @@ func TestSwap_NothingIsLostDoubledOrListed(t *testing.T) {
 	during := w.swapMany(swaps)
 	stop()
 	enginetest.Until(t, "the last state of each object is reconciled", func() bool { return w.observer.behind() == 0 })
-	n, m := w.sent.lists.Load(), w.sent.watches.Load() // cut is read later: a stream ends before the next is asked for
+	n, m := w.sent.lists.Load(), w.sent.watches.Load() // cut is read later: a stream ends before the next one is requested
 	if cut := w.sent.cut.Load(); n != lists || m > watches+cut {
 		t.Errorf("%d LISTs and %d WATCHes, before the swaps %d and %d; the API server ended %d", n, m, lists, watches, cut)
 	}
@@ -60,7 +60,7 @@ func TestSwap_NothingIsLostDoubledOrListed(t *testing.T) {
 		heapBefore>>10, heapInUse()>>10, len(w.engine.Module.Revisions())-1, lists, watches)
 }
 
-// heapInUse is what is reachable, in bytes.
+// heapInUse returns the reachable memory, in bytes.
 func heapInUse() int64 {
 	runtime.GC()
 	var m runtime.MemStats
@@ -68,7 +68,7 @@ func heapInUse() int64 {
 	return int64(m.HeapAlloc) //nolint:gosec // less than the address space
 }
 
-// load changes objects, at least so many times and until stop is called.
+// load changes objects at least this many times and until stop is called.
 func (w *swapping) load(objects, least int) (events func() int, stop func()) {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	var mu sync.Mutex
@@ -106,11 +106,11 @@ func (w *swapping) load(objects, least int) (events func() int, stop func()) {
 	}
 }
 
-// span is a time in which a swap went on.
+// span is the time of a swap.
 type span struct{ from, to time.Time }
 
-// swapMany swaps so many times, every fifth time for the worse and every fifth
-// time by a canary, and waits for each verdict.
+// swapMany swaps n times, every fifth time for a worse module and every fifth time by a
+// canary, and waits for each verdict.
 func (w *swapping) swapMany(n int) (during []span) {
 	w.t.Helper()
 	bad := [][]byte{nil, enginetest.Worse(enginetest.Traps, 0), enginetest.Worse(enginetest.TrapsOnTenth, 0), enginetest.Worse(enginetest.Spins, 0), enginetest.Worse(enginetest.Leaks, 0), enginetest.Worse(enginetest.Conflicts, 0)}
@@ -168,7 +168,7 @@ func quantile(d []time.Duration, q float64) time.Duration {
 	return d[min(len(d)-1, int(q*float64(len(d))))].Round(10 * time.Microsecond)
 }
 
-// resident is the process's memory, in bytes; 0 where that is not known.
+// resident returns the process's resident memory, in bytes; 0 if it is unknown.
 func resident() int64 {
 	runtime.GC()
 	text, err := os.ReadFile("/proc/self/statm")
@@ -182,10 +182,8 @@ func resident() int64 {
 	return pages * int64(os.Getpagesize())
 }
 
-// TestSwap_BadDigestIsNotTriedAgain: what was rolled back is refused until it
-// is forced, and so is what wants more than a running controller can give.
-// TestSwap_EventNamesWhatIsLiveAgain: after two quick swaps the rollback goes to the
-// revision that had passed, not to the one before, and its event says so.
+// TestSwap_EventNamesWhatIsLiveAgain: after two quick swaps, the rollback goes to the
+// revision that had passed, not to the previous one, and its event says so.
 func TestSwap_EventNamesWhatIsLiveAgain(t *testing.T) {
 	opts := swapOptions()
 	opts.Rollout.Probation = "1h"
@@ -205,6 +203,8 @@ func TestSwap_EventNamesWhatIsLiveAgain(t *testing.T) {
 	}
 }
 
+// TestSwap_BadDigestIsNotTriedAgain: a module that was rolled back is refused until it is
+// forced, and so is one that needs more than a running controller can change.
 func TestSwap_BadDigestIsNotTriedAgain(t *testing.T) {
 	opts := swapOptions()
 	opts.Rollout.Probation = "1h"

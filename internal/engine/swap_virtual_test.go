@@ -37,14 +37,14 @@ func virtually(t *testing.T, module []byte, objects int, test func(w *swapping))
 	})
 }
 
-// lastBy is the revision of an object's last run that succeeded.
+// lastBy returns the revision of an object's last successful run.
 func (w *swapping) lastBy(i int) uint64 {
 	w.observer.mu.Lock()
 	defer w.observer.mu.Unlock()
 	return w.observer.by[w.key(i)]
 }
 
-// passes lets virtual time pass, and then everything happen that is due.
+// passes lets virtual time pass, and waits until everything that is due has happened.
 func passes(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
@@ -57,8 +57,8 @@ func (w *swapping) wantState(when string, number uint64, want string) {
 	}
 }
 
-// TestSwap_InVirtualTime holds the times of probation, canary and rollback, to
-// the second, with real guests on the whole of a Controller.
+// TestSwap_InVirtualTime checks the times of probation, canary and rollback to the second,
+// with real guests and a complete Controller.
 func TestSwap_InVirtualTime(t *testing.T) {
 	const objects = 6
 	virtually(t, enginetest.Worse(enginetest.Good, 0), objects, func(w *swapping) {
@@ -111,10 +111,9 @@ func TestSwap_InVirtualTime(t *testing.T) {
 // host15 is more than host.DefaultKeepFor.
 const host15 = 16 * time.Minute
 
-// TestSwap_HammerInVirtualTime: objects that are triggered all the time, while
-// modules come on some or all objects, are promoted, aborted, rolled back and
-// given settings: no object runs in two revisions at once, and what was asked
-// for last is done.
+// TestSwap_HammerInVirtualTime: objects are triggered all the time, while modules are
+// swapped in on some or all objects, promoted, aborted, rolled back and given settings. No
+// object runs in two revisions at once, and the last request takes effect.
 func TestSwap_HammerInVirtualTime(t *testing.T) {
 	const objects, rounds = 8, 30
 	virtually(t, enginetest.Worse(enginetest.Good, 0), objects, func(w *swapping) {

@@ -13,7 +13,7 @@ import (
 	"github.com/wasmctl/wasmctl/internal/enginetest"
 )
 
-// sources are what the controller watches, by resource.
+// sources returns the sources that the controller watches, by resource.
 func (w *swapping) sources() string {
 	var names []string
 	for _, s := range w.engine.Runtime.Stats().Watches {
@@ -26,10 +26,10 @@ func watchOf(kind, mapBy string) abi.Watch {
 	return abi.Watch{Version: "v1", Kind: kind, Map: mapBy}
 }
 
-// TestSwap_WatchesOfTheManifest: what only the new module watches has synced
-// before it is live; what both watch is not touched; what only the old one
-// watches ends once there is no way back. A module that is rolled back leaves
-// the watches of the one before as they were.
+// TestSwap_WatchesOfTheManifest: a watch that only the new module needs has synced before
+// it is live; a watch that both need is not touched; a watch that only the old one needs
+// ends when no rollback is possible. A rollback leaves the watches of the previous module
+// as they were.
 func TestSwap_WatchesOfTheManifest(t *testing.T) {
 	opts := swapOptions()
 	opts.Rollout.Probation, opts.Rollout.AllowMoreRights = "1h", new(true) // a watch is a right
@@ -95,8 +95,8 @@ func TestSwap_WatchesOfTheManifest(t *testing.T) {
 	})
 }
 
-// TestSwap_RefusesWhatARunningControllerCannotGive: another kind, another
-// finalizer, more rights. The difference is named, and nothing changes.
+// TestSwap_RefusesWhatARunningControllerCannotGive: another kind, another finalizer, more
+// rights. The error names the difference, and nothing changes.
 func TestSwap_RefusesWhatARunningControllerCannotGive(t *testing.T) {
 	granted := []abi.Capability{{Resource: "configmaps", Verbs: []string{"get", "list"}, Namespaces: []string{"a", "b"}}, {Group: "apps", Resource: "deployments", Verbs: []string{"*"}}}
 	w := newSwapping(t, enginetest.WithManifest(t, enginetest.Good, &abi.Manifest{Version: "1", Capabilities: granted}), swapOptions())
@@ -126,9 +126,9 @@ func TestSwap_RefusesWhatARunningControllerCannotGive(t *testing.T) {
 	w.mustSwap(enginetest.WithManifest(t, enginetest.Good, &abi.Manifest{Version: "3", Capabilities: granted}))
 }
 
-// TestSwap_NewWatchAsksTheNewModule: a watch with the guest's own map syncs
-// before its module is live, so it is that module that is asked, and no event
-// fails; later events go to the live module.
+// TestSwap_NewWatchAsksTheNewModule: a watch with the guest's own map syncs before its
+// module is live, so that module maps its events, and no event fails; later events go to
+// the live module.
 func TestSwap_NewWatchAsksTheNewModule(t *testing.T) {
 	opts := swapOptions()
 	opts.Rollout.AllowMoreRights = new(true) // its map sees Secrets

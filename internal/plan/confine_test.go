@@ -18,7 +18,7 @@ import (
 
 const home = "home"
 
-// world is a Finder of a few kinds; later ones are not there yet.
+// world is a Finder of a few kinds; some of them do not exist yet.
 type world []kinds.Kind
 
 func newWorld() world {
@@ -65,7 +65,7 @@ func (w world) Namespaced(_ context.Context, group, resource string) bool {
 	return !ok || k.Namespaced
 }
 
-// random is what is made of a seed.
+// random generates manifests and options from a seed.
 type random struct {
 	*rand.Rand
 	world
@@ -146,7 +146,7 @@ func (r random) options() Options {
 	return o
 }
 
-// leaves says where a watch is beyond home; empty where it is not.
+// leaves describes where a watch leaves home, or is empty if it does not.
 func leaves(k Watched) string {
 	if !k.Namespaced || !slices.Equal(k.Watch.Namespaces, []string{home}) {
 		return fmt.Sprintf("watch of %s (namespaced: %v) in %q", k.Name(), k.Namespaced, k.Watch.Namespaces)
@@ -154,8 +154,8 @@ func leaves(k Watched) string {
 	return ""
 }
 
-// eachRequest yields each request to a resource of the world: to those that are
-// cluster-scoped without a namespace, and to all of them in each namespace.
+// eachRequest yields all requests to the resources of the world, with and without a
+// namespace.
 func (w world) eachRequest(yield func(kubeapi.Attributes, kinds.Kind)) {
 	for _, k := range w {
 		for _, verb := range []string{"get", "list", "watch", "create", "update", "patch", "delete"} {
@@ -170,7 +170,7 @@ func (w world) eachRequest(yield func(kubeapi.Attributes, kinds.Kind)) {
 	}
 }
 
-// escapes lists what a plan reaches beyond home.
+// escapes lists the rights and watches of a plan outside of home.
 func escapes(w world, p *Plan, kind Watched) (list []string) {
 	for _, k := range append([]Watched{kind}, p.Related...) {
 		if where := leaves(k); where != "" {
@@ -190,9 +190,9 @@ func escapes(w world, p *Plan, kind Watched) (list []string) {
 	return list
 }
 
-// TestConfine_NothingLeavesTheNamespace: whatever a module asks for and whatever is
-// granted, a confined plan has no watch and no right outside of the namespace, and
-// none of a cluster-scoped kind; nor has a watch of a kind that comes later.
+// TestConfine_NothingLeavesTheNamespace: whatever a module requests and whatever is
+// granted, a confined plan has no watch and no right outside of the namespace, and none for
+// a cluster-scoped kind; the same holds for a watch of a kind that is created later.
 func TestConfine_NothingLeavesTheNamespace(t *testing.T) {
 	planned, related, granted, came, refused := 0, 0, 0, 0, 0
 	for seed := range uint64(20_000) {

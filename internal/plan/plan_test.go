@@ -14,8 +14,8 @@ import (
 	"github.com/wasmctl/wasmctl/internal/failure"
 )
 
-// TestPlaced_OwnedKindsAreWatchedWhereTheirOwnersAre: an owner reference does
-// not cross namespaces, so the namespace of the owners wins.
+// TestPlaced_OwnedKindsAreWatchedWhereTheirOwnersAre: an owner reference does not cross
+// namespaces, so the namespace of the owners takes precedence.
 func TestPlaced_OwnedKindsAreWatchedWhereTheirOwnersAre(t *testing.T) {
 	namespaced := kinds.Kind{Namespaced: true}
 	for name, c := range map[string]struct {
@@ -39,9 +39,9 @@ func TestPlaced_OwnedKindsAreWatchedWhereTheirOwnersAre(t *testing.T) {
 	}
 }
 
-// TestReconciled_AKindWithoutNamespacesIsWatchedEverywhere: whatever the manifest says, as
-// operators bound their cache by namespaces and do not know the scope of each kind. Who
-// names a namespace for it is told.
+// TestReconciled_AKindWithoutNamespacesIsWatchedEverywhere: whatever the manifest says,
+// because operators bound their cache by namespaces and do not know the scope of each kind.
+// A user who names a namespace for it gets an error.
 func TestReconciled_AKindWithoutNamespacesIsWatchedEverywhere(t *testing.T) {
 	for kind, want := range map[string][]string{"Web": {home}, "Global": nil} {
 		m := &abi.Manifest{For: &abi.Watch{Group: "example.dev", Version: "v1", Kind: kind, Namespaces: []string{home}}}
@@ -56,8 +56,8 @@ func TestReconciled_AKindWithoutNamespacesIsWatchedEverywhere(t *testing.T) {
 	}
 }
 
-// A rule of a manifest that cannot be read is the module's fault, and named:
-// the policy would take it for one that allows nothing.
+// An invalid rule of a manifest is an error of the module that names the rule: the policy
+// would treat it as one that allows nothing.
 func TestGrantTo_RefusesRulesThatCannotBeRead(t *testing.T) {
 	for want, rule := range map[string]abi.Capability{
 		"resource and verbs are required": {Resource: "pods"},
@@ -71,7 +71,7 @@ func TestGrantTo_RefusesRulesThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// secrets is a watch of a kind that tells secrets.
+// secrets is a watch of Secrets.
 func secrets(namespaces ...string) Watched {
 	return Watched{
 		Kind:  kinds.Kind{Version: "v1", Kind: "Secret", Resource: "secrets", Namespaced: true},
@@ -79,9 +79,9 @@ func secrets(namespaces ...string) Watched {
 	}
 }
 
-// TestWithinLimit_AWatchIsARight: a module that is swapped in may watch what is
-// granted or what the first one watched, and nothing else: what it watches is
-// cached, whether or not it is shown the objects.
+// TestWithinLimit_AWatchIsARight: a module that is swapped in may watch only kinds that are
+// granted or that the first module watched: watched objects are cached, whether or not the
+// module is shown them.
 func TestWithinLimit_AWatchIsARight(t *testing.T) {
 	first, shown := secrets("shop"), secrets("shop")
 	watch := first.needs()
@@ -111,9 +111,9 @@ func TestWithinLimit_AWatchIsARight(t *testing.T) {
 	}
 }
 
-// TestGrant_IsBoundToADigest: documents that are bound to other modules give nothing,
-// and the errors about what is missing say so. The rights of a new module come with
-// its digest: they are not more than was granted, whatever the first one had.
+// TestGrant_IsBoundToADigest: documents that are bound to other modules grant nothing, and
+// the errors about missing rights say so. The rights of a new module come with its digest:
+// they do not exceed the grant, whatever the first one had.
 func TestGrant_IsBoundToADigest(t *testing.T) {
 	a, b := "sha256:"+strings.Repeat("a", 64), "sha256:"+strings.Repeat("b", 64)
 	const head = "apiVersion: wasmctl.dev/v1\nkind: Grant\n"
@@ -162,8 +162,8 @@ func TestGrant_IsBoundToADigest(t *testing.T) {
 	}
 }
 
-// TestGrant_IsBoundToASigner: as to a digest. A module that must be signed and is
-// not gets nothing, whatever the grant says.
+// TestGrant_IsBoundToASigner: as with a digest. A module without a required signature gets
+// nothing, whatever the grant says.
 func TestGrant_IsBoundToASigner(t *testing.T) {
 	a, b, c := "sha256:"+strings.Repeat("a", 64), "sha256:"+strings.Repeat("b", 64), "sha256:"+strings.Repeat("c", 64)
 	const pods = "\ncapabilities: [{resource: pods, verbs: [get]}]\n"
@@ -172,7 +172,7 @@ func TestGrant_IsBoundToASigner(t *testing.T) {
 		grant       string
 		signers, by []string
 		rules       int
-		want        []string // of the error; nil: there is none
+		want        []string // of the error; nil if there is none
 	}{
 		"by one of two":            {head + "signers: [" + a + ", " + b + "]" + pods, []string{b}, nil, 1, nil},
 		"by nobody":                {head + "signers: " + a + pods, nil, nil, 0, []string{"bound to signer " + a, "not known to be signed", "to verify it with"}},
@@ -216,8 +216,8 @@ func TestGrant_IsBoundToASigner(t *testing.T) {
 	}
 }
 
-// TestGrant_AFinalizerOfAnotherIsNamed: one under the API group of the kind is the
-// module's; any other is granted by its name, or with all of the manifest.
+// TestGrant_AFinalizerOfAnotherIsNamed: a finalizer under the API group of the kind belongs
+// to the module; any other one is granted by its name, or with the whole manifest.
 func TestGrant_AFinalizerOfAnotherIsNamed(t *testing.T) {
 	kind := Watched{Kind: kinds.Kind{Group: "example.dev", Version: "v1", Kind: "Web", Resource: "webs", Namespaced: true}}
 	const head = "apiVersion: wasmctl.dev/v1\nkind: Grant\ncapabilities:\n- {group: example.dev, resource: webs, verbs: [get, list, watch, patch]}\n"
@@ -234,7 +234,7 @@ func TestGrant_AFinalizerOfAnotherIsNamed(t *testing.T) {
 		{"other.com/finalizer", head + "finalizers: [other.com/finalizer]\ncontroller: another\n---\n" + head, false, false},
 		{"other.com/finalizer", "", true, true},
 		{"cleanup", head, false, false},
-		{"cleanup.example.dev", head, false, false}, // a domain is what precedes a slash
+		{"cleanup.example.dev", head, false, false}, // the domain is the part before a slash
 		{"cleanup", head + "finalizers: [cleanup]\n", false, true},
 		{"cleanup", "", true, true},
 	} {
@@ -253,8 +253,8 @@ func TestGrant_AFinalizerOfAnotherIsNamed(t *testing.T) {
 	}
 }
 
-// TestGrant_AllThatLacksIsToldAtOnce: the kind, each watch, the finalizer and what
-// the module only asks for, so that nobody learns of one after the other.
+// TestGrant_AllThatLacksIsToldAtOnce: the kind, each watch, the finalizer and optional
+// rights, so that users do not discover them one by one.
 func TestGrant_AllThatLacksIsToldAtOnce(t *testing.T) {
 	kind := Watched{Kind: kinds.Kind{Group: "example.dev", Version: "v1", Kind: "Web", Resource: "webs", Namespaced: true}}
 	other := secrets()

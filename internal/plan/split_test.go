@@ -11,10 +11,10 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/shard/slots"
 )
 
-// TestSplit_KeepsTogetherWhatBelongsTogether, of all manifests and all that can be
-// asked for: an object that is gone is found by its namespace, children are with
-// their parent unless somebody wants it otherwise, and one namespace is no split.
-// Inspect says what a run says of a namespaced kind.
+// TestSplit_KeepsTogetherWhatBelongsTogether, for all manifests and options: an object that
+// is gone is found by its namespace, children are with their parent unless the user wants
+// otherwise, and one namespace is never split. SplitOf agrees with SplitBy for a namespaced
+// kind.
 func TestSplit_KeepsTogetherWhatBelongsTogether(t *testing.T) {
 	for bits := range 1 << 4 {
 		deletes, namespaced, owns, pending := bits&1 > 0, bits&2 > 0, bits&4 > 0, bits&8 > 0
@@ -47,7 +47,7 @@ func TestSplit_KeepsTogetherWhatBelongsTogether(t *testing.T) {
 	}
 }
 
-// TestSplit_AlikeNamespacesShareASlot is what docs/scale.md warns of.
+// TestSplit_AlikeNamespacesShareASlot checks the warning in docs/scale.md.
 func TestSplit_AlikeNamespacesShareASlot(t *testing.T) {
 	for i := 1; i <= 20; i++ {
 		if name := fmt.Sprintf("team-%02d", i); slots.Of(name, 64) != slots.Of("team-01", 64) {

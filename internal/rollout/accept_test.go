@@ -9,8 +9,8 @@ import (
 	"github.com/wasmctl/wasmctl/internal/plan"
 )
 
-// TestAccept_AnotherKindIsRefusedAtOnce: the kind of the new manifest is compared
-// before the API server is asked for it, which may never have it.
+// TestAccept_AnotherKindIsRefusedAtOnce: the kind of the new manifest is compared before a
+// request to the API server, which may never have it.
 func TestAccept_AnotherKindIsRefusedAtOnce(t *testing.T) {
 	r := &Rollout{cfg: Config{Kind: plan.Watched{Kind: kinds.Kind{Group: "example.dev", Version: "v1", Kind: "Greeting"}}, Planner: &plan.Planner{}}}
 	_, err := r.accept(t.Context(), "", &abi.Manifest{For: &abi.Watch{Group: "never.example.dev", Version: "v1", Kind: "Salute"}})

@@ -9,9 +9,8 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/reflector"
 )
 
-// TestLastGood_DoubtIsOfTheLastRun: an object is in doubt until a run of it
-// succeeds, after one that failed, after one that was interrupted, and after one
-// of a revision that is not believed any longer.
+// TestLastGood_DoubtIsOfTheLastRun: an object is in doubt until a run of it succeeds, after
+// a run that failed or was interrupted, and after a run of a revision that was rolled back.
 func TestLastGood_DoubtIsOfTheLastRun(t *testing.T) {
 	l := lastGood{on: true}
 	object, err := reflector.Pack(map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a", "namespace": "b", "uid": "u"}}, reflector.Options{})

@@ -11,15 +11,14 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/applier"
 )
 
-// recordOf is the record of revision 2, which is on probation after 1.
+// recordOf returns the record of revision 2, which is on probation after revision 1.
 func recordOf(cfg probation.Config) *record {
 	r := &record{wake: make(chan struct{}, 1), counts: map[uint64]*runCounts{}, proven: 1, window: probation.NewWindow()}
 	r.trial = &trialRuns{Trial: probation.New(cfg, probation.Figures{}, time.Now()), number: 2, window: probation.NewWindow()}
 	return r
 }
 
-// A revision of which no guest can be had any longer is worse: what its start
-// code does counts.
+// A revision whose guests can no longer start does worse: failures of its start code count.
 func TestRecord_GuestsThatDoNotStartCount(t *testing.T) {
 	r := recordOf(probation.Config{})
 	for i := range 3 {

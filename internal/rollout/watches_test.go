@@ -7,8 +7,8 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/controller"
 )
 
-// TestWatches_AdoptKeepsWhatBothNeed: a watch that the revision before had is
-// the same one afterwards, also on the way back; what only that had is leaving.
+// TestWatches_AdoptKeepsWhatBothNeed: a watch that the previous revision also needs is
+// retained, also by a rollback; a watch that only the previous one needs is leaving.
 func TestWatches_AdoptKeepsWhatBothNeed(t *testing.T) {
 	type handles = map[string]*controller.Handle
 	configMaps, secrets, accounts := new(controller.Handle), new(controller.Handle), new(controller.Handle)

@@ -27,8 +27,8 @@ func object(i int) *Object {
 	return &Object{Key: abi.Key{Namespace: "shop", Name: fmt.Sprint(i)}, UID: string(uuid.NewUUID()), Labels: labels.Set{}}
 }
 
-// The share is that of the objects, within what chance explains, for uids as the
-// API server makes them and for such as differ in one digit only.
+// The share of the objects is as configured, up to chance, for uids of the API server and
+// for uids that differ in one digit only.
 func TestAssignment_ShareIsThatOfTheObjects(t *testing.T) {
 	const n = 20_000
 	for _, percent := range []float64{0.5, 10, 50, 99} {
@@ -53,8 +53,8 @@ func TestAssignment_ShareIsThatOfTheObjects(t *testing.T) {
 	}
 }
 
-// Of the objects that there are the canary gets exactly the share, and at least
-// one; what does not match does not count.
+// Of the existing objects, the canary gets exactly the share, and at least one; objects
+// that do not match do not count.
 func TestAssignment_ShareIsExactForThoseThatThereAre(t *testing.T) {
 	for _, tc := range []struct {
 		share   string
@@ -75,8 +75,8 @@ func TestAssignment_ShareIsExactForThoseThatThereAre(t *testing.T) {
 	}
 }
 
-// An object stays with its side whatever is done to it; the same name with
-// another uid is decided again; the same canary decides the same again.
+// An object stays on its side whatever happens to it; the same name with another uid is
+// decided again; the same canary decides the same way.
 func TestAssignment_ObjectStays(t *testing.T) {
 	s := New(parse(t, "", nil, "tier=web"), "sha256:x", nil)
 	o := object(1)
@@ -117,8 +117,8 @@ func TestAssignment_ObjectStays(t *testing.T) {
 	}
 }
 
-// The sides agree with a dumb model on random objects, which come, change their
-// labels, go and come again.
+// The assignment agrees with a dumb model on random objects, which appear, change their
+// labels, disappear and appear again.
 func TestAssignment_Model(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	cfg := parse(t, "30%", []string{"a", "b"}, "tier in (web, db)")
@@ -178,8 +178,8 @@ func TestParse_SaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// Many goroutines ask for the same objects, whose labels change meanwhile: all
-// get one answer for one uid.
+// Many goroutines ask for the same objects while their labels change: all get the same
+// answer for a uid.
 func TestSides_HammerOneAnswerForAll(t *testing.T) {
 	const workers, objects = 8, 200
 	s := New(parse(t, "", nil, "tier=web"), "sha256:x", nil)

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// What the leader writes is what a restart reads: which module passed last, and
-// which ones may not be tried again.
+// A restart reads the entry that the leader has written: which module passed last, and
+// which ones must not be tried again.
 func TestEntry_SurvivesARestart(t *testing.T) {
 	dir := Dir(t.TempDir() + "/state")
 	read := func() Entry {

@@ -24,8 +24,8 @@ func good(runs int) Figures {
 	return w.Figures()
 }
 
-// play runs objects one after the other, 20 ms apart, and returns the first
-// verdict and after how many runs it came.
+// play runs objects one after the other, 20 ms apart, and returns the first verdict and the
+// number of runs before it.
 func play(t *Trial, runs int, run func(i int) Run) (Verdict, string, int) {
 	for i := range runs {
 		r := run(i)
@@ -40,7 +40,7 @@ func play(t *Trial, runs int, run func(i int) Run) (Verdict, string, int) {
 	return v, reason, runs
 }
 
-// Each way of being worse is found, soon, and named.
+// Each way of doing worse is found soon, and named.
 func TestJudge_WorseFails(t *testing.T) {
 	fails := func(every int, kind abi.FailureKind) func(int) Run {
 		return func(i int) Run {
@@ -76,8 +76,8 @@ func TestJudge_WorseFails(t *testing.T) {
 	}
 }
 
-// Without runs nothing is shown, however much time passes; then the time counts
-// from the first one.
+// Without runs there is no verdict, however much time passes; the time counts from the
+// first run.
 func TestJudge_TimeCountsFromTheFirstRun(t *testing.T) {
 	trial := New(Config{Time: time.Minute}, good(100), start)
 	want := func(at time.Duration, v Verdict) {
@@ -96,9 +96,9 @@ func TestJudge_TimeCountsFromTheFirstRun(t *testing.T) {
 	want(3*time.Hour+time.Minute, Passed)
 }
 
-// A run whose begin was not noted begins the time too: the guest did not start, or
-// the run began in the moment between promotion and the trial. Such a run made a
-// module that traps pass at once.
+// A run without a recorded begin also starts the time: the guest did not start, or the run
+// began between promotion and the trial. Such runs once made a module that traps pass at
+// once.
 func TestJudge_TimeCountsFromARunThatIsSeenAtItsEnd(t *testing.T) {
 	trial := New(Config{Time: time.Minute}, good(100), start)
 	trial.End(Run{Key: key(0), Failure: abi.FailureTrap}, start)
@@ -113,7 +113,7 @@ func TestJudge_TimeCountsFromARunThatIsSeenAtItsEnd(t *testing.T) {
 	}
 }
 
-// Where no object is there, the time counts from the swap.
+// If there are no objects, the time counts from the swap.
 func TestJudge_WithoutObjectsPassesInTime(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -142,8 +142,8 @@ func TestJudge_WithoutObjectsPassesInTime(t *testing.T) {
 	}
 }
 
-// What the revision before did as often, and what one object does alone, is
-// no reason.
+// Failures that the previous revision had as often, and those of a single object, are no
+// reason.
 func TestJudge_AsBeforePasses(t *testing.T) {
 	bad := NewWindow()
 	for i := range 1000 {
@@ -184,8 +184,8 @@ func TestJudge_AsBeforePasses(t *testing.T) {
 	}
 }
 
-// Chance: a revision that fails exactly as often as the one before is rarely
-// rolled back, however often it is judged.
+// Chance: a revision that fails exactly as often as the previous one is rarely rolled back,
+// however often it is judged.
 func TestJudge_ChanceIsNoReason(t *testing.T) {
 	for _, rate := range []float64{0.01, 0.1, 0.5, 0.9} {
 		failed := 0
@@ -213,7 +213,7 @@ func TestJudge_ChanceIsNoReason(t *testing.T) {
 	}
 }
 
-// Runs that do not end are seen long before their timeout.
+// Runs that do not end are found long before their timeout.
 func TestJudge_StalledRunsFail(t *testing.T) {
 	trial := New(Config{}, good(100), start)
 	for i := range 4 {
@@ -244,7 +244,7 @@ func TestJudge_StalledRunsFail(t *testing.T) {
 	}
 }
 
-// A run that began in time is waited for; one that began later is not.
+// The verdict waits for a run that began in time, but not for one that began later.
 func TestJudge_WaitsForRunsThatStartedInTime(t *testing.T) {
 	trial := New(Config{Stall: time.Hour}, good(100), start)
 	trial.Begin(key(0), start)
@@ -260,7 +260,7 @@ func TestJudge_WaitsForRunsThatStartedInTime(t *testing.T) {
 	}
 }
 
-// The window against a dumb model: the last runs, counted again.
+// The window agrees with a dumb model that counts the last runs again.
 func TestWindow_CountsTheLastRuns(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	kinds := []abi.FailureKind{"", abi.FailureError, abi.FailureTrap, abi.FailureTimeout, abi.FailureMemory}
@@ -288,7 +288,7 @@ func TestWindow_CountsTheLastRuns(t *testing.T) {
 	}
 }
 
-// What a trial remembers is bounded.
+// The memory of a trial is bounded.
 func TestTrial_TableIsBounded(t *testing.T) {
 	trial := New(Config{}, Figures{}, start)
 	for i := range 2 * maxObjects {
@@ -311,8 +311,8 @@ func TestConfig_Validate(t *testing.T) {
 	}
 }
 
-// A canary is compared with what the live revision does beside it: what both
-// suffer is no fault of the new one, and what only the new one does is.
+// A canary is compared with the live revision in the same time: failures of both do not
+// count against it, and failures of only the canary do.
 func TestCompare_BothSufferIsNoReason(t *testing.T) {
 	both := func(every int) Verdict {
 		trial, live := New(Config{}, good(1000), start), NewWindow()
@@ -340,8 +340,8 @@ func TestCompare_BothSufferIsNoReason(t *testing.T) {
 	}
 }
 
-// Objects that fail before and after are no reason, also where few others have
-// run yet; one more that fails is.
+// Objects that fail before and after are no reason, even if few others have run yet; one
+// more that fails is.
 func TestExcuse_FailingObjectIsNoReason(t *testing.T) {
 	before := NewWindow()
 	for i := range 50 {
@@ -350,7 +350,7 @@ func TestExcuse_FailingObjectIsNoReason(t *testing.T) {
 	crash := func(i int, kind abi.FailureKind) Run { return Run{Key: key(i), Failure: kind, Took: time.Millisecond} }
 	before.Add(crash(7, abi.FailureTrap))
 	before.Add(crash(8, abi.FailureTrap))
-	before.Add(Run{Key: key(8), Took: time.Millisecond}) // it is well again
+	before.Add(Run{Key: key(8), Took: time.Millisecond}) // it has recovered
 	begin := func() *Trial {
 		trial := New(Config{}, before.Figures(), start)
 		trial.Excuse(before)
@@ -371,8 +371,8 @@ func TestExcuse_FailingObjectIsNoReason(t *testing.T) {
 	}
 }
 
-// The faults of a window are those of the last run of each object among the last
-// runs: against a dumb model.
+// The faults of a window are those of the last run of each object among the last runs:
+// compared with a dumb model.
 func TestWindow_FaultsOfTheLastRuns(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 4))
 	w := NewWindow()
