@@ -1,17 +1,16 @@
-// Package history is the flight recorder of a controller: the last runs of each
-// object, with their reasons, reads, writes and results, in bounded memory. It
-// decides nothing and owns no goroutine.
+// Package history is the flight recorder of a controller: the last runs of each object,
+// with their reasons, reads, writes and results, in bounded memory. It makes no decisions
+// and owns no goroutine.
 //
 //	r := history.New(history.DefaultBytes)
 //	r.Begin(&history.Running{ID: id, Key: key, Since: now}) // a guest is called
-//	r.Did(id, op, states)                                   // it asked for something
-//	r.End(key, run)                                         // the run is over
+//	r.Did(id, op, states)                                   // it requested an operation
+//	r.End(key, run)                                         // the run has ended
 //	runs := r.Runs(key)
 //
-// Objects are given as the cache packs them. Of each, only the last state is
-// kept, and only as long as there is room; what differs from it is worked out
-// when a newer one comes, at some microseconds. Values that must not be shown
-// have to be hidden by the caller.
+// Objects are passed in the packed form of the cache. Only the last state of each object is
+// stored, as long as there is room. It is compared with the next state when that arrives,
+// which takes some microseconds. The caller must hide values that must not be shown.
 package history
 
 import (
@@ -27,13 +26,13 @@ import (
 )
 
 const (
-	// DefaultBytes is how much memory a Recorder takes at most: half of it for
-	// runs, a quarter for the states that later ones are compared with, and a
-	// quarter for the events of related objects.
+	// DefaultBytes is the default memory limit of a Recorder: half of it is for runs, a
+	// quarter for the states that later ones are compared with, and a quarter for the
+	// events of related objects.
 	DefaultBytes = 1 << 20
-	// MaxRuns is how many runs of an object are kept.
+	// MaxRuns is the number of runs that are stored for each object.
 	MaxRuns = 8
-	// maxHidden is how many objects are known from which events were hidden.
+	// maxHidden is the maximum number of objects with counted hidden events.
 	maxHidden = 1 << 10
 )
 
@@ -43,11 +42,11 @@ const (
 	operationSize = int(unsafe.Sizeof(Operation{}))
 	changeSize    = int(unsafe.Sizeof(diff.Change{}))
 	reasonSize    = int(unsafe.Sizeof(abi.Reason{}))
-	objectSize    = int(unsafe.Sizeof(kept[abi.Key, object]{})) + 150 // its places in map and list
+	objectSize    = int(unsafe.Sizeof(entry[abi.Key, object]{})) + 150 // its entries in the map and the list
 	stateSize     = 250
 )
 
-// ident names an object; resource is empty for the kind that is reconciled.
+// ident identifies an object; resource is empty for the reconciled kind.
 type ident struct {
 	resource string
 	key      abi.Key
@@ -55,10 +54,10 @@ type ident struct {
 
 func (id *ident) size() int { return len(id.resource) + len(id.key.Namespace) + len(id.key.Name) }
 
-// Recorder keeps the history of one controller. It is safe for concurrent use.
+// Recorder records the history of one controller. It is safe for concurrent use.
 type Recorder struct {
-	// Shown returns the state of a related object without the values that must not
-	// be shown, or nil; set before the first use. Without it all are shown.
+	// Shown returns the state of a related object without the values that must not be
+	// shown, or nil. It is set before the first use; if it is nil, all values are shown.
 	Shown func(resource string, packed []byte) []byte
 
 	limit int // bytes of runs
@@ -71,40 +70,39 @@ type Recorder struct {
 	hidden  map[abi.Key]Hidden          // guarded by mu
 	total   meter                       // guarded by mu
 	cost    Cost                        // of all runs; guarded by mu
-	failed  *Run                        // the last that failed, and lost its key; guarded by mu
+	failed  *Run                        // the last failed run, without its Deeds; guarded by mu
 	culprit abi.Key                     // the object of failed; guarded by mu
 }
 
-// object is what is known of one object.
+// object is the history of one object.
 type object struct {
 	runs   []Run
-	oldest int // in runs; the others follow, and then those before it
+	oldest int // index in runs; later runs follow it and wrap around
 	size   int // bytes of runs
 	load   meter
 }
 
-// New returns a Recorder that takes about so many bytes. With none it keeps
-// nothing but what runs now and the last failure.
+// New returns a Recorder that uses about maxBytes of memory. With 0 it records only the
+// current runs and the last failure.
 func New(maxBytes int) *Recorder {
 	return &Recorder{
 		limit: maxBytes / 2, objects: newLRU[abi.Key](maxBytes/2, (*object).clear),
-		states: newLRU[ident](maxBytes/4, dropped[[]byte]), related: newLRU[ident](maxBytes/4, dropped[[]relatedEvent]),
+		states: newLRU[ident](maxBytes/4, reset[[]byte]), related: newLRU[ident](maxBytes/4, reset[[]relatedEvent]),
 		running: map[string]*Running{}, hidden: map[abi.Key]Hidden{},
 	}
 }
 
-// Begin is notified of a run whose guest is about to be called. The Recorder has
-// run from now on.
+// Begin records a run whose guest is about to be called. The Recorder owns run from now on.
 func (r *Recorder) Begin(run *Running) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.running[run.ID] = run
 }
 
-// Did is notified of an operation of a run that has begun; it keeps nothing of
-// one that has not. Effect may be Written for a write whose answer says no
-// more, and is made more exact. states, where there are any, say what it was
-// about; they come back with the state before, where that is known.
+// Did records an operation of a run that has begun; if the run is unknown, it is ignored.
+// The effect may be Written for a write whose exact effect the answer does not show; Did
+// determines it. about has the states of the object. Did returns it with the previous
+// state, if that is known.
 func (r *Recorder) Did(id string, op Operation, about States) States {
 	target := ident{op.Resource, op.Object.Key}
 	r.mu.Lock()
@@ -134,8 +132,8 @@ func (r *Recorder) Did(id string, op Operation, about States) States {
 	return about
 }
 
-// Returned is notified when the guest of a run has returned, by a caller that
-// measures the call.
+// Returned records that the guest of a run has returned, for a caller that measures the
+// call.
 func (r *Recorder) Returned(id string, at time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -144,8 +142,7 @@ func (r *Recorder) Returned(id string, at time.Time) {
 	}
 }
 
-// End is notified of a run that is over. It adds what it knows of it to run,
-// and keeps that.
+// End records a run that has ended. It completes run from the recorded data.
 func (r *Recorder) End(key abi.Key, run *Run) {
 	self := ident{key: key}
 	r.mu.Lock()
@@ -163,8 +160,8 @@ func (r *Recorder) End(key abi.Key, run *Run) {
 			run.First = true
 		case !same(*before, seen):
 			packed := *before
-			r.mu.Unlock()                                             // nobody else has this object now
-			run.Changes, _ = diff.Packed(packed, seen, diff.Bounds{}) // what cannot be compared is not shown
+			r.mu.Unlock()                                             // no other run has this object now
+			run.Changes, _ = diff.Packed(packed, seen, diff.Bounds{}) // if they cannot be compared, no change is shown
 			r.mu.Lock()
 		}
 		r.seen(self, seen)
@@ -174,15 +171,15 @@ func (r *Recorder) End(key abi.Key, run *Run) {
 		if until.IsZero() {
 			until = run.Started
 		}
-		r.mu.Unlock() // to compare takes some time
+		r.mu.Unlock() // comparing takes some time
 		run.Related = r.relatedOf(&run.Reasons, since, until)
 		r.mu.Lock()
 	}
-	r.keep(key, run)
+	r.store(key, run)
 }
 
-// lastStarted returns when the guest of the last known run of an object was called,
-// or, without a guest, when that run began. The caller holds mu.
+// lastStarted returns the time at which the last recorded run of an object called its guest
+// or, if it called none, began. The caller holds mu.
 func (r *Recorder) lastStarted(key abi.Key) time.Time {
 	o := r.objects.get(key)
 	if o == nil {
@@ -195,17 +192,17 @@ func (r *Recorder) lastStarted(key abi.Key) time.Time {
 	return last.Guest.Started
 }
 
-// names reports whether any of the reasons has a type.
+// names reports whether any of the reasons has the type.
 func names(reasons *queue.Reasons, t abi.ReasonType) bool {
 	return reasons.First.Type == t || slices.ContainsFunc(reasons.More, func(r abi.Reason) bool { return r.Type == t })
 }
 
-// same reports whether a run saw what the last one saw, as most do: often it is one
-// slice, and takes no time.
+// same reports whether two runs saw the same state. Often both are the same slice, which
+// takes no time.
 func same(a, b []byte) bool { return bytes.Equal(a, b) }
 
-// keep adds a run to what is known of its object. The caller holds mu.
-func (r *Recorder) keep(key abi.Key, run *Run) {
+// store adds a run to the history of its object. The caller holds mu.
+func (r *Recorder) store(key abi.Key, run *Run) {
 	ended := run.Started.Add(time.Duration(run.Took))
 	r.total.add(ended, run)
 	r.cost.add(&run.Cost)
@@ -226,15 +223,15 @@ func (r *Recorder) keep(key abi.Key, run *Run) {
 	r.objects.resize(o, objectSize+len(key.Namespace)+len(key.Name)+o.value.size)
 }
 
-// seen keeps the last known state of an object. The caller holds mu.
+// seen stores the last known state of an object. The caller holds mu.
 func (r *Recorder) seen(id ident, packed []byte) {
 	s := r.states.use(id)
 	s.value = packed
 	r.states.resize(s, stateSize+len(packed)+id.size())
 }
 
-// add keeps a run, in the place of the oldest if there are many, and one that was
-// skipped in the place of another one just before.
+// add stores a run in place of the oldest one if there are MaxRuns. A skipped run replaces
+// a skipped run directly before it.
 func (o *object) add(run *Run) {
 	o.size += run.bytes()
 	if last := o.newest(); run.NoChange && last != nil && last.NoChange {
@@ -251,18 +248,18 @@ func (o *object) add(run *Run) {
 	o.oldest = (o.oldest + 1) % MaxRuns
 }
 
-// clear forgets all runs, but not the room for them.
+// clear removes all runs, but retains their memory.
 func (o *object) clear() {
 	clear(o.runs)
 	*o = object{runs: o.runs[:0]}
 }
 
-func dropped[V any](v *V) {
+func reset[V any](v *V) {
 	var none V
 	*v = none
 }
 
-// newest returns the last run, nil where there is none.
+// newest returns the last run, or nil if there is none.
 func (o *object) newest() *Run {
 	if len(o.runs) == 0 {
 		return nil
@@ -279,8 +276,8 @@ func (o *object) last() []Run {
 	return runs
 }
 
-// Hide is notified of an event of the object that the predicates have hidden,
-// and of the names of those that saw no change.
+// Hide records an event of an object that the predicates have filtered out, and the names
+// of the predicates that saw no change.
 func (r *Recorder) Hide(key abi.Key, now time.Time, unchanged string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -53,7 +53,7 @@ func TestRecorder_SaysWhatChangedSinceTheRunBefore(t *testing.T) {
 	}
 }
 
-// A write is compared with what was known before it, from whatever run.
+// A write is compared with the last known state, whichever run it came from.
 func TestRecorder_SaysWhatAWriteChanged(t *testing.T) {
 	r, key, child := New(DefaultBytes), abi.Key{Name: "a"}, abi.Key{Name: "child"}
 	state := func(v any) []byte { return packed(t, map[string]any{"kind": "ConfigMap", "data": v}) }
@@ -85,7 +85,7 @@ func TestRecorder_SaysWhatAWriteChanged(t *testing.T) {
 	}
 }
 
-// The memory is bounded whatever happens, and what ran last is kept.
+// The memory is always bounded, and the most recent runs are retained.
 func TestRecorder_IsBounded(t *testing.T) {
 	const limit = 64 << 10
 	r := New(limit)
@@ -159,7 +159,7 @@ func TestRecorder_HiddenEventsAreSinceTheLastRun(t *testing.T) {
 	}
 }
 
-// What ran lately counts, the longer ago the less.
+// Recent runs count more than older ones.
 func TestRecorder_BusiestFades(t *testing.T) {
 	r := New(DefaultBytes)
 	run := func(name string, at, took time.Duration, failed bool) {
@@ -223,7 +223,7 @@ func TestHammer_Recorder(t *testing.T) {
 	}
 }
 
-// BenchmarkRecorder is what the history costs a run that does nothing.
+// BenchmarkRecorder measures the cost of the history for a run that does nothing.
 func BenchmarkRecorder(b *testing.B) {
 	r, object := New(DefaultBytes), packed(b, map[string]any{"spec": make([]any, 1000)})
 	keys := make([]abi.Key, 1000)
@@ -240,8 +240,8 @@ func BenchmarkRecorder(b *testing.B) {
 	}
 }
 
-// TestRecorder_KeepsTheLastOfSkippedRuns: they take no room from those that did
-// something.
+// TestRecorder_KeepsTheLastOfSkippedRuns: skipped runs do not displace runs that called the
+// guest.
 func TestRecorder_KeepsTheLastOfSkippedRuns(t *testing.T) {
 	r, key := New(DefaultBytes), abi.Key{Namespace: "shop", Name: "a"}
 	skip := func(at int) { r.End(key, &Run{Started: start.Add(time.Duration(at)), Ending: Ending{NoChange: true}}) }

@@ -6,36 +6,34 @@ import (
 	"github.com/wasmctl/wasmctl/internal/decay"
 )
 
-// LoadTime is the time over which a Load is averaged: what is that long ago
-// counts 1/e.
+// LoadTime is the time constant of a Load: a run that long ago counts 1/e.
 const LoadTime = decay.Time
 
-// Load is how busy an object, or a controller, has been in about the last minute:
-// averages for each second.
+// Load is the load that an object, or a controller, has caused in about the last minute, in
+// averages per second.
 type Load struct {
-	// Runs and Errors count runs a second. Busy is the share of time that runs took:
-	// 1 is one worker all the time. Fuel is in the unit of docs/metering.md.
+	// Runs and Errors count runs per second. Busy is the share of time that runs took: 1 is
+	// one worker all the time. Fuel is in the unit of docs/metering.md.
 	Runs   float64 `json:"runs"`
 	Errors float64 `json:"errors"`
 	Busy   float64 `json:"busy"`
 	Fuel   float64 `json:"fuel"`
-	// Guest and Host are the share of time in which guests computed, and in which
-	// the host worked for them: 1 is one core all the time.
+	// Guest and Host are the shares of time in which guests and the host computed: 1 is one
+	// core all the time.
 	Guest float64 `json:"guestCPU"`
 	Host  float64 `json:"hostCPU"`
-	// Requests counts requests to the API server, and Answers the bytes of their
-	// answers.
+	// Requests counts requests to the API server, and Answers the bytes of their answers.
 	Requests float64 `json:"apiRequests"`
 	Answers  float64 `json:"answerBytes"`
 }
 
-// meter adds runs up, the older the less.
+// meter sums runs up with an exponential decay.
 type meter struct {
 	at   time.Time
 	load Load
 }
 
-// add counts a run that has ended now.
+// add counts a run that ended at now.
 func (m *meter) add(now time.Time, r *Run) {
 	m.fade(now)
 	perSecond := 1 / LoadTime.Seconds()
@@ -51,7 +49,7 @@ func (m *meter) add(now time.Time, r *Run) {
 	}
 }
 
-// read returns the load as it is now.
+// read returns the load at now.
 func (m *meter) read(now time.Time) Load {
 	faded := *m
 	faded.fade(now)
@@ -71,11 +69,11 @@ func (m *meter) fade(now time.Time) {
 	m.at = now
 }
 
-// Cost is what runs have cost.
+// Cost is the cost of runs.
 type Cost struct {
-	// Guest is how long the guest computed, Host how long the host worked for it.
+	// Guest is the computing time of the guest, and Host that of the host for it.
 	Guest, Host time.Duration
-	// Requests counts those to the API server, Answers the bytes of their answers.
+	// Requests counts requests to the API server, and Answers the bytes of their answers.
 	Requests, Answers int64
 }
 
@@ -86,14 +84,14 @@ func (c *Cost) add(other *Cost) {
 	c.Answers += other.Answers
 }
 
-// Cost returns what all runs until now have cost, and the guest outside of them.
+// Cost returns the cost of all runs so far, and of the guest outside of runs.
 func (r *Recorder) Cost() Cost {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.cost
 }
 
-// OutsideRuns counts time that the guest computed for no run.
+// OutsideRuns counts computing time of the guest outside of runs.
 func (r *Recorder) OutsideRuns(now time.Time, guest time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -6,12 +6,12 @@ import (
 	"testing"
 )
 
-// TestLRU_AgreesWithModel: a list of what was used, the last one first.
+// TestLRU_AgreesWithModel compares it with a list of the used values, the last one first.
 func TestLRU_AgreesWithModel(t *testing.T) {
 	type item struct{ key, value, size int }
 	r := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same each time
 	const limit = 100
-	l, model := newLRU[int](limit, dropped[int]), []item{}
+	l, model := newLRU[int](limit, reset[int]), []item{}
 	for step := range 20_000 {
 		key := r.IntN(20)
 		at := slices.IndexFunc(model, func(i item) bool { return i.key == key })

@@ -8,7 +8,7 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// Runs returns the runs of an object that are known, the last one first.
+// Runs returns the recorded runs of an object, the last one first.
 func (r *Recorder) Runs(key abi.Key) []Run {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -18,15 +18,15 @@ func (r *Recorder) Runs(key abi.Key) []Run {
 	return []Run{}
 }
 
-// Hidden returns what was hidden from an object since it last ran.
+// Hidden returns the events of an object that were filtered out since it last ran.
 func (r *Recorder) Hidden(key abi.Key) Hidden {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.hidden[key]
 }
 
-// Running returns the runs whose guest has been called and that are not over,
-// the one that began first at the front.
+// Running returns the runs whose guest has been called and that have not ended, the oldest
+// first.
 func (r *Recorder) Running() []Running {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -40,8 +40,8 @@ func (r *Recorder) Running() []Running {
 	return out
 }
 
-// LastFailure returns the last run that failed and its object, without what it
-// did; false where none has.
+// LastFailure returns the last failed run, without its Deeds, and its object; false if no
+// run has failed.
 func (r *Recorder) LastFailure() (abi.Key, Run, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -51,14 +51,13 @@ func (r *Recorder) LastFailure() (abi.Key, Run, bool) {
 	return r.culprit, *r.failed, true
 }
 
-// Busy is an object and how busy it keeps the controller.
+// Busy is an object and its load.
 type Busy struct {
 	Key  abi.Key
 	Load Load
 }
 
-// Busiest returns the load of the controller, and the objects of which it is
-// most of the time, at most n.
+// Busiest returns the load of the controller, and the n objects that cause the most of it.
 func (r *Recorder) Busiest(now time.Time, n int) (Load, []Busy) {
 	r.mu.Lock()
 	all := make([]Busy, 0, len(r.objects.byKey))
@@ -71,7 +70,7 @@ func (r *Recorder) Busiest(now time.Time, n int) (Load, []Busy) {
 	return total, all[:min(n, len(all))]
 }
 
-// Bytes returns about how much memory is taken.
+// Bytes returns the approximate memory use.
 func (r *Recorder) Bytes() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -9,15 +9,15 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/queue"
 )
 
-// Bounds of what is kept of related objects.
+// Bounds of the data about related objects.
 const (
-	// maxRelatedEvents is how many events of a related object are kept. Changes of
-	// older ones are unknown.
+	// maxRelatedEvents is the number of stored events of a related object. Changes of older
+	// events are unknown.
 	maxRelatedEvents = 4
-	// MaxRelatedChanges is how many changes of a related object a run names; a last
-	// one says that there are more.
+	// MaxRelatedChanges is the maximum number of changes of a related object in a run; if
+	// there are more, an additional entry says so.
 	MaxRelatedChanges = 8
-	// relatedSize is what a related object takes beside its states and names.
+	// relatedSize is the memory of a related object, without its states and names.
 	relatedSize = 400
 )
 
@@ -25,16 +25,16 @@ const (
 type Related struct {
 	Resource string `json:"resource"` // "deployments.apps"
 	Object   Object `json:"object"`
-	// Effect is Created, Changed or Deleted, or Unchanged if its states differ in
-	// nothing that the watch has: some watches have only the metadata.
+	// Effect is Created, Changed or Deleted, or Unchanged if the watch shows no difference
+	// between the states: some watches have only the metadata.
 	Effect  Effect        `json:"effect"`
 	Changes []diff.Change `json:"changes,omitempty"`
 }
 
-// Related is notified of a change of a related object before the requests that
-// it leads to. Before and after are packed, as the watch has them, and must not
-// change; before is nil for an object that is new, after for one that is gone.
-// It compares nothing: that is left to the runs that come of it.
+// Related records a change of a related object. It must be called before the requests that
+// the change causes. before and after are packed, as the watch has them, and must not
+// change; before is nil for a new object, and after for one that is gone. The comparison is
+// left to the runs that the change causes.
 func (r *Recorder) Related(resource string, key abi.Key, at time.Time, before, after []byte) {
 	if r.limit <= 0 || len(before)+len(after) > r.related.limit {
 		return
@@ -44,8 +44,8 @@ func (r *Recorder) Related(resource string, key abi.Key, at time.Time, before, a
 	r.addRelated(ident{resource, key}, relatedEvent{at, before, after})
 }
 
-// relatedOf returns what had changed in the objects that the reasons name. The
-// caller does not hold mu.
+// relatedOf returns the changes of the objects that the reasons name. The caller must not
+// hold mu.
 func (r *Recorder) relatedOf(reasons *queue.Reasons, since, until time.Time) []Related {
 	var out []Related
 	for i := -1; i < len(reasons.More); i++ {
@@ -78,7 +78,7 @@ func (r *Recorder) compare(reason abi.Reason, ev *relatedEvent) Related {
 		if r.Shown != nil {
 			before, after = r.Shown(reason.Resource, before), r.Shown(reason.Resource, after)
 		}
-		if c.Changes, _ = diff.Packed(before, after, diff.Bounds{}); len(c.Changes) > 0 { // what cannot be compared is not shown
+		if c.Changes, _ = diff.Packed(before, after, diff.Bounds{}); len(c.Changes) > 0 { // if they cannot be compared, no change is shown
 			c.Effect = Changed
 		}
 		if len(c.Changes) > MaxRelatedChanges {
@@ -94,7 +94,7 @@ type relatedEvent struct {
 	before, after []byte
 }
 
-// addRelated keeps an event. The caller holds mu.
+// addRelated stores an event. The caller holds mu.
 func (r *Recorder) addRelated(id ident, ev relatedEvent) {
 	o := r.related.use(id)
 	if len(o.value) == maxRelatedEvents {
@@ -108,20 +108,20 @@ func (r *Recorder) addRelated(id ident, ev relatedEvent) {
 	r.related.resize(o, size)
 }
 
-// between returns the events after since, until then, as one; false where none
+// between merges the events after since and not after until into one; ok is false if none
 // is known.
-func between(events *[]relatedEvent, since, until time.Time) (whole relatedEvent, ok bool) {
+func between(events *[]relatedEvent, since, until time.Time) (merged relatedEvent, ok bool) {
 	if events == nil {
-		return whole, false
+		return merged, false
 	}
 	for _, ev := range *events {
 		switch {
 		case !ev.at.After(since) || ev.at.After(until):
 		case ok:
-			whole.after = ev.after
+			merged.after = ev.after
 		default:
-			whole, ok = ev, true
+			merged, ok = ev, true
 		}
 	}
-	return whole, ok
+	return merged, ok
 }

@@ -26,8 +26,8 @@ func ranFor(r *Recorder, id string, key abi.Key, at time.Time, refs ...abi.Key) 
 
 func second(n int) time.Time { return start.Add(time.Duration(n) * time.Second) }
 
-// What had changed in a related object is what it went through since the run
-// before, and before this one; each of several objects that it concerns is told.
+// A run shows the changes of a related object since the previous run and before this one,
+// for each of several related objects.
 func TestRecorder_SaysWhatChangedInARelatedObject(t *testing.T) {
 	r, key, other, child := New(DefaultBytes), abi.Key{Name: "a"}, abi.Key{Name: "b"}, abi.Key{Name: "child"}
 	state := func(n int64) []byte { return packed(t, map[string]any{"status": map[string]any{"ready": n}}) }
@@ -59,8 +59,8 @@ func TestRecorder_SaysWhatChangedInARelatedObject(t *testing.T) {
 	check("one that is not known", nil, ranFor(r, "8", key, second(52), abi.Key{Name: "nobody"}))
 }
 
-// Related objects take no more than their part of the memory, and a run names no
-// more changes than it may; what must not be shown is not.
+// Related objects use only their part of the memory, and a run names at most the maximum
+// number of changes; values that must not be shown are hidden.
 func TestRecorder_RelatedIsBoundedAndHidden(t *testing.T) {
 	const limit = 64 << 10
 	r, key := New(limit), abi.Key{Name: "a"}

@@ -10,8 +10,8 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/queue"
 )
 
-// Run is one run of one object: as it is stored, as the admin socket sends it,
-// and as wasmctl explain prints it.
+// Run is one run of one object, as it is stored, as the admin socket sends it, and as
+// wasmctl explain prints it.
 type Run struct {
 	// ID is the reconcile id; empty if no guest was called.
 	ID string `json:"id,omitempty"`
@@ -26,13 +26,13 @@ type Run struct {
 	Took    Duration      `json:"took"`
 	// Revision is the revision of the module; 0 if no guest was called.
 	Revision uint64 `json:"revision,omitempty"`
-	// Attempt is 1 for a first run, and one more after each failed one.
+	// Attempt is 1 for a first run, and increases with each failed run.
 	Attempt  int  `json:"attempt,omitempty"`
 	Finalize bool `json:"finalize,omitempty"`
 	Ending
 	// Fuel is the work of the guest, in the unit of docs/metering.md.
 	Fuel int64 `json:"fuel,omitempty"`
-	// Stale reports that the cache did not have the writes of the run before.
+	// Stale reports that the cache did not yet have the writes of the previous run.
 	Stale bool `json:"stale,omitempty"`
 	Deeds
 	// Cost is the cost of the run.
@@ -48,17 +48,17 @@ type Ending struct {
 	// Succeeded.
 	Kind  string `json:"kind,omitempty"`
 	Error string `json:"error,omitempty"`
-	// NoChange reports that the run was skipped because nothing it would read had
-	// changed since the run before. Of several such runs in a row the last is stored.
+	// NoChange reports that the run was skipped because its input had not changed since the
+	// previous run. Of several such runs in a row, only the last is stored.
 	NoChange bool `json:"-"`
-	// Next is what happens next, and DecidedBy names who chose it.
+	// Next is the action after the run, and DecidedBy names its source.
 	Next      Next   `json:"next"`
 	DecidedBy string `json:"decidedBy,omitempty"`
-	// Delay is how long the object is delayed because it is in a hot loop.
+	// Delay is the delay of an object in a hot loop.
 	Delay Duration `json:"delay,omitempty"`
 }
 
-// Result is how a run ended.
+// Result is the way in which a run ended.
 type Result string
 
 // The results.
@@ -76,17 +76,17 @@ type Call struct {
 	Took    time.Duration
 }
 
-// Deeds are what a run saw and did. The Recorder fills it in.
+// Deeds are the input and the operations of a run. The Recorder fills them in.
 type Deeds struct {
-	// First reports that no earlier state of the object was known. Otherwise Changes
-	// are the changes since the run before.
+	// First reports that no earlier state of the object was known. Otherwise Changes are
+	// the changes since the previous run.
 	First   bool          `json:"first,omitempty"`
 	Changes []diff.Change `json:"changes,omitempty"`
-	// Related are the changes, since the run before, of the related objects that
-	// Reasons names, as far as they are known.
+	// Related are the known changes, since the previous run, of the related objects that
+	// Reasons names.
 	Related []Related `json:"related,omitempty"`
-	// Operations are the first MaxOperations that the run asked for, and
-	// MoreOperations counts the others.
+	// Operations are the first MaxOperations that the run requested, and MoreOperations
+	// counts the others.
 	Operations     []Operation `json:"operations,omitempty"`
 	MoreOperations int         `json:"moreOperations,omitempty"`
 }
@@ -94,7 +94,7 @@ type Deeds struct {
 // MaxOperations is the maximum number of operations of a run that are stored.
 const MaxOperations = 32
 
-// Operation is one operation that a run asked for, with its result.
+// Operation is an operation that a run requested, with its result.
 type Operation struct {
 	// Name is an abi.Op, and Resource a resource and its group: "deployments.apps".
 	Name        string `json:"name"`
@@ -103,13 +103,13 @@ type Operation struct {
 	// Object has no name for lists.
 	Object Object `json:"object,omitzero"`
 	DryRun bool   `json:"dryRun,omitempty"`
-	// Effect is its result. Started and Took are zero if nothing was sent.
+	// Effect is the result. Started and Took are zero if no request was sent.
 	Effect  Effect    `json:"effect"`
 	Started time.Time `json:"-"`
 	Took    Duration  `json:"took,omitempty"`
 	// Error is the reason of a failure.
 	Error string `json:"error,omitempty"`
-	// Changes are those that a write made. The values of Secrets are hidden.
+	// Changes are the changes that a write made. The values of Secrets are hidden.
 	Changes []diff.Change `json:"changes,omitempty"`
 }
 
@@ -122,7 +122,7 @@ const (
 	Created   Effect = "created"
 	Changed   Effect = "changed"
 	Unchanged Effect = "unchanged"
-	Written   Effect = "written" // the state before is not known
+	Written   Effect = "written" // the previous state is unknown
 	Deleted   Effect = "deleted"
 	Denied    Effect = "denied" // by the policy
 	Failed    Effect = "failed"
@@ -133,29 +133,28 @@ type Running struct {
 	ID      string        `json:"id,omitempty"`
 	Since   time.Time     `json:"since"`
 	Reasons queue.Reasons `json:"reasons"`
-	// Operations are the first MaxOperations until now.
+	// Operations are the first MaxOperations so far.
 	Operations []Operation `json:"operations,omitempty"`
 	Key        abi.Key     `json:"-"`
 	Revision   uint64      `json:"-"`
-	// Object is the packed object as the run sees it; nil if it is gone. It contains
-	// no value that must be hidden.
+	// Object is the packed object as the run sees it; nil if it is gone. Values that must
+	// be hidden have been removed.
 	Object []byte `json:"-"`
 
-	more      int // operations without room in Operations
+	more      int // operations that exceed MaxOperations
 	guestTook time.Duration
 }
 
-// Hidden counts the events of an object that the predicates of the watch have
-// hidden since its last run.
+// Hidden counts the events of an object that the predicates of the watch have filtered out
+// since its last run.
 type Hidden struct {
 	Count uint64    `json:"count"`
 	Last  time.Time `json:"last"`
-	// Unchanged names the predicates that saw no change in the last event:
-	// "generation".
+	// Unchanged names the predicates that saw no change in the last event: "generation".
 	Unchanged string `json:"unchanged"`
 }
 
-// bytes is about how much memory a run takes, with its strings and slices.
+// bytes returns the approximate memory of a run, with its strings and slices.
 func (r *Run) bytes() int {
 	n := runSize + len(r.ID) + len(r.Error) + reasonSize*len(r.Reasons.More) + changesBytes(r.Changes)
 	for i := range r.Related {
@@ -177,8 +176,8 @@ func changesBytes(changes []diff.Change) int {
 	return n
 }
 
-// Hide replaces each text of the changes by the result of hide, in memory of its
-// own: a Run that a Recorder has returned shares its slices.
+// Hide replaces each text of the changes by the result of hide, in new memory, because a
+// Run that a Recorder has returned shares its slices.
 func (d *Deeds) Hide(hide func(string) string) {
 	d.Changes = hidden(d.Changes, hide)
 	d.Related = slices.Clone(d.Related)
@@ -191,7 +190,7 @@ func (d *Deeds) Hide(hide func(string) string) {
 	}
 }
 
-// Hide is Deeds.Hide for one operation.
+// Hide replaces each text of the changes by the result of hide, in new memory.
 func (op *Operation) Hide(hide func(string) string) { op.Changes = hidden(op.Changes, hide) }
 
 func hidden(changes []diff.Change, hide func(string) string) []diff.Change {
@@ -203,18 +202,18 @@ func hidden(changes []diff.Change, hide func(string) string) []diff.Change {
 	return changes
 }
 
-// States are the states of the object of an operation, packed, without values
-// that must be hidden. They must not change. Each may be nil.
+// States are the packed states of the object of an operation, without values that must be
+// hidden. They must not change. Each may be nil.
 type States struct {
-	// Before is the state before the operation; if it is nil, the one that the
-	// Recorder knows.
+	// Before is the state before the operation; if nil, the Recorder uses the last state
+	// that it knows.
 	Before []byte
-	// Sent is the request, and After the whole object in the answer.
+	// Sent is the request, and After the complete object in the answer.
 	Sent, After []byte
 }
 
-// Settle sets the changes that a Written or a Created operation has made, and
-// makes its effect exact.
+// Settle computes the changes of a Written or a Created operation, and determines its exact
+// effect.
 func (op *Operation) Settle(about States, bounds diff.Bounds) {
 	from, to := about.Before, about.After
 	switch {
@@ -237,5 +236,5 @@ func (op *Operation) Settle(about States, bounds diff.Bounds) {
 	}
 }
 
-// naming are the fields that say no more of a new object than its name does.
+// naming are the fields of a new object that repeat its identity.
 var naming = map[string]bool{"apiVersion": true, "kind": true, "metadata.name": true, "metadata.namespace": true}

@@ -8,7 +8,7 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// Duration is a duration that JSON has as text: "1.5s".
+// Duration is a duration with a text form in JSON: "1.5s".
 type Duration time.Duration
 
 // MarshalText implements encoding.TextMarshaler.
@@ -21,7 +21,7 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	return err
 }
 
-// Object is an object that JSON has as text: "namespace/name", or "name".
+// Object is an object's key with a text form in JSON: "namespace/name", or "name".
 type Object struct{ abi.Key }
 
 // MarshalText implements encoding.TextMarshaler.
@@ -39,7 +39,7 @@ func (o *Object) UnmarshalText(text []byte) error {
 
 func (o *Object) bytes() int { return len(o.Namespace) + len(o.Name) }
 
-// Next is an action that JSON has as text: "await change", or "requeue after 2s".
+// Next is an action with a text form in JSON: "await change", or "requeue after 2s".
 type Next struct{ abi.Action }
 
 const requeueAfter = "requeue after "

@@ -13,9 +13,8 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/queue"
 )
 
-// Users parse the JSON of a run, as wasmctl explain -o json prints it: each field
-// has its name, fields of the host are left out, and the client reads what the
-// server has written.
+// Users parse the JSON of a run, as wasmctl explain -o json prints it: each field has its
+// name, internal fields are omitted, and the client decodes what the server has encoded.
 func TestRun_JSONIsStable(t *testing.T) {
 	child, changes := Object{abi.Key{Namespace: "shop", Name: "child"}}, []diff.Change{{Path: "spec", Before: "1", After: "2"}}
 	whole := Run{
@@ -71,8 +70,8 @@ func TestNext_RoundsForPeople(t *testing.T) {
 	}
 }
 
-// What is hidden from one reader is hidden in a copy: the Recorder's own run, and
-// that of another reader, stay as they are.
+// Hide works on a copy: the run in the Recorder and the copies of other readers do not
+// change.
 func TestRun_HideLeavesTheStoredOneAlone(t *testing.T) {
 	r, key := New(DefaultBytes), abi.Key{Name: "a"}
 	changes := []diff.Change{{Path: "data.s", Before: `"secret"`, After: `"x"`}}
