@@ -33,7 +33,7 @@ type process struct {
 	asked     LogQuery
 
 	pausedObject string
-	left         chan struct{} // closed when nobody follows the log any longer
+	left         chan struct{} // closed when no client follows the log
 }
 
 func (p *process) Status() Status {
@@ -170,7 +170,8 @@ func TestAdmin_SwapRollbackAndConfigure(t *testing.T) {
 	}
 }
 
-// serve runs a Server in a short path: a socket's has at most 107 bytes.
+// serve runs a Server on a socket in a short path, because a socket's path has at most 107
+// bytes.
 func serve(t *testing.T, service Service) (*Client, string) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "admin-") //nolint:usetesting // t.TempDir's path can be too long for a socket
@@ -246,7 +247,8 @@ func TestAdmin_OnlyTheOwnerGetsIn(t *testing.T) {
 	}
 }
 
-// TestClient_SaysThatNobodyListens: no socket, and one that a process left behind.
+// TestClient_SaysThatNobodyListens: without a socket, and with one that a dead process left
+// behind.
 func TestClient_SaysThatNobodyListens(t *testing.T) {
 	left := filepath.Join(t.TempDir(), "left.sock")
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: left, Net: "unix"})
@@ -307,7 +309,7 @@ func TestHandler_BadRequestsAreAnswered(t *testing.T) {
 	}
 }
 
-// What a swap is to try arrives as it was sent; a canary ends by its commands.
+// The options of a swap arrive as they were sent; a canary is ended by its commands.
 func TestAdmin_Canary(t *testing.T) {
 	p := &process{}
 	c, _ := serve(t, p)
@@ -349,8 +351,8 @@ func TestAdmin_QuestionsArriveAsTheyAreAsked(t *testing.T) {
 	}
 }
 
-// Each run of a shadow arrives when it was compared, then the summary; an error
-// after the first run, or of who is told, ends it.
+// Each compared run of a shadow arrives immediately, then the summary; an error after the
+// first run, or an error of report, ends it.
 func TestAdmin_Shadow(t *testing.T) {
 	p := &process{}
 	c, _ := serve(t, p)
@@ -400,8 +402,8 @@ func TestAdmin_LogsAreStreamed(t *testing.T) {
 	if err := c.Logs(t.Context(), "none", q, emit); !errors.Is(err, ErrUnknown) {
 		t.Errorf("an unknown controller: %v", err)
 	}
-	// Lines arrive while the log is followed, and the process learns when nobody
-	// follows any longer.
+	// Lines arrive while the log is followed, and the process notices when the client is
+	// gone.
 	got = nil
 	enough := errors.New("enough")
 	err := c.Logs(t.Context(), "web", LogQuery{Follow: true}, func(line []byte) error {

@@ -20,10 +20,10 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// ErrNotFound is wrapped by Find's error where no process serves a socket.
+// ErrNotFound is wrapped by Find's error if no process serves a socket.
 var ErrNotFound = errors.New("no wasmctl process is running")
 
-// Dir returns the folder where the processes of this user have their sockets.
+// Dir returns the folder in which the processes of this user create their sockets.
 func Dir() string {
 	if dir := os.Getenv("XDG_RUNTIME_DIR"); dir != "" {
 		return filepath.Join(dir, "wasmctl")
@@ -31,11 +31,11 @@ func Dir() string {
 	return filepath.Join(os.TempDir(), "wasmctl-"+strconv.Itoa(os.Getuid()))
 }
 
-// DefaultPath returns the socket of the process with a pid.
+// DefaultPath returns the socket of the process with this ID.
 func DefaultPath(pid int) string { return filepath.Join(Dir(), strconv.Itoa(pid)+".sock") }
 
-// FindAll returns the sockets of the processes of this user that serve one, at
-// least one.
+// FindAll returns the sockets of this user's running processes. If there are none, it
+// returns an error.
 func FindAll(ctx context.Context) ([]string, error) {
 	if err := checkDir(Dir()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -56,7 +56,7 @@ func FindAll(ctx context.Context) ([]string, error) {
 	return alive, nil
 }
 
-// Find returns the socket of the one process of this user that serves one.
+// Find returns the socket of the only running process of this user.
 func Find(ctx context.Context) (string, error) {
 	alive, err := FindAll(ctx)
 	if err != nil {
@@ -68,27 +68,26 @@ func Find(ctx context.Context) (string, error) {
 	return "", fmt.Errorf("%d processes are running: choose a socket with --socket, or see them with wasmctl status --all: %s", len(alive), strings.Join(alive, ", "))
 }
 
-// Client asks and steers a process. It implements Service but for the context
-// that everything takes.
+// Client sends requests to a process. Its methods match those of Service, but each takes a
+// context.
 type Client struct {
 	path string
 	http *http.Client
 }
 
-// NewClient returns a Client of the socket at path. It connects when it is
-// used.
+// NewClient returns a Client of the socket at path. It connects when it is used.
 func NewClient(path string) *Client {
 	connect := func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx, &net.Dialer{}, path) }
 	return &Client{path: path, http: &http.Client{Transport: &http.Transport{DialContext: connect}}}
 }
 
-// Status asks how the process does.
+// Status returns the state of the process.
 func (c *Client) Status(ctx context.Context) (Status, error) {
 	var st Status
 	return st, c.do(ctx, http.MethodGet, "status", nil, &st)
 }
 
-// Trigger is Service.Trigger.
+// Trigger implements Service.Trigger.
 func (c *Client) Trigger(ctx context.Context, controller string, objects []abi.Key, force bool) (int, error) {
 	req := triggerRequest{Force: force}
 	for _, key := range objects {
@@ -98,12 +97,12 @@ func (c *Client) Trigger(ctx context.Context, controller string, objects []abi.K
 	return res.Triggered, err
 }
 
-// Pause is Service.Pause.
+// Pause implements Service.Pause.
 func (c *Client) Pause(ctx context.Context, controller string, paused bool) error {
 	return c.pause(ctx, controller, pauseRequest{}, paused)
 }
 
-// PauseObject is Service.PauseObject.
+// PauseObject implements Service.PauseObject.
 func (c *Client) PauseObject(ctx context.Context, controller string, object abi.Key, paused bool) error {
 	return c.pause(ctx, controller, pauseRequest{object.String()}, paused)
 }
@@ -117,35 +116,35 @@ func (c *Client) pause(ctx context.Context, controller string, what pauseRequest
 	return err
 }
 
-// Swap is Service.Swap.
+// Swap implements Service.Swap.
 func (c *Client) Swap(ctx context.Context, controller string, wasm []byte, options SwapOptions) (Swapped, error) {
 	var res Swapped
 	err := c.send(ctx, http.MethodPost, "controllers/"+url.PathEscape(controller)+"/swap?"+options.query().Encode(), wasm, &res)
 	return res, err
 }
 
-// Promote is Service.Promote.
+// Promote implements Service.Promote.
 func (c *Client) Promote(ctx context.Context, controller string) (Swapped, error) {
 	return post[Swapped](ctx, c, controller, "promote", struct{}{})
 }
 
-// Abort is Service.Abort.
+// Abort implements Service.Abort.
 func (c *Client) Abort(ctx context.Context, controller string) (Swapped, error) {
 	return post[Swapped](ctx, c, controller, "abort", struct{}{})
 }
 
-// Rollback is Service.Rollback.
+// Rollback implements Service.Rollback.
 func (c *Client) Rollback(ctx context.Context, controller string, to uint64) (Swapped, error) {
 	return post[Swapped](ctx, c, controller, "rollback", rollbackRequest{to})
 }
 
-// Configure is Service.Configure.
+// Configure implements Service.Configure.
 func (c *Client) Configure(ctx context.Context, controller string, change map[string]*string) (int64, error) {
 	res, err := post[configResponse](ctx, c, controller, "config", configRequest{change})
 	return res.ConfigGen, err
 }
 
-// post asks something of a controller.
+// post sends a command to a controller.
 func post[Res any](ctx context.Context, c *Client, controller, verb string, body any) (res Res, err error) {
 	err = c.do(ctx, http.MethodPost, "controllers/"+url.PathEscape(controller)+"/"+verb, body, &res)
 	return res, err
@@ -159,7 +158,7 @@ func (c *Client) do(ctx context.Context, method, path string, body, result any) 
 	return c.send(ctx, method, path, b, result)
 }
 
-// send is do with a body of bytes.
+// send is do with a raw body.
 func (c *Client) send(ctx context.Context, method, path string, b []byte, result any) error {
 	body, err := c.open(ctx, method, path, b)
 	if err != nil {
@@ -172,7 +171,7 @@ func (c *Client) send(ctx context.Context, method, path string, b []byte, result
 	return nil
 }
 
-// open sends a request and returns the answer, which the caller closes.
+// open sends a request and returns the body of the answer, which the caller must close.
 func (c *Client) open(ctx context.Context, method, path string, b []byte) (io.ReadCloser, error) {
 	req, err := http.NewRequestWithContext(ctx, method, "http://wasmctl/v1/"+path, bytes.NewReader(b))
 	if err != nil {
@@ -181,7 +180,7 @@ func (c *Client) open(ctx context.Context, method, path string, b []byte) (io.Re
 	res, err := c.http.Do(req)
 	if err != nil {
 		if where, ok := errors.AsType[*url.Error](err); ok {
-			err = where.Err // its URL means nothing to anybody
+			err = where.Err // its URL is meaningless to users
 		}
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
 			return nil, fmt.Errorf("admin socket[%s]: no process listens; omit --socket to find one: %w", c.path, err)
@@ -207,10 +206,10 @@ func (c *Client) open(ctx context.Context, method, path string, b []byte) (io.Re
 	return nil, errors.New(e.Error)
 }
 
-// unknownError is ErrUnknown in the words of the process.
+// unknownError matches ErrUnknown and has the text of the process.
 type unknownError string
 
 func (e unknownError) Error() string { return string(e) }
 
-// Is makes it an ErrUnknown.
+// Is makes the error match ErrUnknown.
 func (e unknownError) Is(target error) bool { return target == ErrUnknown }

@@ -12,63 +12,62 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/queue"
 )
 
-// Explainer says why objects run, or do not.
+// Explainer explains why objects run, or do not.
 type Explainer interface {
-	// Explain returns one Explanation for each controller that reconciles the
-	// object's kind, those that have the object first. The error says what else there
-	// is where none does; it is ErrInvalid then.
+	// Explain returns one Explanation for each controller that reconciles the object's
+	// kind; controllers that know the object come first. If no controller reconciles the
+	// kind, the error matches ErrInvalid and lists the alternatives.
 	Explain(ctx context.Context, q Question) ([]Explanation, error)
 }
 
-// Question names an object, by the name of its controller, by its kind, or by
-// both.
+// Question identifies an object by the name of its controller, by its kind, or by both.
 type Question struct {
 	Controller string
-	// Kind is in any form that kubectl takes.
+	// Kind is in any form that kubectl accepts.
 	Kind string
-	// Object has no namespace where the kind has none, or where it is "default".
+	// Object has no namespace if the kind is cluster-scoped, or if the namespace is
+	// "default".
 	Object abi.Key
 }
 
-// Explanation is all that one controller knows of one object.
+// Explanation is all that one controller knows about one object.
 type Explanation struct {
 	Controller string `json:"controller"`
 	Kind       string `json:"kind"`
 	Object     string `json:"object"`
-	// State is what the object does now, in a word or two, and Why the reasons, the
-	// one that counts most first.
+	// State is the current state of the object, in a word or two, and Why has the reasons,
+	// the most important first.
 	State string   `json:"state"`
 	Why   []string `json:"why"`
-	// Slot is the one that the object is in; nil unless replicas share the objects, and
-	// where it is not known.
+	// Slot is the slot of the object; nil unless replicas share the objects, or if it is
+	// unknown.
 	Slot *Slot `json:"slot,omitempty"`
-	// Cached is the object in the cache; nil where it is not there.
+	// Cached is the object in the cache; nil if it is not there.
 	Cached *Cached `json:"cached,omitempty"`
-	// Running is its run, and Pending the request for the next one.
+	// Running is the current run of the object, and Pending the request for the next one.
 	Running *history.Running `json:"running,omitempty"`
 	Pending *Pending         `json:"pending,omitempty"`
-	// FailedRuns counts the failed runs in a row, the first of which ended at
+	// FailedRuns counts the consecutive failed runs, the first of which ended at
 	// FirstFailed.
 	FailedRuns  int        `json:"failedRuns,omitempty"`
 	FirstFailed *time.Time `json:"firstFailed,omitempty"`
-	// Hidden are the events that predicates have hidden since it last ran.
+	// Hidden are the events that predicates have filtered out since the object last ran.
 	Hidden *history.Hidden `json:"hidden,omitempty"`
-	// MissingRights are those that the controller's module has asked for and does
-	// not have, for whatever object.
+	// MissingRights are the rights that the controller's module has requested but lacks,
+	// for any object.
 	MissingRights []MissingRight `json:"missingRights,omitempty"`
-	// Runs are the last ones that are known, the newest first.
+	// Runs are the recorded runs, the newest first.
 	Runs []history.Run `json:"runs"`
 }
 
-// MissingRight is one right that a module has asked for and does not have. There are
-// at most twenty.
+// MissingRight is a right that a module has requested but lacks. At most twenty are listed.
 type MissingRight struct {
-	// Rule would allow it, in the form of a manifest or a grant; Missing says what
-	// lacks it.
+	// Rule would allow the request, in the form of a manifest or a grant; Missing names the
+	// document that lacks it.
 	Rule    json.RawMessage `json:"rule"`
 	Missing string          `json:"missing"`
-	// Count is the number of requests, Last the object of the last one, LastTime
-	// its time.
+	// Count is the number of requests, Last the object of the last one, and LastTime its
+	// time.
 	Count    uint64    `json:"count"`
 	Last     string    `json:"last"`
 	LastTime time.Time `json:"lastTime"`
@@ -77,10 +76,10 @@ type MissingRight struct {
 // StateAbsent is the State of an object that the API server does not have.
 const StateAbsent = "absent"
 
-// Known reports whether the controller has the object, or has had it.
+// Known reports whether the controller has the object, or had it before.
 func (e *Explanation) Known() bool { return e.Cached != nil || e.Running != nil || len(e.Runs) > 0 }
 
-// Cached is the head of an object in the cache.
+// Cached has the metadata of an object in the cache.
 type Cached struct {
 	UID             string `json:"uid"`
 	ResourceVersion string `json:"resourceVersion"`
@@ -90,8 +89,8 @@ type Cached struct {
 
 // Pending is a request to run.
 type Pending struct {
-	// State is waiting, debounced, held, blocked or ready, and At until or since
-	// when.
+	// State is waiting, debounced, delayed, blocked or ready, and At is when it ends or
+	// began.
 	State   string        `json:"state"`
 	At      time.Time     `json:"at"`
 	Reasons queue.Reasons `json:"reasons"`
@@ -111,7 +110,7 @@ func (s *Server) explain(w http.ResponseWriter, r *http.Request) {
 	answer(w, explainResponse{list}, err)
 }
 
-// Explain is Explainer.Explain.
+// Explain implements Explainer.Explain.
 func (c *Client) Explain(ctx context.Context, q Question) ([]Explanation, error) {
 	values := url.Values{"controller": {q.Controller}, "kind": {q.Kind}, "namespace": {q.Object.Namespace}, "name": {q.Object.Name}}
 	var res explainResponse

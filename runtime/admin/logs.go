@@ -13,28 +13,27 @@ import (
 	"time"
 )
 
-// Logger gives the logs of controllers and says how much is in them.
+// Logger reads the logs of controllers and sets their level.
 type Logger interface {
-	// Logs calls emit with each line of a controller's log, as JSON with an end of
-	// line, that is requested and still kept. It returns at the last one or, when
-	// following, when ctx ends. An error of emit ends it.
+	// Logs calls emit with each requested line of a controller's log that is still
+	// available, as JSON with a newline. It returns after the last one or, when following,
+	// when ctx ends. An error of emit ends it.
 	Logs(ctx context.Context, controller string, q LogQuery, emit func(line []byte) error) error
-	// LogLevel sets the least level of a controller's log, unless it is empty, and
-	// returns what it is: debug, info, warn or error.
+	// LogLevel sets the minimum level of a controller's log, unless level is empty, and
+	// returns the current one: debug, info, warn or error.
 	LogLevel(controller, level string) (string, error)
 }
 
 // LogQuery selects lines of a log.
 type LogQuery struct {
-	// Object is "namespace/name", or the name where there is no namespace; empty is
-	// every line.
+	// Object is "namespace/name", or the name for a cluster-scoped kind; if empty, all
+	// lines match.
 	Object string
-	// Since is the time of the first line; zero is that of the first there is.
+	// Since is the time of the first line; if zero, the log is read from its beginning.
 	Since time.Time
-	// Tail is how many of the lines that are there are given at most; negative is
-	// all.
+	// Tail is the maximum number of existing lines; if negative, there is no limit.
 	Tail int
-	// Follow goes on with what comes.
+	// Follow continues with new lines.
 	Follow bool
 }
 
@@ -88,14 +87,14 @@ func (s *Server) logLevel(_ context.Context, controller string, req levelRequest
 	return levelResponse{level}, err
 }
 
-// LogLevel is Logger.LogLevel.
+// LogLevel implements Logger.LogLevel.
 func (c *Client) LogLevel(ctx context.Context, controller, level string) (string, error) {
 	res, err := post[levelResponse](ctx, c, controller, "log-level", levelRequest{level})
 	return res.Level, err
 }
 
-// Logs is Logger.Logs. A process that ends while the log is followed is an
-// error, and so is ctx's end.
+// Logs implements Logger.Logs. It returns an error if the process ends while the log is
+// followed, or if ctx ends.
 func (c *Client) Logs(ctx context.Context, controller string, q LogQuery, emit func(line []byte) error) error {
 	values := url.Values{"object": {q.Object}, "follow": {strconv.FormatBool(q.Follow)}, "tail": {strconv.Itoa(q.Tail)}}
 	if !q.Since.IsZero() {

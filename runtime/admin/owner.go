@@ -10,11 +10,11 @@ import (
 	"path/filepath"
 )
 
-// errForeign is wrapped by the error of a folder, or of a socket, that somebody
-// else controls: he could answer in the place of the process, or be asked to swap.
+// errForeign is wrapped by the error of a folder or a socket that another user controls:
+// that user could answer in place of the process, or receive a module that is meant for it.
 var errForeign = errors.New("not under your control alone")
 
-// makeDir makes the folder of a socket where it is missing, and checks it.
+// makeDir creates the folder of a socket if it is missing, and checks it.
 func makeDir(path string) error {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -23,10 +23,10 @@ func makeDir(path string) error {
 	return checkDir(dir)
 }
 
-// checkDir says why the folder of a socket cannot be trusted. The default folder
-// has a name that others know, in a folder that may be theirs too: it must be ours
-// alone, and no link. One that the user has named must not let others replace what
-// is in it.
+// checkDir returns an error if the folder of a socket cannot be trusted. Other users know
+// the name of the default folder, and may be able to write to its parent: it must belong to
+// this user alone, and must not be a link. A folder that the user has named must not allow
+// others to replace its files.
 func checkDir(dir string) error {
 	const others, write = 0o077, 0o022
 	stat, wanted := os.Stat, fs.FileMode(write)
@@ -53,8 +53,8 @@ func checkDir(dir string) error {
 	return nil
 }
 
-// checkPeer says why the process at the other end cannot be trusted: it must be
-// this user's, or root's, which may do everything anyway.
+// checkPeer returns an error if the process at the other end cannot be trusted: it must
+// belong to this user or to root, which may do everything anyway.
 func checkPeer(conn net.Conn) error {
 	uid, known := peerOf(conn)
 	if !known || uid == 0 || uid == os.Geteuid() {
@@ -76,8 +76,8 @@ func dial(ctx context.Context, d *net.Dialer, path string) (net.Conn, error) {
 	return conn, nil
 }
 
-// ownListener accepts connections of this user only. The mode of the socket says
-// so too, but only after it was made.
+// ownListener accepts connections of this user only. The mode of the socket enforces the
+// same, but is set only after the socket was created.
 type ownListener struct{ net.Listener }
 
 // Accept implements net.Listener.

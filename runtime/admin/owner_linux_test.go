@@ -13,7 +13,7 @@ import (
 
 const nobody = 65534
 
-// folder returns a short path for the default folder, which is not there yet.
+// folder returns a short path for the default folder, which does not exist yet.
 func folder(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "admin-") //nolint:usetesting // t.TempDir's path can be too long for a socket
@@ -25,8 +25,8 @@ func folder(t *testing.T) string {
 	return Dir()
 }
 
-// refused checks that no process serves in the folder, and that no client asks in
-// it, with an error that says what to do.
+// refused checks that no process serves in the folder and that no client connects there,
+// with an error that explains what to do.
 func refused(t *testing.T, want string) {
 	t.Helper()
 	err := New(DefaultPath(1), &process{}, slog.New(slog.DiscardHandler)).Run(t.Context())
@@ -38,8 +38,8 @@ func refused(t *testing.T, want string) {
 	}
 }
 
-// TestSocket_AFolderOfOthersIsRefused: others know the name of the default folder,
-// and may have made it first.
+// TestSocket_AFolderOfOthersIsRefused: other users know the name of the default folder, and
+// may have created it first.
 func TestSocket_AFolderOfOthersIsRefused(t *testing.T) {
 	t.Run("a link", func(t *testing.T) {
 		dir, target := folder(t), t.TempDir()
@@ -86,7 +86,7 @@ func TestSocket_AFolderOfOthersIsRefused(t *testing.T) {
 	})
 }
 
-// TestSocket_OfAnotherUserIsNotAsked: another user may make a socket at the path that a
+// TestSocket_OfAnotherUserIsNotAsked: another user may create a socket at a path that the
 // user names.
 func TestSocket_OfAnotherUserIsNotAsked(t *testing.T) {
 	asRoot(t)
@@ -106,7 +106,7 @@ func TestSocket_OfAnotherUserIsNotAsked(t *testing.T) {
 	}
 }
 
-// TestSocket_AnswersItsUserAlone: even where its mode lets others connect.
+// TestSocket_AnswersItsUserAlone: even if its mode allows others to connect.
 func TestSocket_AnswersItsUserAlone(t *testing.T) {
 	asRoot(t)
 	_, path := serve(t, &process{})
@@ -134,13 +134,13 @@ func asRoot(t *testing.T) {
 	}
 }
 
-// as does something with a socket as another user, on a thread that ends with it.
-// The socket stays open until the test ends.
+// as performs an action with a socket as another user, on a thread that ends with the
+// action. The socket stays open until the test ends.
 func as(t *testing.T, uid uintptr, do func(fd int) error) {
 	t.Helper()
 	result := make(chan error)
 	go func() {
-		runtime.LockOSThread() // never unlocked: the thread is another user's
+		runtime.LockOSThread() // never unlocked: the thread belongs to another user
 		if _, _, errno := syscall.RawSyscall(syscall.SYS_SETRESUID, uid, uid, uid); errno != 0 {
 			result <- errno
 			return

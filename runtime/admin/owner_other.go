@@ -4,5 +4,5 @@ package admin
 
 import "io/fs"
 
-// ownerOf returns the user whose file it is.
+// ownerOf returns the user who owns a file.
 func ownerOf(fs.FileInfo) (uid int, known bool) { return 0, false }

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// ownerOf returns the user whose file it is.
+// ownerOf returns the user who owns a file.
 func ownerOf(info fs.FileInfo) (uid int, known bool) {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {

@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// peerOf returns the user of the process at the other end of a unix socket: of
-// the one that listens, as it was when it began to.
+// peerOf returns the user of the process at the other end of a unix socket. For a listening
+// process, it is the user at the time of the listen call.
 func peerOf(conn net.Conn) (uid int, known bool) {
 	c, ok := conn.(*net.UnixConn)
 	if !ok {
@@ -16,7 +16,7 @@ func peerOf(conn net.Conn) (uid int, known bool) {
 	if err != nil {
 		return 0, false
 	}
-	_ = raw.Control(func(fd uintptr) { // it fails on a closed one only
+	_ = raw.Control(func(fd uintptr) { // it fails only on a closed connection
 		if cred, err := syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED); err == nil {
 			uid, known = int(cred.Uid), true
 		}

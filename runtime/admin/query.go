@@ -15,7 +15,7 @@ const (
 	queryNamespace = "canaryNamespace"
 	querySelector  = "canarySelector"
 	queryTime      = "canaryTime"
-	queryProof     = "proof" // of a shadow too
+	queryProof     = "proof" // also of a shadow
 )
 
 func setProof(q url.Values, proof []byte) {
@@ -36,8 +36,7 @@ func proofOf(q url.Values) ([]byte, error) {
 	return proof, nil
 }
 
-// query is how it is sent: the body has the module. A canary has its time at
-// least.
+// query encodes the options; the body has the module. A canary always has a time.
 func (h *SwapOptions) query() url.Values {
 	q := url.Values{}
 	setProof(q, h.Proof)
@@ -56,7 +55,7 @@ func (h *SwapOptions) query() url.Values {
 	return q
 }
 
-// swapOptions reads what query has written, and what a user writes by hand.
+// swapOptions parses the query of a swap, which a user may have written by hand.
 func swapOptions(q url.Values) (h SwapOptions, err error) {
 	h.Force = q.Get(queryForce) == "true"
 	if h.Proof, err = proofOf(q); err != nil {

@@ -16,11 +16,10 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// maxBody bounds what a request may hold: some hundred thousand names.
+// maxBody bounds the body of a request: some hundred thousand names.
 const maxBody = 16 << 20
 
-// maxModule bounds what is taken for a module; the process has a bound of its
-// own.
+// maxModule bounds the size of a module in a request; the process has a limit of its own.
 const maxModule = 128 << 20
 
 // Server serves a Service on a socket.
@@ -35,8 +34,8 @@ func New(path string, service Service, log *slog.Logger) *Server {
 	return &Server{path: path, service: service, log: log}
 }
 
-// Run serves until ctx ends, and removes the socket. A file of a process that
-// is gone is replaced; the socket of one that runs is an error.
+// Run serves until ctx ends, and then removes the socket. It replaces the socket of a
+// process that has ended; the socket of a running process is an error.
 func (s *Server) Run(ctx context.Context) error {
 	l, err := listen(ctx, s.path)
 	if err != nil {
@@ -51,7 +50,7 @@ func (s *Server) Run(ctx context.Context) error {
 	return nil
 }
 
-// listen opens the socket for its owner alone.
+// listen opens the socket for its owner only.
 func listen(ctx context.Context, path string) (net.Listener, error) {
 	if err := makeDir(path); err != nil {
 		return nil, err
@@ -83,7 +82,7 @@ func answers(ctx context.Context, path string) bool {
 	return true
 }
 
-// Handler returns the endpoint as it is served.
+// Handler returns the handler of the endpoint.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) { answer(w, s.service.Status(), nil) })
@@ -103,7 +102,7 @@ func (s *Server) Handler() http.Handler {
 	return mux
 }
 
-// command serves what is asked of a controller with a body of JSON.
+// command serves a command to a controller with a JSON body.
 func command[Req, Res any](do func(ctx context.Context, controller string, req Req) (Res, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var req Req
@@ -155,8 +154,8 @@ func (s *Server) rollback(ctx context.Context, controller string, req rollbackRe
 }
 
 func (s *Server) config(ctx context.Context, controller string, req configRequest) (configResponse, error) {
-	gen, err := s.service.Configure(ctx, controller, req.Change)
-	return configResponse{gen}, err
+	number, err := s.service.Configure(ctx, controller, req.Change)
+	return configResponse{number}, err
 }
 
 func (s *Server) pause(paused bool) http.HandlerFunc {
@@ -178,7 +177,7 @@ func (s *Server) pause(paused bool) http.HandlerFunc {
 	}
 }
 
-// parseKey reads "namespace/name", or "name".
+// parseKey parses "namespace/name", or "name".
 func parseKey(text string) (abi.Key, error) {
 	namespace, name, ok := strings.Cut(text, "/")
 	if !ok {
@@ -190,7 +189,7 @@ func parseKey(text string) (abi.Key, error) {
 	return abi.Key{Namespace: namespace, Name: name}, nil
 }
 
-// answer writes v, or err with its code.
+// answer writes v, or err with its status code.
 func answer(w http.ResponseWriter, v any, err error) {
 	code := http.StatusOK
 	if err != nil {
@@ -206,5 +205,5 @@ func answer(w http.ResponseWriter, v any, err error) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(v) // the client is gone
+	_ = json.NewEncoder(w).Encode(v) // an error means that the client is gone
 }

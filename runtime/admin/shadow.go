@@ -14,23 +14,23 @@ import (
 	"github.com/wasmctl/wasmctl/internal/replay/shadow"
 )
 
-// ShadowOptions says for how long a module shadows the live one.
+// ShadowOptions set how long a module shadows the live one.
 type ShadowOptions struct {
-	// For is for how long runs are noted, Count after how many that were compared it
-	// ends; 0 is no bound.
+	// For is the time during which runs are recorded, and Count the number of compared runs
+	// after which the shadow ends; 0 means no limit.
 	For   time.Duration
 	Count int
-	// All has all objects reconciled once by the live module.
+	// All makes the live module reconcile all objects once.
 	All bool
-	// Proof is as in SwapOptions.
+	// Proof is the same as in SwapOptions.
 	Proof []byte
 }
 
-// Shadowed is one run of the live module and what the other would have done.
+// Shadowed is one run of the live module, compared with that of the shadow.
 type Shadowed struct {
 	Object      string `json:"object"`
 	ReconcileID string `json:"reconcileId"`
-	// Differences is empty where both did the same.
+	// Differences is empty if both did the same.
 	Differences []shadow.Difference `json:"differences"`
 }
 
@@ -41,7 +41,7 @@ type shadowLine struct {
 	Error   string          `json:"error,omitempty"`
 }
 
-// Shadow is Service.Shadow. It ends early with ctx, or an error of tell.
+// Shadow implements Service.Shadow. It ends early if ctx ends or report returns an error.
 func (c *Client) Shadow(ctx context.Context, controller string, wasm []byte, options ShadowOptions, report func(Shadowed) error) (shadow.Summary, error) {
 	q := url.Values{"for": {options.For.String()}, "count": {strconv.Itoa(options.Count)}, "all": {strconv.FormatBool(options.All)}}
 	setProof(q, options.Proof)
@@ -73,8 +73,8 @@ func (c *Client) Shadow(ctx context.Context, controller string, wasm []byte, opt
 	}
 }
 
-// shadow serves the command: JSON objects, one a line, the last of them the
-// summary or an error.
+// shadow serves the command: one JSON object per line, the last of which is the summary or
+// an error.
 func (s *Server) shadow(w http.ResponseWriter, r *http.Request) {
 	wasm, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxModule))
 	if err != nil {

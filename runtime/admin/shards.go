@@ -2,45 +2,45 @@ package admin
 
 import "time"
 
-// Shards is what a replica that shares the objects with others knows of them.
+// Shards is the assignment of objects to replicas as one replica sees it.
 type Shards struct {
-	// Replica is the ID of this one: the name of its Lease.
+	// Replica is the ID of this replica: the name of its Lease.
 	Replica string `json:"replica"`
-	// Epoch is how often the record has changed, Slots how many slots there are, Here
-	// how many of them this replica runs.
+	// Epoch is the number of changes of the record, Slots the number of slots, and Here how
+	// many of them this replica runs.
 	Epoch uint64 `json:"epoch"`
 	Slots int    `json:"slots"`
 	Here  int    `json:"here"`
 	// States counts all slots by state: here, elsewhere, moving, unowned or double.
 	States map[string]int `json:"states"`
-	// Coverage says in words what is run and what is not. Covered says that each slot
-	// is run by one replica, or on its way to one.
+	// Coverage describes for people which slots are run. Covered reports whether each slot
+	// is run by exactly one replica or moving to one.
 	Coverage string `json:"coverage"`
 	Covered  bool   `json:"covered"`
-	// By says what the objects of each controller are in a slot by.
+	// By is the field that decides the slot of an object, by controller.
 	By map[string]string `json:"by,omitempty"`
-	// Replicas are those that are known, ordered by ID.
+	// Replicas are the known replicas, ordered by ID.
 	Replicas []Replica `json:"replicas"`
 }
 
-// Replica is what one replica says of itself in its Lease.
+// Replica is the state of a replica according to its Lease.
 type Replica struct {
 	ID string `json:"id"`
-	// State is "takes slots", "takes none" (it starts or stops) or "silent" (its lease
-	// is over).
+	// State is "takes slots", "takes none" (it starts or stops) or "silent" (its lease has
+	// expired).
 	State string `json:"state"`
-	// Slots counts those that it owns, Open those that it says that it runs, which
-	// are named in Ranges: "0-3,17".
+	// Slots counts the slots that it owns, and Open those that it reports as running, which
+	// Ranges lists: "0-3,17".
 	Slots  int    `json:"slots"`
 	Open   int    `json:"open"`
 	Ranges string `json:"ranges,omitempty"`
-	// Load is how long the runs of its slots take, in seconds a second.
+	// Load is the duration of the runs of its slots, in seconds per second.
 	Load float64 `json:"load"`
 	// Heard is when its Lease changed last.
 	Heard time.Time `json:"heard"`
-	// Controllers run, Objects of their kinds are in the cache; Ready of them are due,
-	// Running are reconciled, Failing have a last run that failed. Runs counts since
-	// the start.
+	// Controllers is the number of running controllers, and Objects that of the objects of
+	// their kinds in the cache; Ready of them are due, Running are being reconciled, and
+	// Failing had a last run that failed. Runs counts runs since the start.
 	Controllers int    `json:"controllers"`
 	Objects     int    `json:"objects"`
 	Ready       int    `json:"ready"`
@@ -51,18 +51,18 @@ type Replica struct {
 
 // Slot is the slot that an object is in.
 type Slot struct {
-	// Number is one of Of, which is the number of slots; By says what objects are in a
-	// slot by.
+	// Number is the number of the slot, and Of the number of slots; By is the field that
+	// decides the slot of an object.
 	Number int    `json:"number"`
 	Of     int    `json:"of"`
 	By     string `json:"by"`
-	// State is here, elsewhere, moving, unowned or double; Replicas are those that run
-	// the slot, or, where none does, its owner.
+	// State is here, elsewhere, moving, unowned or double; Replicas are those that run the
+	// slot or, if none does, its owner.
 	State    string   `json:"state"`
 	Replicas []string `json:"replicas,omitempty"`
-	// Next is the replica that it is to go to; empty: it stays.
+	// Next is the replica that the slot will move to; empty if it stays.
 	Next string `json:"next,omitempty"`
-	// Epoch and Moved are of the last change of the owner.
+	// Epoch and Moved are those of the last change of the owner.
 	Epoch uint64     `json:"epoch"`
 	Moved *time.Time `json:"moved,omitempty"`
 }

@@ -9,31 +9,31 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/history"
 )
 
-// Top is what keeps a process busy.
+// Top has the load of a process.
 type Top struct {
-	// Controllers are all of them, Objects the busiest of any, those with the most
-	// time first.
+	// Controllers has all controllers, and Objects the busiest objects of all controllers,
+	// both with the busiest first.
 	Controllers []TopController `json:"controllers"`
 	Objects     []TopObject     `json:"objects"`
 }
 
-// TopController is how busy a controller is.
+// TopController is the load of a controller.
 type TopController struct {
 	Name string `json:"name"`
 	history.Load
-	// Decoded is how many bytes of objects are decoded for it each second: Answers,
-	// and its equal part of each watch, which controllers share.
+	// Decoded is the number of bytes of objects that are decoded for it per second:
+	// Answers, and its equal part of each watch that controllers share.
 	Decoded float64 `json:"decodedBytes"`
-	// Memory is the linear memory of its instances in bytes, HostMemory that of the
+	// Memory is the linear memory of its instances in bytes, and HostMemory that of the
 	// host for its operations.
 	Memory     int64 `json:"memory"`
 	HostMemory int64 `json:"hostMemory"`
-	// Workers is how many it has, Running how many of them are busy now.
+	// Workers is the number of its workers, and Running how many of them are busy.
 	Workers int `json:"workers"`
 	Running int `json:"running"`
 }
 
-// TopObject is how busy an object keeps its controller.
+// TopObject is the load that an object causes in its controller.
 type TopObject struct {
 	Controller string `json:"controller"`
 	Object     string `json:"object"`
@@ -52,7 +52,7 @@ func (s *Server) top(w http.ResponseWriter, r *http.Request) {
 	answer(w, s.service.Top(n), nil)
 }
 
-// Top is Service.Top.
+// Top implements Service.Top.
 func (c *Client) Top(ctx context.Context, objects int) (Top, error) {
 	var res Top
 	err := c.do(ctx, http.MethodGet, "top?objects="+strconv.Itoa(objects), nil, &res)
