@@ -13,8 +13,8 @@ import (
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
 )
 
-// Bind adds the flags of the fields of a spec to a command: those with these names, or
-// all.
+// Bind adds the flags of a spec's fields to a command: only those with the given names, or all if none
+// is given.
 func Bind(cmd *cobra.Command, s *v1alpha1.ControllerSpec, only ...string) {
 	standard := &v1alpha1.ControllerSpec{CommonSpec: v1alpha1.CommonSpec{Rollout: &v1alpha1.Rollout{Canary: &v1alpha1.Canary{}}}}
 	standard.Default()
@@ -59,8 +59,8 @@ func (b bound) Set(text string) error {
 	return b.fill()
 }
 
-// flag returns the flag of a field that has a default, and a function that returns what
-// the flag was set to, as JSON has it.
+// flag returns the flag of a field with this default, and a function that returns the flag's value in
+// the form of JSON.
 func (f *Field) flag(standard any) (flag *pflag.Flag, get func() any) {
 	set := pflag.NewFlagSet("", pflag.ContinueOnError)
 	text, _ := standard.(string)

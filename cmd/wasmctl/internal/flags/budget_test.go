@@ -6,8 +6,8 @@ import (
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
 )
 
-// TestParseBudget_IsHalfOfWhatThereIs: without the flag the memory of modules is
-// bounded.
+// TestParseBudget_IsHalfOfWhatThereIs: without the flag, the modules get at most half of the available
+// memory.
 func TestParseBudget_IsHalfOfWhatThereIs(t *testing.T) {
 	for _, tt := range []struct {
 		flag      string

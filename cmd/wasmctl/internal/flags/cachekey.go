@@ -9,12 +9,11 @@ import (
 	"path/filepath"
 )
 
-// keySize is that of HMAC-SHA256.
+// keySize is the size of a key for HMAC-SHA256, in bytes.
 const keySize = 32
 
-// CacheKey returns the user's key for compiled modules, which is made where there
-// is none: <config>/wasmctl/cache.key. With an error it is a key for this process
-// alone.
+// CacheKey returns the user's key for compiled modules, in <config>/wasmctl/cache.key. It creates a
+// missing key. With an error, it returns a key for this process only.
 func CacheKey() ([]byte, error) {
 	dir, err := os.UserConfigDir()
 	if err == nil {
@@ -32,8 +31,8 @@ func newKey() []byte {
 	return key
 }
 
-// keyIn returns the key in a folder. Of several processes that make one at a time
-// all get the same.
+// keyIn returns the key in a directory, and creates it if it is missing. Processes that create it at
+// the same time all get the same key.
 func keyIn(dir string) ([]byte, error) {
 	path := filepath.Join(dir, "cache.key")
 	key, err := readKey(path)

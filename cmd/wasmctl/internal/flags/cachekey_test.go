@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestCacheKey_IsOfTheUserAlone: made once, even if several processes ask at once, and readable by
-// nobody else.
+// TestCacheKey_IsOfTheUserAlone: concurrent calls create only one key, other users cannot read it, and
+// an invalid key is refused.
 func TestCacheKey_IsOfTheUserAlone(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	keys := make([][]byte, 16)
@@ -36,7 +36,7 @@ func TestCacheKey_IsOfTheUserAlone(t *testing.T) {
 	path := filepath.Join(dir, "wasmctl", "cache.key")
 	files, _ := os.ReadDir(filepath.Dir(path))
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 || len(files) != 1 {
-		t.Errorf("%v, %v, beside %v", info, err, files)
+		t.Errorf("%v, %v, files %v", info, err, files)
 	}
 	for what, spoil := range map[string]func() error{
 		"lets others read it": func() error { return os.Chmod(path, 0o644) }, //nolint:gosec // what is refused

@@ -21,8 +21,8 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/runner"
 )
 
-// MaxFile is how large the file of run -f may be, and MaxNamed one that a
-// controller's flags name, in bytes.
+// MaxFile is the maximum size of the file of run -f, and MaxNamed that of a file that a controller
+// names, in bytes.
 const (
 	MaxFile  = 1 << 20
 	MaxNamed = 4 << 20
@@ -34,18 +34,18 @@ type File struct {
 	Content []byte
 	*runfile.File
 
-	// Specs are those of the controllers, in their order, with defaults.
+	// Specs are the specs of the controllers, in the order of the file, with defaults.
 	Specs []*v1alpha1.ControllerSpec
 }
 
-// ProcessFlags returns the flags of a process, and what they set.
+// ProcessFlags returns the flags of a process, and the options that they set.
 func ProcessFlags() (*pflag.FlagSet, *Process) {
 	process, cmd := &Process{}, &cobra.Command{}
 	process.Bind(cmd)
 	return cmd.Flags(), process
 }
 
-// Format returns the keys of a file.
+// Format returns the format of a file of controllers.
 func Format() runfile.Format {
 	process, _ := ProcessFlags()
 	f := runfile.Format{Process: process}
@@ -65,7 +65,7 @@ func ReadFile(path string) (*File, error) {
 	return ParseFile(path, content)
 }
 
-// readFile reads a file of at most so many bytes.
+// readFile reads a file of at most this many bytes.
 func readFile(path string, most int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -79,8 +79,7 @@ func readFile(path string, most int64) ([]byte, error) {
 	return content, err
 }
 
-// ParseFile reads the content of a file, and checks all that can be
-// checked without modules and cluster.
+// ParseFile parses and validates the content of a file, without modules and without a cluster.
 func ParseFile(path string, content []byte) (*File, error) {
 	f := &File{Path: path, Content: content}
 	var err error
@@ -102,25 +101,25 @@ func ParseFile(path string, content []byte) (*File, error) {
 	return f, errors.Join(errs...)
 }
 
-// Fits is Process.Fits for what the file alone says.
+// Fits calls Process.Fits with the options in the file, without flags of the command line.
 func (f *File) Fits() error {
 	_, err := f.process(func(p *Process) error { return p.Fits(len(f.Specs)) })
 	return err
 }
 
-// Registry reads modules as the file alone says.
+// Registry returns the Registry for the options in the file, without flags of the command line.
 func (f *File) Registry() *Registry {
 	p, _ := f.process(nil) // ParseFile has checked it
 	return &p.Registry
 }
 
-// Leader returns what the file alone says of replicas.
+// Leader returns the options about replicas in the file, without flags of the command line.
 func (f *File) Leader() *Leader {
 	p, _ := f.process(nil) // ParseFile has checked it
 	return &p.Leader
 }
 
-// Drain returns how long the controllers may take to end.
+// Drain returns the longest drain timeout of the controllers.
 func (f *File) Drain() (longest time.Duration) {
 	for _, s := range f.Specs {
 		longest = max(longest, s.DrainTimeout.Or(runner.DefaultDrainTimeout))
@@ -128,8 +127,7 @@ func (f *File) Drain() (longest time.Duration) {
 	return longest
 }
 
-// process returns the options of the process that the file has, and what is wrong with
-// them by a check, which may be nil.
+// process returns the process options in the file, and the error of check for them. check may be nil.
 func (f *File) process(check func(*Process) error) (*Process, error) {
 	flags, process := ProcessFlags()
 	err := f.Process.Apply(flags)
@@ -144,7 +142,7 @@ func (f *File) process(check func(*Process) error) (*Process, error) {
 
 var flagName = regexp.MustCompile(`--[a-z]+(-[a-z]+)*`)
 
-// keysFor says what is wrong with flags of the process in the words of a file.
+// keysFor replaces the names of flags in an error by the keys of a file.
 func keysFor(err error, flags *pflag.FlagSet) error {
 	return errors.New(flagName.ReplaceAllStringFunc(err.Error(), func(name string) string {
 		if flags.Lookup(name[2:]) == nil {
@@ -154,12 +152,12 @@ func keysFor(err error, flags *pflag.FlagSet) error {
 	}))
 }
 
-// Find returns the place of a controller, -1 if there is none.
+// Find returns the index of a controller, or -1 if there is none with this name.
 func (f *File) Find(name string) int {
 	return slices.IndexFunc(f.Controllers, func(c runfile.Controller) bool { return c.Spec.Name == name })
 }
 
-// LeaseName is the default name of the Lease of a file's controllers.
+// LeaseName returns the default name of the Lease of a file's controllers.
 func (f *File) LeaseName() string {
 	base := filepath.Base(f.Path)
 	return "wasmctl-" + strings.TrimSuffix(base, filepath.Ext(base))

@@ -13,8 +13,7 @@ import (
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/runfile"
 )
 
-// TestControllersFile_TheSchemaIsThatOfTheFields keeps the schema in the
-// repository true.
+// TestControllersFile_TheSchemaIsThatOfTheFields: the schema in the repository is up to date.
 func TestControllersFile_TheSchemaIsThatOfTheFields(t *testing.T) {
 	const path = "../../../../docs/controllers.schema.json"
 	want := runfile.Schema(Format())
@@ -28,11 +27,11 @@ func TestControllersFile_TheSchemaIsThatOfTheFields(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s is not what the fields are: WASMCTL_UPDATE=1 go test -run TheSchemaIs ./cmd/wasmctl/internal/flags (-want +got):\n%s", path, diff)
+		t.Errorf("%s is not up to date: WASMCTL_UPDATE=1 go test -run TheSchemaIs ./cmd/wasmctl/internal/flags (-want +got):\n%s", path, diff)
 	}
 }
 
-// TestControllersFile_ThePageHasEachField keeps the table of docs/controllers.md true.
+// TestControllersFile_ThePageHasEachField: the table in docs/controllers.md is up to date.
 func TestControllersFile_ThePageHasEachField(t *testing.T) {
 	const path, begin, end = "../../../../docs/controllers.md", "<!-- fields -->\n", "<!-- end of fields -->\n"
 	var table strings.Builder
@@ -69,8 +68,8 @@ func TestControllersFile_ThePageHasEachField(t *testing.T) {
 	}
 }
 
-// TestControllersFile_KeysAreBesideTheFile: the path of a key is relative to the file
-// that names it, as other paths are.
+// TestControllersFile_KeysAreBesideTheFile: the path of a public key is relative to the controllers
+// file, like other paths.
 func TestControllersFile_KeysAreBesideTheFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "controllers.yaml")

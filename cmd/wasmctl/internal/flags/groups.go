@@ -11,8 +11,8 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/shard/slots"
 )
 
-// Leader has the flags of the election: those of Kubernetes' own
-// components.
+// Leader has the flags of leader election, which have the same names as in Kubernetes' own components,
+// and of sharding.
 type Leader struct {
 	Elect           bool
 	Shards          int
@@ -25,14 +25,14 @@ type Leader struct {
 func (o *Leader) bind(f *pflag.FlagSet) {
 	f.BoolVar(&o.Elect, "leader-elect", false, "Reconcile only while this replica is the elected leader")
 	f.IntVar(&o.Shards, "shards", 0, "Share the objects with the other replicas, split into `N` parts, instead of electing a leader")
-	f.StringVar(&o.Namespace, "leader-elect-resource-namespace", "", "Put the Lease into this `namespace` (default: the pod's, else default)")
+	f.StringVar(&o.Namespace, "leader-elect-resource-namespace", "", "Put the Lease into this `namespace` (default: the namespace of the pod, or default)")
 	f.StringVar(&o.Name, "leader-elect-resource-name", "", "Name the Lease (default: wasmctl- and the controller's name)")
 	f.DurationVar(&o.lease, "leader-elect-lease-duration", leader.DefaultLeaseDuration, "Wait this long before taking over from a leader that does not renew its lease")
 	f.DurationVar(&o.renew, "leader-elect-renew-deadline", leader.DefaultRenewDeadline, "Give up leadership after failing to renew the lease for this long")
 	f.DurationVar(&o.retry, "leader-elect-retry-period", leader.DefaultRetryPeriod, "Renew or request the lease at this interval")
 }
 
-// validate checks what client-go would refuse later.
+// validate checks the flags early: client-go would refuse some values only later.
 func (o *Leader) validate() error {
 	switch {
 	case o.Shards < 0 || o.Shards > slots.Max:
@@ -53,5 +53,5 @@ func (o *Leader) validate() error {
 	return nil
 }
 
-// Replicates reports whether there are other replicas.
+// Replicates reports whether other replicas may run.
 func (o *Leader) Replicates() bool { return o.Elect || o.Shards > 0 }

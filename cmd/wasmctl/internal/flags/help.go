@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// groups are the headings of the help of a command that has most flags, and the
-// flags below each. A flag without a group is listed below "Flags".
+// groups are the headings in the help of a command with most flags, and the flags below each. A flag
+// without a group is listed below "Flags".
 var groups = []struct {
 	title string
 	flags []string
@@ -29,7 +29,7 @@ var groups = []struct {
 	{"Observability", []string{"log-format", "verbose", "metrics-address", "health-address", "pprof", "otlp-endpoint"}},
 }
 
-// Group lets the help of a command show its flags in groups.
+// Group makes the help of a command show its flags in groups.
 func Group(cmd *cobra.Command) {
 	cobra.AddTemplateFunc("groupedFlags", grouped)
 	usage := cmd.UsageTemplate()

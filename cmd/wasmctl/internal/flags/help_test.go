@@ -11,8 +11,7 @@ import (
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
 )
 
-// TestGroup_EachFlagStandsOnce below a heading of its own, and each heading names
-// flags that there are.
+// TestGroup_EachFlagStandsOnce: the help has each flag exactly once, and all flags of a group exist.
 func TestGroup_EachFlagStandsOnce(t *testing.T) {
 	cmd := &cobra.Command{Use: "run", Short: "run", Run: func(*cobra.Command, []string) {}}
 	cmd.Flags().StringP("filename", "f", "", "file")

@@ -17,7 +17,7 @@ import (
 	"github.com/wasmctl/wasmctl/host/load"
 )
 
-// HTTP has the flags of what the process shows over HTTP.
+// HTTP has the flags of the HTTP servers.
 type HTTP struct {
 	Metrics, Health string // addresses; see IsAddress
 	Pprof           bool
@@ -45,11 +45,11 @@ func (o *HTTP) validate() error {
 	return errors.Join(errs...)
 }
 
-// IsAddress reports whether an address is one: "", "0" and "none" are not.
+// IsAddress reports whether a flag's value is an address. The values "", "0" and "none" are not: they
+// turn the server off.
 func IsAddress(s string) bool { return !slices.Contains([]string{"", "0", "none"}, s) }
 
-// Compile has the flags that say what compiling one module may take, in a process of its
-// own.
+// Compile has the flags that limit compiling one module, in a separate process.
 type Compile struct {
 	memory      string
 	memoryBytes int64 // memory, parsed by validate
@@ -79,7 +79,7 @@ func (o *Compile) validate() error {
 	return nil
 }
 
-// compile returns what compiles modules out of process.
+// compile returns a function that compiles a module in a separate process.
 func (o *Compile) compile(mode harden.Mode) func(context.Context, load.Compilation) error {
 	return compiler.New(compiler.Limits{Memory: o.memoryBytes, Time: o.time, Harden: mode}).Compile
 }

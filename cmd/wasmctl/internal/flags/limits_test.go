@@ -19,7 +19,8 @@ import (
 	"github.com/wasmctl/wasmctl/host/share"
 )
 
-// Each limit of a manifest can be set by a flag, and each wrong value is named.
+// TestLimitFlags_EachNameAndMistakes: a flag can set each limit of a manifest, and errors name each
+// wrong value.
 func TestLimitFlags_EachNameAndMistakes(t *testing.T) {
 	for _, name := range abi.LimitNames {
 		text := map[abi.LimitName]string{abi.LimitMemory: "1Mi", abi.LimitTimeout: "7ns"}[name]
@@ -39,13 +40,11 @@ func TestLimitFlags_EachNameAndMistakes(t *testing.T) {
 	}
 }
 
-// limitRow is a row of docs/limits.md: name, what, default, flag, what comes
-// beyond, test.
+// limitRow matches a row of docs/limits.md: name, description, default, flag, effect, test.
 var limitRow = regexp.MustCompile("(?m)^\\| `(\\w+)` \\|[^|]+\\| ([^|]+) \\| `--([a-z]+)` \\|[^|]+\\| Test\\w+ \\|$")
 
-// TestLimits_ThePageIsTrue: docs/limits.md has each limit that a manifest can
-// lower, with the default that holds, the flag that takes it and a test, in the
-// order of abi.LimitNames.
+// TestLimits_ThePageIsTrue: docs/limits.md has each limit that a manifest can lower, with its default,
+// its flag and a test.
 func TestLimits_ThePageIsTrue(t *testing.T) {
 	page, err := os.ReadFile("../../../../docs/limits.md")
 	if err != nil {
@@ -76,10 +75,10 @@ func TestLimits_ThePageIsTrue(t *testing.T) {
 	}
 }
 
-// listRow is a row of the table of lists: list, where, entries, test.
+// listRow matches a row of the table of lists: list, document, entries, test.
 var listRow = regexp.MustCompile(`(?m)^\| ([^|]+) \| (manifest|grant|manifest, grant|controllers file) \| ([0-9,]+) \| Test\w+ \|$`)
 
-// TestLists_ThePageIsTrue: docs/limits.md has each bound of a list, and no other.
+// TestLists_ThePageIsTrue: docs/limits.md has each bound of a list, and no others.
 func TestLists_ThePageIsTrue(t *testing.T) {
 	page, err := os.ReadFile("../../../../docs/limits.md")
 	if err != nil {
@@ -109,7 +108,7 @@ func TestLists_ThePageIsTrue(t *testing.T) {
 	}
 }
 
-// standing reads a default as the page writes it; 0 is not bounded.
+// standing parses a default in the form of the page. It returns 0 for no limit.
 func standing(text string) int64 {
 	switch {
 	case strings.HasPrefix(text, "not bounded"):

@@ -1,5 +1,5 @@
-// Package flags joins flags of commands, and the file of controllers, with the
-// options of package wasmctl.
+// Package flags converts flags of commands, and the file of controllers, into options of package
+// wasmctl.
 package flags
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/wasmctl/wasmctl/internal/failure"
 )
 
-// Options are what the flags say of the process; New's caller sets the rest.
+// Options returns the options of the flags. The caller of wasmctl.New sets the others.
 func (o *Process) Options() wasmctl.Options {
 	out := wasmctl.Options{Workers: o.workers, MemoryBudget: o.budgetBytes, StateDir: o.stateDir, Compile: o.Compile.compile(o.Harden), CacheCompression: o.compression == compressionOn}
 	if l := &o.Leader; l.Replicates() {
@@ -29,14 +29,14 @@ func (o *Process) Options() wasmctl.Options {
 	return out
 }
 
-// CacheDir returns where compiled modules are kept, or "" with the reason why
-// they are not.
+// CacheDir calls CacheDir with the value of --cache-dir.
 func (o *Process) CacheDir() (string, error) { return CacheDir(o.cacheDir) }
 
-// CodeCache is CodeCache for its --cache-dir.
+// CodeCache calls CodeCache with the value of --cache-dir.
 func (o *Process) CodeCache() (dir string, key []byte) { return CodeCache(o.cacheDir) }
 
-// CacheDir is Process.CacheDir for a value of --cache-dir.
+// CacheDir returns the directory of compiled modules for a value of --cache-dir, or "" if there is no
+// cache.
 func CacheDir(value string) (string, error) {
 	switch value {
 	case "none":
@@ -51,8 +51,8 @@ func CacheDir(value string) (string, error) {
 	return value, nil
 }
 
-// CodeCache returns the cache that wasmctl run has with a value of --cache-dir; dir is ""
-// where it has none, or could not take what is put into it.
+// CodeCache returns the cache of wasmctl run for a value of --cache-dir. If there is no cache or no key
+// that wasmctl run would accept, dir is "".
 func CodeCache(value string) (dir string, key []byte) {
 	dir, err := CacheDir(value)
 	if err == nil && dir != "" {
@@ -64,14 +64,13 @@ func CodeCache(value string) (dir string, key []byte) {
 	return dir, key
 }
 
-// LeaseName returns the name of the Lease; controller is the first controller's.
+// LeaseName returns the name of the Lease. controller is the name of the first controller.
 func (o *Leader) LeaseName(controller string) string {
 	return cmp.Or(o.Name, "wasmctl-"+controller)
 }
 
-// Options returns what a spec and the files that it names say of a controller. Stdin is
-// what triggerOn.stdin reads. With dev, the module's manifest is granted if the spec has
-// no grant.
+// Options returns the options of a controller, from a spec and its files. triggerOn.stdin reads stdin.
+// If dev is set and the spec has no grant, everything that the manifest requests is granted.
 func Options(s *v1alpha1.ControllerSpec, files *Files, stdin io.Reader, dev bool) wasmctl.ControllerOptions {
 	out := wasmctl.ControllerOptions{ControllerSpec: *s, Grants: files.Grant, Triggers: triggers(s.TriggerOn, stdin)}
 	out.Config = Settings(s, files)
@@ -88,16 +87,16 @@ func Options(s *v1alpha1.ControllerSpec, files *Files, stdin io.Reader, dev bool
 	return out
 }
 
-// Files are those that the spec of a controller names.
+// Files has the contents of the files that a spec names.
 type Files struct {
 	Settings v1alpha1.Config
-	// SettingsText and GrantText are the contents.
+	// SettingsText and GrantText are the contents of the files.
 	SettingsText, GrantText []byte
 	Grant                   wasmctl.Grant
 }
 
-// ReadFiles reads the files of settings and of grants. That of an audit is written
-// later: the error may be that it cannot be.
+// ReadFiles reads the files of settings and grants. The file of an audit is written later: ReadFiles
+// returns an error if that is impossible.
 func ReadFiles(s *v1alpha1.ControllerSpec) (*Files, error) {
 	f := &Files{}
 	var err error
@@ -123,7 +122,7 @@ func ReadFiles(s *v1alpha1.ControllerSpec) (*Files, error) {
 	return f, err
 }
 
-// reason is an error without the path, which the message names already.
+// reason returns an error without the path, because the message already has it.
 func reason(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return e.Err
@@ -131,8 +130,7 @@ func reason(err error) error {
 	return err
 }
 
-// ParseSettings reads a file of settings in YAML or JSON: strings, numbers, true and
-// false.
+// ParseSettings parses a file of settings in YAML or JSON. Values are strings, numbers, true and false.
 func ParseSettings(path string, content []byte) (v1alpha1.Config, error) {
 	var values v1alpha1.Config
 	err := yaml.UnmarshalStrict(content, &values)
@@ -145,7 +143,7 @@ func ParseSettings(path string, content []byte) (v1alpha1.Config, error) {
 	return values, nil
 }
 
-// Settings returns the settings of a spec, over those of its file.
+// Settings returns the settings of a spec, which take precedence, and of its file.
 func Settings(s *v1alpha1.ControllerSpec, files *Files) v1alpha1.Config {
 	values := maps.Clone(files.Settings)
 	if values == nil {

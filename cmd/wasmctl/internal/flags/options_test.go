@@ -6,8 +6,8 @@ import (
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
 )
 
-// TestOptions_AGrantThatGrantsNothingIsNone: --grant-manifest=false means the same as no flag, except that --dev does not
-// grant the manifest then.
+// TestOptions_AGrantThatGrantsNothingIsNone: --grant-manifest=false has the same effect as no flag,
+// except that --dev then does not grant the manifest.
 func TestOptions_AGrantThatGrantsNothingIsNone(t *testing.T) {
 	for _, tc := range []struct {
 		grant *v1alpha1.Grant

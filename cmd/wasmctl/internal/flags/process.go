@@ -16,7 +16,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/runner"
 )
 
-// Process has the flags that say what the controllers of a process share.
+// Process has the flags that apply to all controllers of a process.
 type Process struct {
 	workers      int
 	memoryBudget string
@@ -30,15 +30,16 @@ type Process struct {
 	HTTP     HTTP
 
 	Kubeconfig, Context string
-	// Dev uses a local control plane, which keeps its data in DevData.
+	// Dev uses a local control plane, which stores its data in DevData.
 	Dev      bool
 	DevData  string
 	cacheDir string
 	stateDir string
-	// Socket is that of wasmctl status and others: "" is the default one, "none" none.
+	// Socket is the socket for wasmctl status and other commands. If empty, it is the default one. The
+	// value "none" turns it off.
 	Socket string
 
-	// Harden says what the process gives up after its start.
+	// Harden is the mode of hardening, which begins after the start.
 	Harden harden.Mode
 
 	// OTLPEndpoint is the URL of a receiver of traces.
@@ -57,8 +58,8 @@ const (
 // Bind adds the flags to a command.
 func (o *Process) Bind(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.IntVar(&o.workers, "workers", 0, "Reconcile at most this many objects at a time across all controllers (default: no limit besides --concurrency)")
-	f.StringVar(&o.memoryBudget, "memory-budget", "", `Limit the memory of all modules together, for example 1Gi; "none" does not (default: half of the container's or machine's memory)`)
+	f.IntVar(&o.workers, "workers", 0, "Reconcile at most this many objects at a time across all controllers (default: no limit except --concurrency)")
+	f.StringVar(&o.memoryBudget, "memory-budget", "", `Limit the memory of all modules together, for example 1Gi; "none" is no limit (default: half of the container's or machine's memory)`)
 	f.StringVar(&o.compression, "cache-compression", compressionOff, "Compress cached objects that were not read for a minute, except Secrets: off or on")
 	o.Compile.bind(f)
 	f.StringVar(&o.Kubeconfig, "kubeconfig", "", "Use this kubeconfig `file` (default: $KUBECONFIG, ~/.kube/config, or the pod's service account)")
@@ -66,14 +67,14 @@ func (o *Process) Bind(cmd *cobra.Command) {
 	f.BoolVar(&o.Dev, "dev", false, "Use a local control plane, and start it if needed")
 	f.StringVar(&o.DevData, "dev-data-dir", "", "Keep the data of the local control plane in this `directory` (default: in the user's cache directory)")
 	f.StringVar(&o.cacheDir, "cache-dir", "", `Cache compiled modules in this directory, at most 2 GiB; "none" turns it off (default: in the user's cache directory)`)
-	f.StringVar(&o.stateDir, "state-dir", "", "Keep which modules are live and which were rolled back in this `directory`, for the next start (default: nothing is kept; replicas share it in their Lease)")
+	f.StringVar(&o.stateDir, "state-dir", "", "Record the live and the rolled-back modules in this `directory`, for the next start (default: no record; replicas record them in their Lease)")
 	f.StringVar(&o.Socket, "socket", "", `Listen on this socket for commands such as wasmctl status; "none" turns it off (default: in the user's runtime directory)`)
-	f.StringVar((*string)(&o.Harden), "harden", string(harden.Auto), "Give up system calls and privileges that the process does not need: auto, off, or required (an error where the system lacks something)")
+	f.StringVar((*string)(&o.Harden), "harden", string(harden.Auto), "Give up system calls and privileges that the process does not need: auto, off, or required (an error if the system lacks support)")
 	o.Leader.bind(f)
 	o.HTTP.bind(f)
 	o.Registry.Bind(f)
 	o.Registry.BindVerify(f)
-	f.StringVar(&o.OTLPEndpoint, "otlp-endpoint", "", "Send traces to this OTLP/HTTP `URL` (default: $OTEL_EXPORTER_OTLP_ENDPOINT, else no traces)")
+	f.StringVar(&o.OTLPEndpoint, "otlp-endpoint", "", "Send traces to this OTLP/HTTP `URL` (default: $OTEL_EXPORTER_OTLP_ENDPOINT, or no traces)")
 	f.StringVar(&o.LogFormat, "log-format", "text", "Log in this `format`: text or json")
 	f.CountVarP(&o.Verbosity, "verbose", "v", "Log more; repeat for even more")
 	_ = cmd.MarkFlagFilename("kubeconfig")
@@ -83,8 +84,8 @@ func (o *Process) Bind(cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("log-format", cobra.FixedCompletions(logging.Formats, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// Fits returns an error where there are more controllers than workers: each has one
-// of its own, and one too many would never run.
+// Fits returns an error if there are more controllers than workers. Each controller has a worker of its
+// own, so the last one would never run.
 func (o *Process) Fits(controllers int) error {
 	if o.workers == 0 || controllers <= o.workers {
 		return nil
@@ -118,8 +119,8 @@ func (o *Process) Validate() error {
 	return errors.Join(append(errs, o.Compile.validate(), o.Leader.validate(), o.HTTP.validate())...)
 }
 
-// parseBudget reads the memory of all modules together; 0 is not bounded. The
-// default leaves half of what there is to watches, caches and Go itself.
+// parseBudget parses the memory limit of all modules together. It returns 0 for no limit. The default is
+// half of the available memory: the rest is for watches, caches and Go itself.
 func parseBudget(s string, available int64) (int64, error) {
 	switch {
 	case s == "none":
@@ -130,7 +131,7 @@ func parseBudget(s string, available int64) (int64, error) {
 	return parseSize(s, v1alpha1.MinMemory, math.MaxInt64)
 }
 
-// parseSize reads a size within bounds; "" is 0.
+// parseSize parses a size within bounds. An empty text is 0.
 func parseSize(s string, least, most int64) (int64, error) {
 	size, want := v1alpha1.ParseSize(s, least, most)
 	if want != "" {

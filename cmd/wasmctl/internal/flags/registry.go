@@ -18,15 +18,15 @@ import (
 	"github.com/wasmctl/wasmctl/internal/logging"
 )
 
-// Registry reads modules, of files and of registries. It is the only place that
-// knows which is which. It is safe for concurrent use.
+// Registry reads modules from files and registries. It is the only place that distinguishes them. It is
+// safe for concurrent use.
 type Registry struct {
-	// Insecure are hosts that may be spoken to without verified TLS.
+	// Insecure are the hosts that need no verified TLS.
 	Insecure []string
 	// VerifyKeys are files of public keys, one of which must have signed each module.
 	VerifyKeys VerifyKeys
-	// CacheDir keeps modules; "" is the user's, "none" none. Logger hears what is
-	// worth a warning. Both are set before the first use.
+	// CacheDir is the directory of cached modules. If empty, it is in the user's cache directory. The
+	// value "none" turns the cache off. Logger logs warnings. Both must be set before the first use.
 	CacheDir string
 	Logger   *slog.Logger
 
@@ -42,16 +42,16 @@ func (o *Registry) Bind(f *pflag.FlagSet) {
 	f.StringSliceVar(&o.Insecure, "insecure-registry", nil, "Allow plain HTTP, and TLS without verification, for the registry at this `host`[:port]; repeatable")
 }
 
-// BindVerify adds the flags that are about reading modules only.
+// BindVerify adds the flags that only apply to reading modules.
 func (o *Registry) BindVerify(f *pflag.FlagSet) {
-	f.StringArrayVar((*[]string)(&o.VerifyKeys), "verify-key", nil, "Refuse modules that the key in this PEM `file` has not signed; repeatable: one of the keys must have")
-	_ = f.SetAnnotation("verify-key", cobra.BashCompFilenameExt, []string{"pub", "pem"}) // in a file, it is relative to that
+	f.StringArrayVar((*[]string)(&o.VerifyKeys), "verify-key", nil, "Refuse modules without a signature of the key in this PEM `file`; repeatable: one of the keys must have signed")
+	_ = f.SetAnnotation("verify-key", cobra.BashCompFilenameExt, []string{"pub", "pem"}) // in a controllers file, the path is relative to that file
 }
 
-// Login are the credentials of the user.
+// Login returns the credentials of the user.
 func Login() *oci.Login { return oci.UserLogin(os.Getenv) }
 
-// Client is the client of all registries.
+// Client returns the client of all registries.
 func (o *Registry) Client() *oci.Client {
 	o.once.Do(func() {
 		options := o.Options()
@@ -62,7 +62,7 @@ func (o *Registry) Client() *oci.Client {
 	return o.client
 }
 
-// Options are those of a client with no credentials.
+// Options returns the options of a client without credentials.
 func (o *Registry) Options() oci.Options {
 	dir := o.CacheDir
 	if dir == "" {
@@ -79,10 +79,10 @@ func (o *Registry) Options() oci.Options {
 	options := oci.Options{Insecure: o.Insecure, MaxSize: load.MaxModuleSize, Logger: o.Logger}
 	if dir != "" {
 		options.CacheDir = filepath.Join(dir, "oci")
-		options.CacheKey, _ = CacheKey() // an error leaves a key of this process
+		options.CacheKey, _ = CacheKey() // with an error, the key is for this process only
 	}
 	switch p, err := o.VerifyKeys.Policy(); {
-	case err != nil: // what should be verified is not admitted without
+	case err != nil: // without the keys, no module can be verified
 		options.PolicyID, options.Verify = "none", func(context.Context, *oci.Subject) error { return err }
 	case p != nil:
 		options.Require(*p)
@@ -90,8 +90,8 @@ func (o *Registry) Options() oci.Options {
 	return options
 }
 
-// Open returns the module of a path or a reference. The tag of a reference is
-// resolved by the first read: all others of this process give the same module.
+// Open returns the module of a path or a reference. The first read resolves the tag of a reference. All
+// later reads in this process return the same module.
 func (o *Registry) Open(module string) wasmctl.Module {
 	if _, err := o.VerifyKeys.Policy(); err != nil {
 		return unreadable{module, err}
@@ -116,7 +116,8 @@ func (o *Registry) Open(module string) wasmctl.Module {
 	return o.known[module]
 }
 
-// Proof shows who has signed a module that has been read; nil: nothing does.
+// Proof returns the proof of a module's signatures, or nil if there is none. The module must have been
+// read.
 func Proof(m wasmctl.Module) []byte {
 	if s, ok := m.(wasmctl.Signed); ok {
 		return s.Proof()
@@ -124,8 +125,8 @@ func Proof(m wasmctl.Module) []byte {
 	return nil
 }
 
-// Newest asks the registry what a reference means now. Changed says that this is not
-// the module that Open returns; Keep makes it that.
+// Newest resolves a reference again. changed reports whether the result differs from the module that
+// Open returns. After a call of Keep, Open returns the new module.
 func (o *Registry) Newest(ctx context.Context, module string) (m *oci.Module, changed bool, err error) {
 	ref, err := oci.Parse(module)
 	if err != nil {
@@ -143,14 +144,14 @@ func (o *Registry) Newest(ctx context.Context, module string) (m *oci.Module, ch
 	return c.Module(ref), true, nil
 }
 
-// Keep makes a module the one that Open returns for a reference.
+// Keep makes Open return this module for a reference.
 func (o *Registry) Keep(module string, m *oci.Module) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.known[module] = m
 }
 
-// unreadable is a module that has no place.
+// unreadable is a module that cannot be read.
 type unreadable struct {
 	name string
 	err  error
@@ -159,6 +160,6 @@ type unreadable struct {
 func (u unreadable) Read(context.Context) ([]byte, error) { return nil, u.err }
 func (u unreadable) String() string                       { return u.name }
 
-// ModuleName is the name of a module that has no other: its file's, without
-// extensions, or the last part of its repository.
+// ModuleName returns the default name of a module: the name of its file without extensions, or the last
+// part of its repository.
 func ModuleName(module string) string { return wasmctl.NameOf(unreadable{name: module}) }

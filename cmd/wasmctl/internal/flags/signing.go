@@ -9,10 +9,10 @@ import (
 	"github.com/wasmctl/wasmctl/internal/failure"
 )
 
-// passwordVariable has the password of a private key: it is cosign's.
+// passwordVariable is the environment variable with the password of a private key, as for cosign.
 const passwordVariable = "COSIGN_PASSWORD"
 
-// maxKeyFile is how many bytes the file of a key may have.
+// maxKeyFile is the maximum size of a key file, in bytes.
 const maxKeyFile = 64 << 10
 
 // ReadKey reads the file of a private key.
@@ -49,7 +49,7 @@ func (k VerifyKeys) Verify() (*v1alpha1.Verify, error) {
 	return v, failure.Usage.Wrap(v1alpha1.Errors(errs, k.flag))
 }
 
-// flag is how the command line prints the path of a field of Verify.
+// flag returns the flag for the path of a field of v1alpha1.Verify.
 func (k VerifyKeys) flag(path string) string {
 	var i int
 	if _, err := fmt.Sscanf(path, "keys[%d]", &i); err != nil || i >= len(k) {
@@ -79,8 +79,7 @@ func readSmall(path string) ([]byte, error) {
 	return os.ReadFile(path) //nolint:gosec // the user's
 }
 
-// GenerateKey writes PREFIX.key and PREFIX.pub, which must not exist, and returns the
-// public key.
+// GenerateKey writes PREFIX.key and PREFIX.pub, which must not exist, and returns the public key.
 func GenerateKey(prefix string) (*signature.Key, error) {
 	password, ok := os.LookupEnv(passwordVariable)
 	if !ok {

@@ -9,7 +9,7 @@ import (
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
 )
 
-// Field joins a field of a ControllerSpec with its flag.
+// Field describes a field of a ControllerSpec and its flag.
 type Field struct {
 	// Path is the path of the field. In a Reconciler, it is below spec.
 	Path string
@@ -17,13 +17,13 @@ type Field struct {
 	Flag, Short string
 	// Help describes the field.
 	Help string
-	// Type is the type of the flag, if it is not that of the field.
+	// Type is the type of the flag, if it differs from the type of the field.
 	Type string
-	// Implied is the value of a flag that is given without one.
+	// Implied is the value of a flag that is given without a value.
 	Implied string
-	// Extensions are those of the files that the field names.
+	// Extensions are the extensions of files that the field names.
 	Extensions []string
-	// Words are values to complete.
+	// Words are the values for completion.
 	Words []string
 	// Meaning maps values of the flag to those of the field, if they differ.
 	Meaning map[string]string
@@ -36,7 +36,7 @@ var Fields = []Field{
 	{Path: "for", Flag: "for", Help: "Reconcile this `kind`, in any form that kubectl accepts (default: from the manifest)"},
 	{Path: "owns", Flag: "owns", Help: "Reconcile the owner of objects of this `kind` when they change; repeatable (default: from the manifest)"},
 	{Path: "namespaces", Flag: "namespace", Short: "n", Type: typeCSV, Help: "Watch only these `namespaces`; without --grant, also limit the module to them; repeatable"},
-	{Path: "allNamespaces", Flag: "all-namespaces", Short: "A", Help: "Watch all namespaces, whatever the manifest says (default if it says nothing)"},
+	{Path: "allNamespaces", Flag: "all-namespaces", Short: "A", Help: "Watch all namespaces, even if the manifest names some (default if it names none)"},
 	{Path: "selector", Flag: "selector", Short: "l", Help: "Reconcile only objects that match this label `selector`"},
 	{Path: "fieldSelector", Flag: "field-selector", Help: "Reconcile only objects that match this field `selector`"},
 	{Path: "predicates", Flag: "predicate", Help: "Ignore changes that match none of these `predicates`, for example generation; repeatable (default: from the manifest)"},
@@ -46,23 +46,23 @@ var Fields = []Field{
 	{Path: "triggerOn.stdin", Flag: "trigger-on-stdin", Help: `Reconcile the objects named on stdin, one [NAMESPACE/]NAME per line, or "*" for all`},
 	{Path: "debounce.quiet", Flag: "debounce", Help: "Wait until an object has not been triggered for this long"},
 	{Path: "debounce.max", Flag: "debounce-max", Help: "Delay a reconcile by at most this long when debouncing (default: 10 times --debounce)"},
-	{Path: "concurrency", Flag: "concurrency", Help: "Reconcile at most this many objects at a time (default: from the manifest, else 4)"},
+	{Path: "concurrency", Flag: "concurrency", Help: "Reconcile at most this many objects at a time (default: from the manifest, or 4)"},
 	{Path: "limits.timeout", Flag: "timeout", Type: typeDuration, Help: "Limit the duration of one reconcile; the manifest can lower it (default 30s)"},
 	{Path: "limits.memory", Flag: "memory", Help: "Limit the memory of one module instance, for example 64Mi; the manifest can lower it (default 256Mi)"},
 	{Path: "limits.fuel", Flag: "fuel", Help: "Limit the fuel of one reconcile, about one unit per instruction, for example 500M; the manifest can lower it (default: no limit)"},
 	{Path: "limits.fuel-rate", Flag: "fuel-rate", Help: "Limit the fuel that the module uses per second, by slowing it down (default: no limit)"},
 	{Path: "limits", Flag: "limit", Words: limitWords(), Help: "Set a limit of the module as name=value, for example api_rate=50; repeatable (names and defaults: docs/limits.md)"},
 	{Path: "isolate", Flag: "isolate", Implied: v1alpha1.IsolateAlone, Help: "Run the module in a separate process, shared with modules of the same `class`; without a class, in a process of its own"},
-	{Path: "memo", Flag: "memo", Help: "Skip runs while nothing that the last one read has changed, for modules that depend on nothing else: off, memory, or a `directory` to keep this for restarts"},
+	{Path: "memo", Flag: "memo", Help: "Skip a run if nothing that the last run read has changed, for modules that depend on nothing else: off, memory, or a `directory` to remember the reads across restarts"},
 	{Path: "history", Flag: "history", Help: "Keep a history of runs of this `size` for wasmctl explain and top; 0 turns it off"},
 	{Path: "config", Flag: "config", Help: "Set a setting of the module as key=value; repeatable"},
 	{Path: "configFile", Flag: "config-file", Extensions: yamlFiles, Help: "Read settings of the module from this YAML `file`, and again whenever it changes; --config takes precedence"},
-	{Path: "name", Flag: "name", Help: "Name the controller (default: from the manifest, else from the file name)"},
-	{Path: "module.controller", Flag: "controller", Help: "Run this `controller` of a module that has several (default: that of --name, else all)"},
+	{Path: "name", Flag: "name", Help: "Name the controller (default: from the manifest, or from the file name)"},
+	{Path: "module.controller", Flag: "controller", Help: "Run this `controller` of a module that has several (default: the one of --name, or all)"},
 	{Path: "drainTimeout", Flag: "drain-timeout", Help: "Wait this long for running reconciles after the first signal (default 30s)"},
-	{Path: "shardBy", Flag: "shard-by", Words: []string{v1alpha1.ShardByUID, v1alpha1.ShardByNamespace}, Help: "With --shards: split the objects by their uid or their namespace; the first replica of all decides, and the others follow (default: what the module allows, see wasmctl inspect)"},
+	{Path: "shardBy", Flag: "shard-by", Words: []string{v1alpha1.ShardByUID, v1alpha1.ShardByNamespace}, Help: "With --shards: split the objects by their uid or their namespace; the first replica decides, and the others follow (default: depends on the module, see wasmctl inspect)"},
 	{Path: "module.watch", Flag: "watch", Help: "Swap in the module when its file changes"},
-	{Path: "module.follow", Flag: "follow", Help: "Ask the registry at this interval what the module's tag means, and swap in a new module (default: never)"},
+	{Path: "module.follow", Flag: "follow", Help: "Resolve the module's tag again at this interval, and swap in a new module (default: never)"},
 	{Path: "rollout.probation", Flag: "probation", Help: "Compare a new module with its predecessor for this long, and roll back if it does worse; 0 turns it off"},
 	{Path: "rollout.autoRollback", Help: "Restore the predecessor of a module that does worse; false is a probation of 0s"},
 	{Path: "rollout.reconcile", Flag: "reconcile-on-swap", Help: "Reconcile these `objects` after a swap, at low priority: all, none, or changed (only those that the swap can affect)"},
@@ -84,7 +84,7 @@ var Fields = []Field{
 	},
 }
 
-// Types of flags that are not those of their fields.
+// Types of flags that differ from the types of their fields.
 const (
 	typeCSV      = "csv"
 	typeText     = "text"
@@ -93,7 +93,7 @@ const (
 
 var yamlFiles = []string{"yaml", "yml"}
 
-// limitWords are the names of limits that have no flag of their own.
+// limitWords returns the names of limits without a flag of their own, for completion.
 func limitWords() (words []string) {
 	for _, name := range v1alpha1.LimitNames() {
 		if !slices.Contains([]string{"memory", "timeout", "fuel", v1alpha1.LimitFuelRate}, name) {
@@ -103,8 +103,8 @@ func limitWords() (words []string) {
 	return words
 }
 
-// FlagOf returns the flag of the field with a path, and the rest of the path if only a
-// field above it has a flag.
+// FlagOf returns the flag of the field with this path. If only a field above it has a flag, rest is the
+// remaining part of the path.
 func FlagOf(path string) (flag, rest string) {
 	for path != "" {
 		for i := range Fields {
@@ -118,7 +118,7 @@ func FlagOf(path string) (flag, rest string) {
 	return "", rest
 }
 
-// Validate returns what is wrong with a spec that flags have filled.
+// Validate validates a spec from flags. Its errors name the flags.
 func Validate(s *v1alpha1.ControllerSpec) error {
 	return v1alpha1.Errors(s.Validate(nil), func(path string) string {
 		flag, rest := FlagOf(path)
@@ -126,10 +126,10 @@ func Validate(s *v1alpha1.ControllerSpec) error {
 	})
 }
 
-// IsPath reports whether the field names a file that is read.
+// IsPath reports whether the field is the path of a file to read.
 func (f *Field) IsPath() bool { return len(f.Extensions) > 0 }
 
-// set sets the field to a value, as JSON has it.
+// set sets the field to a value in the form of JSON.
 func (f *Field) set(s *v1alpha1.ControllerSpec, value any) error {
 	for _, key := range slices.Backward(strings.Split(f.Path, ".")) {
 		value = map[string]any{key: value}
@@ -141,7 +141,7 @@ func (f *Field) set(s *v1alpha1.ControllerSpec, value any) error {
 	return json.Unmarshal(content, s)
 }
 
-// get returns the value of the field, as JSON has it; nil if it is empty.
+// get returns the value of the field in the form of JSON, or nil if it is empty.
 func (f *Field) get(s *v1alpha1.ControllerSpec) any {
 	content, err := json.Marshal(s)
 	var value any
@@ -158,7 +158,7 @@ func (f *Field) get(s *v1alpha1.ControllerSpec) any {
 	return value
 }
 
-// typeOf returns the Go type of the field; nil for an entry of a map.
+// typeOf returns the Go type of the field, or nil for an entry of a map.
 func (f *Field) typeOf() reflect.Type {
 	t := reflect.TypeFor[v1alpha1.ControllerSpec]()
 	for key := range strings.SplitSeq(f.Path, ".") {

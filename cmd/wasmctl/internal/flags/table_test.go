@@ -15,7 +15,7 @@ import (
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
 )
 
-// parsed returns the spec that flags fill, as run does.
+// parsed returns the spec for flags, and the error of its validation.
 func parsed(t *testing.T, args ...string) (*v1alpha1.ControllerSpec, error) {
 	t.Helper()
 	s, cmd := &v1alpha1.ControllerSpec{}, &cobra.Command{}
@@ -26,11 +26,11 @@ func parsed(t *testing.T, args ...string) (*v1alpha1.ControllerSpec, error) {
 	return s, Validate(s)
 }
 
-// sample is a value of a field, in each of the ways that there are to set it.
+// sample is a value of a field, in each form in which it can be set.
 type sample struct {
-	flag string                         // of the flag; one per word of a list
-	json string                         // in a file and in a Reconciler, which are JSON as well
-	set  func(*v1alpha1.ControllerSpec) // in Go
+	flag string                         // the value of the flag
+	json string                         // the value in a file and in a Reconciler
+	set  func(*v1alpha1.ControllerSpec) // sets the value in Go
 }
 
 func rollout(s *v1alpha1.ControllerSpec) *v1alpha1.Rollout {
@@ -115,16 +115,15 @@ var samples = map[string]sample{
 	"mode":             {"server", `"DryRun"`, func(s *v1alpha1.ControllerSpec) { s.Mode = v1alpha1.ModeDryRun }},
 }
 
-// local are the fields that no Reconciler has: they name something of the machine, or
-// are of a process that one person runs.
+// local lists the fields that a Reconciler does not have. They refer to the machine, or to a process
+// that one user runs.
 var local = []string{
 	"allNamespaces", "as", "auditFile", "configFile", "debounce.max", "debounce.quiet", "drainTimeout", "grantFile", "history", "isolate", "memo", "module.file",
 	"module.watch", "name", "shardBy", "triggerOn.signal", "triggerOn.stdin",
 }
 
-// TestFields_MeanTheSameInEachFrontEnd: each field is set by its flag, in a file, in a
-// Reconciler and in Go, and all of them give the same spec. A Reconciler does not have
-// the local fields.
+// TestFields_MeanTheSameInEachFrontEnd: a field gets the same value from its flag, a file, a Reconciler
+// and Go. Only the local fields are missing in a Reconciler.
 func TestFields_MeanTheSameInEachFrontEnd(t *testing.T) {
 	var paths, noCRD []string
 	for i := range Fields {
@@ -170,11 +169,11 @@ func same(t *testing.T, how string, want, got *v1alpha1.ControllerSpec) {
 	}
 }
 
-// inFile returns the spec of a file that has a field, without what each file needs.
+// inFile returns the spec from a file with this field, without the fields that each file needs.
 func inFile(t *testing.T, field string) *v1alpha1.ControllerSpec {
 	t.Helper()
 	text := "apiVersion: wasmctl.dev/v1\nkind: Controllers\ndefaults: " + field + "\ncontrollers:\n- {name: x, module: y.wasm}\n"
-	for key, rest := range map[string]string{"name": "module: y.wasm", "module": "name: x"} { // are of one controller
+	for key, rest := range map[string]string{"name": "module: y.wasm", "module": "name: x"} { // not allowed in defaults
 		if strings.HasPrefix(field, `{"`+key+`"`) {
 			text = "apiVersion: wasmctl.dev/v1\nkind: Controllers\ndefaults: {module: y.wasm}\ncontrollers:\n- {" + rest + ", " + field[1:] + "\n"
 		}
@@ -193,8 +192,8 @@ func inFile(t *testing.T, field string) *v1alpha1.ControllerSpec {
 	return s
 }
 
-// inReconciler returns the spec of a ClusterReconciler that has a field, nil if it cannot
-// have it.
+// inReconciler returns the spec from a ClusterReconciler with this field, or nil if it cannot have the
+// field.
 func inReconciler(t *testing.T, field string) *v1alpha1.ControllerSpec {
 	t.Helper()
 	var r v1alpha1.ClusterReconcilerSpec
@@ -206,7 +205,8 @@ func inReconciler(t *testing.T, field string) *v1alpha1.ControllerSpec {
 	return &v1alpha1.ControllerSpec{Module: v1alpha1.ControllerModule{ModuleSource: r.Module.ModuleSource}, Namespaces: r.Namespaces, CommonSpec: r.CommonSpec}
 }
 
-// TestFields_ErrorsAreInTheWordsOfTheFrontEnd: the same mistake, as a flag and in a file.
+// TestFields_ErrorsAreInTheWordsOfTheFrontEnd: for the same mistake, an error about a flag names the
+// flag, and an error about a file names the position and the path.
 func TestFields_ErrorsAreInTheWordsOfTheFrontEnd(t *testing.T) {
 	if _, err := parsed(t, "--probation=-1s"); err == nil || err.Error() != `--probation "-1s": must not be negative` {
 		t.Error(err)

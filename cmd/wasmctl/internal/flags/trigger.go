@@ -15,7 +15,7 @@ import (
 // triggerSignals are the values of --trigger-on-signal.
 var triggerSignals = map[string]os.Signal{"USR1": syscall.SIGUSR1, "USR2": syscall.SIGUSR2}
 
-// triggers returns the triggers that a spec takes from the process.
+// triggers returns the triggers by signal and stdin of a spec.
 func triggers(on v1alpha1.TriggerOn, stdin io.Reader) (list []wasmctl.Trigger) {
 	if on.Signal != "" {
 		list = append(list, wasmctl.ReconcileOnSource(signalTrigger{triggerSignals[on.Signal]}))

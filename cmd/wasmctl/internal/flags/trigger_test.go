@@ -11,7 +11,7 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// TestMain keeps SIGUSR2 from ending the process before the trigger listens.
+// TestMain prevents SIGUSR2 from ending the process before the trigger listens.
 func TestMain(m *testing.M) {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGUSR2)
 	os.Exit(m.Run())

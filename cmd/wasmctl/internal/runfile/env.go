@@ -11,9 +11,8 @@ var reference = regexp.MustCompile(`\$(?:\$|\{([^}]*)\}?)?`)
 
 var variable = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]*)(:-(.*))?$`)
 
-// expand puts variables of the environment into a value: ${NAME}, or
-// ${NAME:-default}; $$ is a dollar. A dollar before anything else stays. A
-// variable that is not set and has no default is an error.
+// expand replaces ${NAME} and ${NAME:-default} in a value by environment variables, and $$ by a dollar
+// sign. Other dollar signs stay. A variable that is not set and has no default is an error.
 func expand(text string, env Env) (string, error) {
 	var errs []error
 	out := reference.ReplaceAllStringFunc(text, func(ref string) string {

@@ -7,7 +7,7 @@ import (
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
 )
 
-// find returns the field with a path, nil if there is none.
+// find returns the field with this path, or nil if there is none.
 func (f Format) find(path string) *Field {
 	for i := range f.Fields {
 		if f.Fields[i].Path == path {
@@ -17,7 +17,7 @@ func (f Format) find(path string) *Field {
 	return nil
 }
 
-// now returns the path of the field that had a key before.
+// now returns the path of the field that formerly had this key, or "" if there is none.
 func (f Format) now(former string) string {
 	for i := range f.Fields {
 		if f.Fields[i].Former == former && f.Fields[i].Path != former {
@@ -27,8 +27,8 @@ func (f Format) now(former string) string {
 	return ""
 }
 
-// fieldsBelow returns the types of the fields of a struct with a path that a file may
-// have, by their names. All fields below a field of the format are.
+// fieldsBelow returns the types of the allowed fields of a struct at this path, by name. All fields
+// below a field of the format are allowed.
 func (f Format) fieldsBelow(t reflect.Type, path string) map[string]reflect.Type {
 	all := v1alpha1.FieldsOf(t)
 	for key := range all {
@@ -39,7 +39,7 @@ func (f Format) fieldsBelow(t reflect.Type, path string) map[string]reflect.Type
 	return all
 }
 
-// has reports whether a file may have the field with a path.
+// has reports whether a file may have the field with this path.
 func (f Format) has(path string) bool {
 	for i := range f.Fields {
 		known := f.Fields[i].Path

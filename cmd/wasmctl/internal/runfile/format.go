@@ -10,8 +10,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Format writes a file with the same meaning: without comments, anchors, defaults
-// and variables, which Parse has replaced.
+// Format returns a file with the same meaning, but without comments, anchors, defaults and variables,
+// which Parse has replaced.
 func (f *File) Format(process *pflag.FlagSet) ([]byte, error) {
 	root := mappingOf("apiVersion", text(APIVersion), "kind", text(Kind))
 	if len(f.Process) > 0 {
@@ -33,7 +33,7 @@ func (f *File) Format(process *pflag.FlagSet) ([]byte, error) {
 	return yaml.Marshal(root)
 }
 
-// jsonNode is a value of JSON in YAML.
+// jsonNode converts a decoded JSON value to YAML.
 func jsonNode(value any) *yaml.Node {
 	switch v := value.(type) {
 	case map[string]any:
@@ -52,11 +52,11 @@ func jsonNode(value any) *yaml.Node {
 		return text(v)
 	}
 	n := &yaml.Node{}
-	_ = n.Encode(value) // a number, or a truth value
+	_ = n.Encode(value) // numbers and booleans do not fail
 	return n
 }
 
-// node is the mapping of keys to values.
+// node returns the mapping of keys to values.
 func (v Values) node(flags *pflag.FlagSet) *yaml.Node {
 	n := mappingOf()
 	for _, name := range slices.Sorted(maps.Keys(v)) {
@@ -79,7 +79,7 @@ func valueNode(flag *pflag.Flag, list []string) *yaml.Node {
 	return text(list[0])
 }
 
-// text is a value that is read as it is: a dollar stays one.
+// text returns a node for a text. It escapes dollar signs, so that Parse returns the same text.
 func text(s string) *yaml.Node {
 	n := &yaml.Node{}
 	n.SetString(strings.ReplaceAll(s, "$", "$$"))
@@ -94,7 +94,7 @@ func mappingOf(pairs ...any) *yaml.Node {
 	return n
 }
 
-// add adds a key; one that is not text by itself is quoted.
+// add adds a key. It quotes the key if YAML would otherwise not read it as text.
 func add(n *yaml.Node, key string, value *yaml.Node) {
 	k := &yaml.Node{}
 	k.SetString(key)

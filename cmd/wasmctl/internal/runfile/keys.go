@@ -26,7 +26,7 @@ func KeyOf(flag string) string {
 	return strings.Join(words, "")
 }
 
-// keys returns the keys of flags, and the flag of each.
+// keys returns the visible flags by their keys.
 func keys(f *pflag.FlagSet) map[string]*pflag.Flag {
 	all := map[string]*pflag.Flag{}
 	f.VisitAll(func(flag *pflag.Flag) {
@@ -37,7 +37,7 @@ func keys(f *pflag.FlagSet) map[string]*pflag.Flag {
 	return all
 }
 
-// values reads a mapping of keys of flags.
+// values reads a mapping from keys of flags to their values.
 func (p *parser) values(n *yaml.Node, f *pflag.FlagSet) Values {
 	if n == nil || strictyaml.IsNull(n) {
 		return nil
@@ -53,7 +53,7 @@ func (p *parser) values(n *yaml.Node, f *pflag.FlagSet) Values {
 	return out
 }
 
-// value reads the value of one flag, and checks that the flag takes it.
+// value reads the value of one flag, and checks that the flag accepts it.
 func (p *parser) value(n *yaml.Node, key string, flag *pflag.Flag) (list []string, ok bool) {
 	items := []*yaml.Node{n}
 	if typeOf(flag) == typeList && n.Kind != yaml.ScalarNode {
@@ -77,15 +77,14 @@ func (p *parser) value(n *yaml.Node, key string, flag *pflag.Flag) (list []strin
 	return list, true
 }
 
-// isPath reports whether a flag names a file or a folder: those that complete
-// as such.
+// isPath reports whether a flag is the path of a file or directory, according to its completion.
 func isPath(flag *pflag.Flag) bool {
 	_, file := flag.Annotations[cobra.BashCompFilenameExt]
 	_, dir := flag.Annotations[cobra.BashCompSubdirsInDir]
 	return file || dir
 }
 
-// The forms that a value has in a file.
+// Types of values in a file, as in JSON Schema.
 const (
 	typeList = "array"
 	typeMap  = "object"
@@ -94,7 +93,7 @@ const (
 	typeText = "string"
 )
 
-// typeOf returns the form of a flag's value.
+// typeOf returns the type of a flag's value.
 func typeOf(flag *pflag.Flag) string {
 	switch t := flag.Value.Type(); {
 	case strings.HasSuffix(t, "Slice"), strings.HasSuffix(t, "Array"):
@@ -112,11 +111,11 @@ var wants = map[string]string{
 	"uint": "a whole number, not negative", "uint64": "a whole number, not negative", "float64": "a number", "float32": "a number",
 }
 
-// check tries a value on a copy of a flag's value that is discarded.
+// check validates a value with a temporary flag of the same type.
 func check(flag *pflag.Flag, list []string) error {
 	want, typed := wants[flag.Value.Type()]
 	if !typed {
-		return nil // text: its user validates it
+		return nil // the options validate texts
 	}
 	trial := pflag.NewFlagSet("", pflag.ContinueOnError)
 	switch flag.Value.Type() {
@@ -137,8 +136,8 @@ func check(flag *pflag.Flag, list []string) error {
 	return nil
 }
 
-// Apply sets flags to values. Those of the set that were changed before, by the
-// command line, stay. The error says which value a flag does not take.
+// Apply sets flags to the values, except for flags that the command line has already set. It returns an
+// error for values that a flag does not accept.
 func (v Values) Apply(f *pflag.FlagSet) error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(v)) {

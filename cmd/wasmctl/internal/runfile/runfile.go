@@ -1,6 +1,6 @@
-// Package runfile reads the file of wasmctl run -f: which controllers a process
-// runs, and how. An entry of the file is a ControllerSpec in YAML. The options of the
-// process are its flags, under the same names in lower camel case.
+// Package runfile parses the file of wasmctl run -f, which lists the controllers of a process. An entry
+// of the list is a ControllerSpec in YAML. The options of the process are its flags, with the same names
+// in lower camel case.
 //
 //	apiVersion: wasmctl.dev/v1
 //	kind: Controllers
@@ -13,8 +13,8 @@
 //	  module: web.wasm
 //	  for: webapps.example.dev
 //
-// It reads and writes nothing: bytes and environment come in, values or errors
-// with their lines go out.
+// The package does no I/O. It takes bytes and environment variables, and returns values or errors with
+// their lines.
 package runfile
 
 import (
@@ -38,17 +38,16 @@ const (
 	Kind       = "Controllers"
 )
 
-// Bounds of a file: MaxControllers it may have, and MaxList entries each list and
-// mapping of a key.
+// Bounds of a file: MaxControllers is the maximum number of controllers, and MaxList the maximum number
+// of entries in a list or mapping.
 const (
 	MaxControllers = 1000
 	MaxList        = 200
 )
 
-// Format says which keys a file may have.
+// Format defines the keys that a file may have.
 type Format struct {
-	// Process are the flags whose names are the keys of the process. They are not
-	// changed.
+	// Process has the flags for the keys of the process. Parse does not change them.
 	Process *pflag.FlagSet
 	// Fields are the fields of a controller.
 	Fields []Field
@@ -58,10 +57,9 @@ type Format struct {
 type Field struct {
 	Path string // below the controller
 	Help string
-	// Former is the key that the field had before files had the fields of a
-	// ControllerSpec.
+	// Former is the key of the field in an older format, for suggestions.
 	Former string
-	// IsPath reports whether it names a file.
+	// IsPath reports whether the field is the path of a file.
 	IsPath bool
 }
 
@@ -69,7 +67,7 @@ type Field struct {
 type File struct {
 	// Process are the values of the process's flags.
 	Process Values
-	// Controllers are in the order of the file; their names are unique.
+	// Controllers are in the order of the file. Their names are unique.
 	Controllers []Controller
 }
 
@@ -79,15 +77,15 @@ type Controller struct {
 	Spec v1alpha1.ControllerSpec
 	Line int // where it begins
 
-	at map[string]*yaml.Node // where the fields with these paths are, or the file's defaults
+	at map[string]*yaml.Node // the nodes of fields by path, including those from the defaults
 }
 
 // Env looks up a variable of the environment.
 type Env func(name string) (value string, ok bool)
 
-// Parse reads a file. path is for messages, and relative paths in the file are
-// relative to its folder. The error joins everything that is wrong, each as
-// path:line:column, with the nearest key if one is not known.
+// Parse parses a file. path is the path for messages, and relative paths in the file are relative to its
+// directory. The error joins all errors in the file, each with path:line:column. For an unknown key, it
+// suggests the most similar one.
 func Parse(path string, content []byte, format Format, env Env) (*File, error) {
 	p := &parser{Reader: strictyaml.Reader{Path: path}, dir: filepath.Dir(path), format: format, env: env}
 	roots := p.Documents(content, 1)
@@ -104,7 +102,7 @@ func Parse(path string, content []byte, format Format, env Env) (*File, error) {
 	return f, nil
 }
 
-// file reads the mapping that a file is.
+// file reads the root mapping of a file.
 func (p *parser) file(root *yaml.Node) *File {
 	f := &File{}
 	fields := p.Mapping(root, []string{"apiVersion", "kind", "process", "defaults", "controllers"})
@@ -138,8 +136,8 @@ func (p *parser) file(root *yaml.Node) *File {
 // entry is a mapping that the parser has read: a controller, or the defaults of all.
 type entry struct {
 	node  *yaml.Node
-	value any                   // as JSON has it
-	at    map[string]*yaml.Node // where its fields are
+	value any                   // in the form of JSON
+	at    map[string]*yaml.Node // the nodes of its fields by path
 }
 
 func (p *parser) entry(n *yaml.Node) entry {
@@ -173,7 +171,7 @@ func (p *parser) controller(n *yaml.Node, defaults entry) Controller {
 		}
 	}
 	if p.Wrong() > wrong {
-		return c // what is missing below may be what could not be read
+		return c // name and module may be missing only because of the errors so far
 	}
 	if c.Spec.Name == "" {
 		p.Bad(n, "name: is missing: each controller of a file needs a name")
@@ -184,8 +182,8 @@ func (p *parser) controller(n *yaml.Node, defaults entry) Controller {
 	return c
 }
 
-// Where returns the position of the field with a path, or of what is nearest above it:
-// line:column.
+// Where returns the position of the field with this path, as line:column. If the file does not have the
+// field, it is the position of the closest field above it.
 func (c *Controller) Where(path string) string {
 	for c.at[path] == nil && path != "" {
 		path = path[:max(0, strings.LastIndexAny(path, ".["))]
@@ -193,7 +191,7 @@ func (c *Controller) Where(path string) string {
 	return fmt.Sprintf("%d:%d", c.at[path].Line, c.at[path].Column)
 }
 
-// Equal reports whether two controllers are the same, wherever they are in a file.
+// Equal reports whether two controllers have the same spec. Their positions in the file do not matter.
 func (c *Controller) Equal(o *Controller) bool { return reflect.DeepEqual(c.Spec, o.Spec) }
 
 // Equal reports whether two sets of values are the same.

@@ -12,7 +12,7 @@ import (
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
 )
 
-// reported is what the flags of the tests set.
+// reported has the values of the flags in the tests.
 type reported struct {
 	workers int
 	dev     bool
@@ -121,7 +121,7 @@ func TestApply_TheCommandLineWins(t *testing.T) {
 	}
 }
 
-// TestParse_SaysWhereAndWhat is about everything that may be wrong with a file.
+// TestParse_SaysWhereAndWhat: for each mistake in a file, the error has the position and the reason.
 func TestParse_SaysWhereAndWhat(t *testing.T) {
 	one := "controllers: [{name: a, module: a.wasm}]\n"
 	for _, c := range []struct{ name, content, want string }{
@@ -196,7 +196,7 @@ func TestEqual_SeesEachChange(t *testing.T) {
 	}
 }
 
-// FuzzParse holds that no file makes it panic.
+// FuzzParse checks that Parse does not panic, and that it returns either a file or an error.
 func FuzzParse(f *testing.F) {
 	f.Add(head + "controllers: [{name: a, module: ${X:-y}, owns: [b], config: {a: 1}}]\n")
 	f.Add("a: &a [*a]\n")
@@ -209,7 +209,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestFormat_ReadsBackTheSame, whatever is in the values.
+// TestFormat_ReadsBackTheSame: Parse returns the same file from the output of Format, also for values
+// that YAML or Parse could interpret.
 func TestFormat_ReadsBackTheSame(t *testing.T) {
 	format := testFormat(&reported{})
 	a := v1alpha1.ControllerSpec{Name: "a", Module: v1alpha1.ModuleOf("/modules/a.wasm"), Namespaces: []string{"x", "true", "1"}}
@@ -234,7 +235,8 @@ func TestFormat_ReadsBackTheSame(t *testing.T) {
 	}
 }
 
-// TestParse_BoundsAtTheirEdges: each list of a file has a bound, told with its line.
+// TestParse_BoundsAtTheirEdges: a list at its bound is accepted, and one entry more is an error with its
+// position.
 func TestParse_BoundsAtTheirEdges(t *testing.T) {
 	controllers := func(n int) string {
 		var b strings.Builder

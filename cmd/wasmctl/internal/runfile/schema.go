@@ -10,7 +10,7 @@ import (
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
 )
 
-// schema is as much of JSON Schema as a file needs.
+// schema is the part of JSON Schema that a file needs.
 type schema struct {
 	Schema      string             `json:"$schema,omitempty"`
 	Title       string             `json:"title,omitempty"`
@@ -47,13 +47,13 @@ func Schema(format Format) []byte {
 	}
 	b, err := json.MarshalIndent(root, "", "  ")
 	if err != nil {
-		panic("BUG: schema: " + err.Error()) // strings
+		panic("BUG: schema: " + err.Error()) // it contains only strings and numbers
 	}
 	return append(b, '\n')
 }
 
-// schemaOf is the schema of a field with a type. A number or a truth value may also be
-// text, which contains a variable of the environment.
+// schemaOf returns the schema of a field with this type. Numbers and booleans can also be texts, because
+// a text can contain an environment variable.
 func (f Format) schemaOf(t reflect.Type, path string) *schema {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -75,7 +75,7 @@ func (f Format) schemaOf(t reflect.Type, path string) *schema {
 		}
 	case reflect.Map:
 		s.Type, s.Additional = typeMap, &schema{Type: []string{typeText, "number", typeBool}}
-		for i := range f.Fields { // entries that have a field of their own
+		for i := range f.Fields { // entries with a field of their own
 			if key, ok := strings.CutPrefix(f.Fields[i].Path, path+"."); ok {
 				if s.Properties == nil {
 					s.Properties = map[string]*schema{}
@@ -95,7 +95,7 @@ func (f Format) schemaOf(t reflect.Type, path string) *schema {
 	return s
 }
 
-// flagSchema is the schema of a flag's value.
+// flagSchema returns the schema of a flag's value.
 func flagSchema(flag *pflag.Flag) *schema {
 	_, usage := pflag.UnquoteUsage(flag)
 	s := &schema{Description: usage}

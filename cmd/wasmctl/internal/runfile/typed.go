@@ -15,7 +15,7 @@ import (
 	"github.com/wasmctl/wasmctl/host/strictyaml"
 )
 
-// parser reads a file, and collects what is wrong with it.
+// parser reads a file and collects its errors.
 type parser struct {
 	strictyaml.Reader
 
@@ -23,10 +23,10 @@ type parser struct {
 	format Format
 	env    Env
 
-	at map[string]*yaml.Node // where the fields of the controller are that is read
+	at map[string]*yaml.Node // the nodes of the present controller's fields by path
 }
 
-// scalar returns the text of a value, with variables of the environment in their places.
+// scalar returns the text of a value, in which environment variables are replaced by their values.
 func (p *parser) scalar(n *yaml.Node, key string) (string, bool) {
 	text, ok := p.Scalar(n, key)
 	if !ok {
@@ -40,8 +40,8 @@ func (p *parser) scalar(n *yaml.Node, key string) (string, bool) {
 	return text, true
 }
 
-// rebase returns a path that is relative to the file as one that is relative to
-// the working directory of the process.
+// rebase converts a path that is relative to the file into one that is relative to the working directory
+// of the process.
 func (p *parser) rebase(path string) string {
 	if path == "" || filepath.IsAbs(path) || oci.IsRef(path) {
 		return path
@@ -60,7 +60,8 @@ func (p *parser) fill(n *yaml.Node, value, into any) {
 	}
 }
 
-// typed returns the value of a node for a field of a type, as it is in JSON. After an error, which is recorded, the value is not used.
+// typed returns the value of a node, for a field of this type, in the form of JSON. After an error, which
+// it records, the value is not used.
 func (p *parser) typed(n *yaml.Node, t reflect.Type, path string) any {
 	if path != "" {
 		p.at[path] = n
@@ -102,7 +103,7 @@ func (p *parser) typed(n *yaml.Node, t reflect.Type, path string) any {
 	return text
 }
 
-// own reads the text of a type that reads texts itself.
+// own reads a text for a type that implements json.Unmarshaler.
 func (p *parser) own(n *yaml.Node, t reflect.Type, path string) any {
 	text, ok := p.scalar(n, path)
 	if !ok {
@@ -139,7 +140,7 @@ func (p *parser) structure(n *yaml.Node, t reflect.Type, path string) any {
 	return out
 }
 
-// former refuses keys of files as they were before, and returns the mapping without them.
+// former refuses keys of the older format with a suggestion, and returns the mapping without them.
 func (p *parser) former(n *yaml.Node, types map[string]reflect.Type, path string) *yaml.Node {
 	if path != "" || n.Kind != yaml.MappingNode {
 		return n
@@ -157,7 +158,7 @@ func (p *parser) former(n *yaml.Node, types map[string]reflect.Type, path string
 	return &rest
 }
 
-// hasKeys reports whether a value of a type can only be a mapping.
+// hasKeys reports whether a value of this type must be a mapping.
 func hasKeys(t reflect.Type) bool {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -184,7 +185,7 @@ func (p *parser) mapping(n *yaml.Node, path string) any {
 	return out
 }
 
-// list reads a list, or its only item.
+// list reads a list. A single value is a list of one item.
 func (p *parser) list(n *yaml.Node, t reflect.Type, path string) any {
 	items, out := []*yaml.Node{n}, []any{}
 	if n.Kind != yaml.ScalarNode {
@@ -200,7 +201,7 @@ func (p *parser) isPath(path string) bool {
 	return slices.ContainsFunc(p.format.Fields, func(f Field) bool { return f.IsPath && f.Path == path })
 }
 
-// below is the path of a key.
+// below returns the path of a key.
 func below(path, key string) string {
 	if path == "" {
 		return key
