@@ -17,8 +17,8 @@ type built struct {
 	Took          time.Duration
 }
 
-// build runs wasmctl build, and leaves the compiled code where e2e.Run looks for it.
-// After "--" come the arguments of the main function of an operator.
+// build runs wasmctl build, and stores the compiled code in the cache of e2e.Run. The arguments after
+// "--" are for the main function of an operator.
 func build(t *testing.T, dir string, args ...string) (b built) {
 	t.Helper()
 	flags, main := args, []string(nil)

@@ -33,7 +33,7 @@ func TestExamples_CasesHold(t *testing.T) {
 	}
 }
 
-// verdict is what wasmctl test prints of a case with -o json.
+// verdict is the output of wasmctl test -o json for one case.
 type verdict struct {
 	Name, Result   string
 	Diff, Exceeded []string

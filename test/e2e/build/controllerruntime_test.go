@@ -76,7 +76,7 @@ func TestControllerRuntime_AnOrdinaryMainRunsAsAModule(t *testing.T) {
 		}
 		return list[0].(map[string]any)["image"].(string) //nolint:forcetypeassert // as the API server has it
 	}
-	o.child.WantLine(`"level":"INFO"`, `"msg":"starting manager"`, `"logger":"setup"`) // what main logs has its level
+	o.child.WantLine(`"level":"INFO"`, `"msg":"starting manager"`, `"logger":"setup"`) // the log lines of main have their level
 	o.await("the Deployment", func() bool { return image() == "nginx:1" })
 	if owner := metav1.GetControllerOf(o.get(e2e.Deployments)); owner == nil || owner.Kind != "Site" || owner.Name != "a" {
 		t.Errorf("the owner is %+v", owner)
@@ -101,9 +101,8 @@ func TestControllerRuntime_AnOrdinaryMainRunsAsAModule(t *testing.T) {
 	}
 }
 
-// TestControllerRuntime_AModuleIsEachOfItsControllers: one module with two
-// controllers runs as the one of its name. Its predicates, map functions and
-// indexes work on the real control plane.
+// TestControllerRuntime_AModuleIsEachOfItsControllers: a module with two controllers runs as the
+// controller that is named. Its predicates, map functions and indexes work on the real control plane.
 func TestControllerRuntime_AModuleIsEachOfItsControllers(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -187,7 +186,7 @@ func (o *operatorTest) delete(r schema.GroupVersionResource) {
 	}
 }
 
-// await waits for a state that the operator brings about.
+// await waits until the operator has reached a state.
 func (o *operatorTest) await(what string, so func() bool) {
 	o.Helper()
 	ctx, cancel := context.WithTimeout(o.Context(), e2e.SettleLimit)

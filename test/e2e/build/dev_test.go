@@ -99,7 +99,7 @@ func TestDev_BuildsOnSave(t *testing.T) {
 			return err == nil && bytes.Contains(b, []byte(text))
 		})
 	}
-	built := filepath.Join(dir, "painter.wasm") // where wasmctl build writes it, and wasmctl run looks
+	built := filepath.Join(dir, "painter.wasm") // the output of wasmctl build
 	c.WantLine(`"msg":"built"`, `"module":"`+built+`"`, `"toolchain":"go"`)
 	c.WantLine(`"msg":"reconciled"`, `"object":"`+ns+`/o"`, `"controller":"painter"`, `"revision":1`)
 	prints("created   apply configmaps " + ns + "/made, for " + ns + "/o\n        + data: {\"color\":\"blue\"}\n")
@@ -113,7 +113,7 @@ func TestDev_BuildsOnSave(t *testing.T) {
 			t.Errorf("text between the lines of JSON: %s", line)
 		}
 	}
-	// It may also ask for more than the one before: rights and watches.
+	// A new module may request more rights and watches than the previous one.
 	e2e.Replace(t, source, []byte(strings.NewReplacer(`"blue"`, `"pink"`, `Manifest: wasmctl.Manifest{`,
 		`Manifest: wasmctl.Manifest{Owns: []wasmctl.Watch{{Version: "v1", Kind: "ServiceAccount"}}, `, `"create", "patch"`, `"create", "patch", "get"`).Replace(devSource)))
 	c.WantLine(`"msg":"module swapped"`, `"probation":false`, `"revision":2`)
@@ -126,7 +126,7 @@ func TestDev_BuildsOnSave(t *testing.T) {
 	c.WantExit(e2e.ExitOK)
 }
 
-// TestDev_SaysWhatCannotBeBuilt: a folder without a project ends at once.
+// TestDev_SaysWhatCannotBeBuilt: in a directory without a project, the command fails at once.
 func TestDev_SaysWhatCannotBeBuilt(t *testing.T) {
 	out, err := exec.Command("wasmctl", "dev", t.TempDir(), "--for", "cm").CombinedOutput()
 	exit, ok := err.(*exec.ExitError) //nolint:errorlint // of exec

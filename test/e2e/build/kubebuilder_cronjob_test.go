@@ -94,7 +94,7 @@ func checkCronJob(k *kubebuilder) {
 	}, func(all objects) bool { return len(all) == 0 })
 }
 
-// lastNewYear is when the yearly schedule was due last, as the names of Jobs have it.
+// lastNewYear returns the last time at which the yearly schedule was due, in the form of Job names.
 func lastNewYear(k *kubebuilder) string {
 	k.Helper()
 	berlin, err := time.LoadLocation("Europe/Berlin")
@@ -121,7 +121,7 @@ func (s *side) cronJob(name, schedule, more string) {
 		"spec: {schedule: %q, suspend: true, %sjobTemplate: {metadata: {labels: {of: %s}}, spec: {%s}}}\n", name, schedule, more, name, podTemplate))
 }
 
-// job creates a Job that a CronJob has started years ago.
+// job creates a Job that appears to have been started by a CronJob years ago.
 func (s *side) job(name, owner string) {
 	s.Helper()
 	o, err := s.of(schedules).Get(s.Context(), owner, metav1.GetOptions{})
@@ -139,7 +139,7 @@ const (
 	failed   = `"failed":1,"conditions":[%[2]s"FailureTarget"},%[2]s"Failed"}]`
 )
 
-// end ends a Job that was started in that minute.
+// end ends a Job that was started in this minute.
 func (s *side) end(name, how string, minute int) {
 	s.Helper()
 	status := fmt.Sprintf(`"startTime":"2024-01-01T00:%02[1]d:00Z",`+how, minute, `{"status":"True","type":`)

@@ -30,7 +30,7 @@ func checkMultiVersion(k *kubebuilder) {
 	dir, ca := servingCert(k)
 	conversion := fmt.Sprintf("spec:\n  conversion:\n    strategy: Webhook\n    webhook:\n      conversionReviewVersions: [v1]\n"+
 		"      clientConfig: {url: 'https://127.0.0.1:%s/convert', caBundle: %s}\n", port, ca)
-	k.Cleanup(func() { // else the control plane would go on to ask
+	k.Cleanup(func() { // otherwise the control plane would continue to call the webhook
 		crds := k.sides[1].client.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
 		if err := crds.Delete(context.WithoutCancel(k.Context()), "backups.storage.example.dev", metav1.DeleteOptions{}); err != nil {
 			k.Error(err)

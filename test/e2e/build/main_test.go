@@ -1,4 +1,4 @@
-// Package build_test builds projects and operators as users do, and runs what was built.
+// Package build_test builds projects and operators like a user, and runs the modules.
 package build_test
 
 import (

@@ -29,14 +29,14 @@ import (
 type published struct {
 	module, pkg string
 	crds        string // a pattern of files
-	// main is what its main gets, as a module and natively; native is for the binary
-	// alone: addresses that it does not listen on.
+	// main has the arguments of main, as a module and natively. native has further ones for the
+	// binary only, which turn off its listeners.
 	main, native []string
-	env          map[string]string // what both get
-	size         int64             // at most
+	env          map[string]string // of both
+	size         int64             // the maximum size of the module
 	kinds        []schema.GroupVersionResource
-	// raced is a condition as it would be without a run that has updated what was deleted
-	// meanwhile, whose error the operator keeps in it; nil: it keeps none.
+	// raced replaces a condition with the error of a run that updated an object after its deletion.
+	// If nil, the operator does not store such errors.
 	raced map[string]any
 	steps []publishedStep
 }
@@ -127,7 +127,7 @@ func TestControllerRuntime_TheUnitTestsOfAPublishedOperatorPass(t *testing.T) {
 	} {
 		runIn(t, source, "go", "mod", "edit", "-replace", module+"="+filepath.Join(sdk, dir))
 	}
-	// With -trimpath, what is compiled does not depend on the folder and is there the next time.
+	// With -trimpath, the build cache does not depend on the directory, so the next run uses it.
 	runIn(t, source, "go", "test", "-trimpath", "-mod=mod", "./controllers/...", "./extensions/controllers/...")
 }
 
@@ -159,8 +159,7 @@ func (o *published) on(t *testing.T, c *devcluster.Cluster, source string) *publ
 	return &publishedTest{operatorTest{T: t, client: client, ns: ns}, c.Kubeconfig(), o.kinds, o.raced}
 }
 
-// objects returns all objects, by kind and name, without what no two clusters
-// have the same.
+// objects returns all objects, by kind and name, without values that differ between any two clusters.
 func (p *publishedTest) objects() map[string]any {
 	p.Helper()
 	all := map[string]any{}
@@ -172,9 +171,9 @@ func (p *publishedTest) objects() map[string]any {
 		for i := range list.Items {
 			o := list.Items[i].Object
 			if list.Items[i].GetName() == "kube-root-ca.crt" {
-				continue // the control plane's
+				continue // the control plane owns it
 			}
-			// How often the spec was written depends on which controller comes first.
+			// The number of writes to the spec depends on which controller comes first.
 			differs(o)
 			for _, key := range []string{"resourceVersion", "creationTimestamp", "managedFields", "generation"} {
 				unstructured.RemoveNestedField(o, "metadata", key)
@@ -231,7 +230,7 @@ func chance(o unstructured.Unstructured) {
 	for key, value := range data {
 		data[key] = fmt.Sprint(len(value))
 	}
-	_ = unstructured.SetNestedStringMap(o.Object, data, "data") // it was there
+	_ = unstructured.SetNestedStringMap(o.Object, data, "data") // the field exists, so this does not fail
 }
 
 // downloadModule returns a copy of a module's sources.

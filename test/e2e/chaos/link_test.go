@@ -25,7 +25,7 @@ func away(f *e2e.Fleet) {
 	f.T.Helper()
 	ctx := f.T.Context()
 	f.Put(ctx, "new", e2e.App{Image: "i:new", Port: true})
-	f.Put(ctx, "changed", e2e.App{Image: "i:2"}) // its Service is to go
+	f.Put(ctx, "changed", e2e.App{Image: "i:2"}) // its Service must be deleted
 	f.Put(ctx, "gone", e2e.App{})
 	f.Put(ctx, "again", e2e.App{})
 	f.Put(ctx, "again", e2e.App{Image: "i:again", Port: true}) // another object of the same name
@@ -74,7 +74,7 @@ func TestChaos_StalledConnectionLosesNothing(t *testing.T) {
 // controller was cut off, so no watch can be resumed.
 func TestChaos_CompactionLosesNothing(t *testing.T) {
 	t.Parallel()
-	// Without a watch cache, watches are etcd's.
+	// Without the watch cache, etcd serves the watches.
 	f, socket := e2e.NewFleet(t, devclustertest.Own(t, "--etcd-compaction-interval=1s", "--watch-cache=false")), e2e.NewSocket(t)
 	link := devclustertest.Proxy(t, f.Cluster)
 	c := f.Start("--kubeconfig", e2e.WriteKubeconfig(t, link.Through(f.Cluster.RESTConfig())), "--socket", socket)
@@ -93,8 +93,8 @@ func TestChaos_CompactionLosesNothing(t *testing.T) {
 	e2e.WantNoneTwice(t, c.Reconciles())
 }
 
-// versionOf returns the present resourceVersion, the last one that a controller can have
-// seen that is cut off now.
+// versionOf returns the present resourceVersion, which is the last one that a controller can have seen
+// if it is cut off now.
 func versionOf(f *e2e.Fleet) string {
 	f.T.Helper()
 	list, err := f.Client.Resource(e2e.WebApps).Namespace(f.Ns).List(f.T.Context(), metav1.ListOptions{})
@@ -226,7 +226,7 @@ func TestChaos_KindDeletedAndMadeAgain(t *testing.T) {
 	c.WantLine(`"msg":"watch absent"`, "webapps")
 	devclustertest.ApplyFile(t, f.Cluster, "../../../examples/webapp/crd.yaml")
 	f.Mu.Lock()
-	clear(f.Want) // nothing of before is left
+	clear(f.Want) // the old objects are gone
 	f.Mu.Unlock()
 	for i := range 5 {
 		f.Put(t.Context(), fmt.Sprint("new", i), e2e.App{Image: "i:new", Port: true})

@@ -78,8 +78,8 @@ func (n *neighbours) load(ctx context.Context, name string, m wasmctl.Module) {
 	}
 }
 
-// create creates generators whose content ends with a byte that tells the guest
-// modes.wasm what to do.
+// create creates generators. The last byte of their content selects the behavior of the guest
+// modes.wasm.
 func (n *neighbours) create(from, to int, mode byte) {
 	n.t.Helper()
 	for i := from; i < to; i++ {
@@ -122,7 +122,7 @@ func (n *neighbours) finish() {
 type hanging struct {
 	http.RoundTripper
 
-	manager       string // of fields, of the controller
+	manager       string // the field manager of the controller
 	started, done atomic.Int64
 	let           chan struct{}
 
@@ -224,8 +224,8 @@ func TestNeighbours_OneThatTrapsOrFloods(t *testing.T) {
 			if mode == 1 && bad.Failures[string(abi.FailureTrap)] == 0 {
 				t.Errorf("no traps: %v", bad.Failures)
 			}
-			// Not forever: what traps again and again is quarantined.
-			enginetest.Until(t, "the bad one goes on", func() bool { return n.status("bad").Runs >= 2*count })
+			// It does not run forever: objects that trap repeatedly are quarantined.
+			enginetest.Until(t, "the bad controller continues", func() bool { return n.status("bad").Runs >= 2*count })
 			good := n.status("good")
 			for kind, failed := range good.Failures {
 				if failed > 0 {

@@ -23,8 +23,8 @@ import (
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
 
-// forceLimit is the time that a process may take to end after the second signal, and a
-// generous rest for a busy machine.
+// forceLimit is the maximum time from the second signal to the end of a process, plus a generous margin
+// for a busy machine.
 const forceLimit = 700*time.Millisecond + 2*time.Second
 
 // endsAtSignals sends a signal until the process has ended, and checks the time since
@@ -32,7 +32,7 @@ const forceLimit = 700*time.Millisecond + 2*time.Second
 func endsAtSignals(c *e2e.Process, sig syscall.Signal) {
 	c.T.Helper()
 	c.Signal(sig)
-	again := time.NewTicker(50 * time.Millisecond) // two that are pending at once are one
+	again := time.NewTicker(50 * time.Millisecond) // two signals that are pending at the same time count as one
 	defer again.Stop()
 	for second := time.Now(); ; {
 		select {

@@ -102,7 +102,7 @@ metadata: {name: first}
 }
 
 func TestRun_WaitsForAnAPIServerThatIsDown(t *testing.T) {
-	const addr = "127.0.0.1:1" // nobody is given this port who asks for any
+	const addr = "127.0.0.1:1" // the system does not assign this port to other tests
 	kubeconfig := e2e.WriteKubeconfig(t, &rest.Config{Host: "https://" + addr})
 	c := e2e.Run(t, e2e.Guests+"empty.wasm", "--for", "cm", "--kubeconfig", kubeconfig)
 	c.WantLine("waiting for the API server", addr, "refused")
@@ -178,7 +178,7 @@ func TestRun_SecondSignalForces(t *testing.T) {
 	c := e2e.Run(t, e2e.Guests+"modes.wasm", "--for", "configmapgenerators.examples.wasmctl.dev", "-n", ns, "--timeout", "1h", "--concurrency", "2", "--kubeconfig", cluster.Kubeconfig())
 	c.WantLine("reconciling")
 	e2e.CreateGenerator(t, client, ns, "spin", "\x02")
-	e2e.CreateGenerator(t, client, ns, "good", "\x00") // was reconciled: so the other one has been started
+	e2e.CreateGenerator(t, client, ns, "good", "\x00") // it was reconciled, so the other object has been started
 	c.WantLine(`"msg":"reconciled"`, `"object":"`+ns+`/good"`)
 	c.Signal(syscall.SIGINT)
 	c.WantLine("stopping; waiting for running reconciles")
@@ -199,8 +199,8 @@ func devStarter(t *testing.T) (start func() *e2e.Process, data string) {
 	}, data
 }
 
-// TestRun_DevIsReused: a second --dev on the same data uses the control plane
-// that runs, which ends with the process that started it.
+// TestRun_DevIsReused: a second --dev on the same data uses the running control plane, which ends with
+// the process that started it.
 func TestRun_DevIsReused(t *testing.T) {
 	t.Parallel()
 	start, data := devStarter(t)

@@ -46,7 +46,7 @@ func TestControllersFile_ChangesTouchOnlyWhatTheyAreAbout(t *testing.T) {
 	}
 	startedAt := e2e.ControllersOf(t, socket)["one"].Since
 
-	write(one, two(", module: two.wasm, config: {greeting: hello}")) // settings, and one less
+	write(one, two(", module: two.wasm, config: {greeting: hello}")) // other settings, and one controller less
 	c.WantLine(`"msg":"settings applied"`, `"controller":"two"`)
 	c.WantLine(`"msg":"controllers updated from the file"`, `"added":0,"changed":1,"removed":1`)
 	write(one, two(", module: other.wasm, config: {greeting: hello}")) // another module
@@ -56,7 +56,7 @@ func TestControllersFile_ChangesTouchOnlyWhatTheyAreAbout(t *testing.T) {
 	}
 	e2e.Replace(t, filepath.Join(dir, "other.wasm"), enginetest.Worse(enginetest.Good, 4)) // which is watched from now on
 	c.WantLine(`"msg":"module swapped"`, `"why":"module file changed"`, `"controller":"two"`)
-	write(one, two(", module: other.wasm, concurrency: 2"), "- {name: three, module: two.wasm}") // what takes a start, and one more
+	write(one, two(", module: other.wasm, concurrency: 2"), "- {name: three, module: two.wasm}") // a change that needs a restart, and another controller
 	c.WantLine(`"msg":"stopped"`, `"controller":"two"`)
 	c.WantLine(`"msg":"controllers updated from the file"`, `"added":1,"changed":1,"removed":0`)
 	c.WantLine(`"msg":"reconciled"`, `"controller":"three"`)

@@ -157,7 +157,7 @@ func TestExplain_SaysWhatChangedInARelatedObject(t *testing.T) {
 	w.generate("a")
 	c := w.run("--grant-manifest", "--socket", socket)
 	c.WantLine(`"msg":"reconciled"`, w.ns+"/a")
-	// The run that follows from the new ConfigMap: before it, an edit is part of what is new.
+	// Wait for the run that the new ConfigMap triggers. An earlier edit would be part of the creation.
 	c.WantLine(`"msg":"reconciled"`, `"reason":"`, "Related configmaps "+w.ns+"/a")
 	patch := []byte(`{"metadata":{"annotations":{"edited":"yes"}}}`)
 	if _, err := w.client.Resource(e2e.ConfigMaps).Namespace(w.ns).Patch(t.Context(), "a", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {

@@ -24,7 +24,7 @@ import (
 	"github.com/wasmctl/wasmctl/test/e2e/internal/e2e"
 )
 
-// timed switches the parts on that measure, which need a quiet machine.
+// timed enables the measurements, which need a quiet machine.
 var timed = os.Getenv("WASMCTL_TIMED") != ""
 
 // wellControllers is the number of the 20 controllers that work.
@@ -165,9 +165,8 @@ func TestFleet_EachCauseIsNamed(t *testing.T) {
 	c.child.WantExit(e2e.ExitForced)
 }
 
-// TestFleet_TheOthersAreAsFast measures, with WASMCTL_TIMED set on a quiet
-// machine: the p99 of the 16 with and without the four, and how long the
-// endpoints take to answer.
+// TestFleet_TheOthersAreAsFast measures the p99 of the 16 controllers with and without the four others,
+// and the response times of the endpoints. It needs a quiet machine, and WASMCTL_TIMED to be set.
 func TestFleet_TheOthersAreAsFast(t *testing.T) {
 	if !timed {
 		t.Skip("SKIPPED: a measurement: set WASMCTL_TIMED=1")

@@ -45,7 +45,7 @@ func TestLogs_OfARunningController(t *testing.T) {
 		})
 	}()
 	f.Put(t.Context(), "a", e2e.App{Image: "i:2"})
-	f.Confirm() // nothing is logged of it
+	f.Confirm() // these runs log nothing
 	e2e.Steer(t, "log-level", socket, "webapp", "debug")
 	select {
 	case line := <-first:

@@ -30,7 +30,7 @@ func TestMemo_SkipsRunsAlsoAfterARestart(t *testing.T) {
 
 	c := f.Start(args...)
 	f.Confirm()
-	enginetest.Until(t, "a trigger is skipped", func() bool { // the first may find that a run of its own writes is due
+	enginetest.Until(t, "a trigger is skipped", func() bool { // the first trigger may be merged with a run that its own writes have caused
 		e2e.Steer(t, "trigger", socket, f.Ns+"/a")
 		e2e.AwaitQuiet(t, socket)
 		return last("skipped", skipped)()

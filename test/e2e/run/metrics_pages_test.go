@@ -24,7 +24,7 @@ const (
 	dashboard  = "../../../docs/dashboards/wasmctl.json"
 )
 
-// expressions are those of the dashboard and of the alert rules.
+// expressions returns the expressions of the dashboard and of the alert rules.
 func expressions(t *testing.T) (list []string) {
 	t.Helper()
 	var board struct {

@@ -32,7 +32,7 @@ type eventful struct {
 	*e2e.Process
 
 	url    string                    // of /metrics
-	made   dynamic.ResourceInterface // what the controller "generator" makes
+	made   dynamic.ResourceInterface // the objects of the controller "generator"
 	dir    string
 	file   string
 	module string // of the controller "swapped"
@@ -85,7 +85,7 @@ spec:
 	})
 	e := &eventful{dir: t.TempDir(), made: client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace(ns)}
 	e.module, e.file = filepath.Join(e.dir, "swapped.wasm"), filepath.Join(e.dir, "controllers.yaml")
-	e2e.Replace(t, e.module, enginetest.Worse(enginetest.Good, int(time.Now().UnixNano()))) // of which nobody has code
+	e2e.Replace(t, e.module, enginetest.Worse(enginetest.Good, int(time.Now().UnixNano()))) // a module without cached code
 	compileAsAnother(t, e.module, ns, kubeconfig)
 	for name, from := range map[string]string{"modes.wasm": e2e.Guests + "modes.wasm", "wasi.wasm": e2e.Guests + "wasi.wasm", "generator.wasm": e2e.Example(t, "configmapgenerator")} {
 		b, err := os.ReadFile(from)
@@ -97,9 +97,9 @@ spec:
 	e2e.Replace(t, e.file, []byte(strings.NewReplacer("GROUP", group, "NS", ns).Replace(eventfulFile)))
 	e.Process = e2e.Run(t, "-f", e.file, "--kubeconfig", kubeconfig)
 	e.url = e2e.Served(t, e.Process, "/metrics")
-	e.WantLine(`"msg":"reconciled"`, `"controller":"generator"`) // it is large, and the others leave no time to compile it
-	// Each happens in one run, however busy the machine is: more lines at once than
-	// a log takes, and more memory than the process has.
+	e.WantLine(`"msg":"reconciled"`, `"controller":"generator"`) // it is large, and the others would leave no CPU time for compiling it
+	// Each of these happens in one run, even on a busy machine: more lines at once than the log accepts,
+	// and more memory than the process has.
 	also := map[int64]string{9: "chatty", 15: "greedy"}
 	for _, mode := range []int64{0, 1, 2, 3, 4, 6, 8, 9, 11, 12, 15} { // the last key in the order of keys is the last byte
 		create(schema.GroupVersionResource{Group: group, Version: "v1", Resource: "swaps"}, map[string]any{
@@ -181,7 +181,7 @@ type documented struct{ name, kind string }
 
 const metricsPage = "../../../docs/metrics.md"
 
-// documentedMetrics are the rows of the table.
+// documentedMetrics returns the rows of the table.
 func documentedMetrics(t *testing.T) (list []documented) {
 	t.Helper()
 	_, table, _ := cutTable(t)
@@ -208,7 +208,7 @@ func cutTable(t *testing.T) (before, table, after string) {
 	return before + begin, table, end + after
 }
 
-// TestMetrics_TheTableIsWhatIsDescribed keeps the documented table true.
+// TestMetrics_TheTableIsWhatIsDescribed: the table in the documentation is up to date.
 func TestMetrics_TheTableIsWhatIsDescribed(t *testing.T) {
 	var want strings.Builder
 	want.WriteString("| Metric | Type | Labels | |\n|---|---|---|---|\n")

@@ -143,7 +143,8 @@ func TestOutput_OfAProcessCommandsNoTerminal(t *testing.T) {
 	}
 }
 
-// TestOutput_AnswersOfTheServerArePlain: they are part of errors.
+// TestOutput_AnswersOfTheServerArePlain: answers of the API server in errors cannot control the
+// terminal.
 func TestOutput_AnswersOfTheServerArePlain(t *testing.T) {
 	kubeconfig := devclustertest.Shared(t).Kubeconfig()
 	out, _ := exec.CommandContext(t.Context(), "wasmctl", "run", e2e.Guests+"empty.wasm", "--grant-manifest", "--for", "cm", "--field-selector", "data."+forged+"=1", "--kubeconfig", kubeconfig, "--socket", "none").CombinedOutput()

@@ -18,7 +18,7 @@ import (
 	"github.com/wasmctl/wasmctl/test/e2e/internal/e2e"
 )
 
-// rbac returns what wasmctl rbac prints for a module and its account in the namespace.
+// rbac returns the output of wasmctl rbac for a module and its account in the namespace.
 func (w *walled) rbac(module string, args ...string) []byte {
 	w.t.Helper()
 	args = append([]string{"rbac", module, "--serviceaccount", w.ns + ":example", "--kubeconfig", w.cluster.Kubeconfig()}, args...)
@@ -49,8 +49,8 @@ func (w *walled) mayDo(rc *rest.Config, ns, what string) bool {
 	return e2e.MayDo(w.t, rc, ns, what)
 }
 
-// TestRBAC_IsTheLeastWithinAGrant: the roles for a module and a grant let the account do
-// what both allow, with subresources, names, status, Lease and events, and nothing else.
+// TestRBAC_IsTheLeastWithinAGrant: the roles for a module and a grant give the account exactly the
+// rights that both allow, including subresources, names, status, Lease and events.
 // With the token of the account, the module does its work.
 func TestRBAC_IsTheLeastWithinAGrant(t *testing.T) {
 	w := newWalled(t)
@@ -108,8 +108,8 @@ func TestRBAC_IsTheLeastWithinAGrant(t *testing.T) {
 	}
 }
 
-// TestRBAC_AddsTheRightsOfShards: and no others. Every Lease of the namespace can belong
-// to a replica.
+// TestRBAC_AddsTheRightsOfShards: --shards adds only the rights for sharding, which are for every Lease
+// of the namespace, because any of them can belong to a replica.
 func TestRBAC_AddsTheRightsOfShards(t *testing.T) {
 	w := newWalled(t)
 	devclustertest.Apply(t, w.cluster, w.rbac(e2e.Example(t, "configmapgenerator"), "--shards", "-n", w.ns))

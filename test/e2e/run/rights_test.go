@@ -108,7 +108,7 @@ func TestRun_GrantsNothingThatNobodyGranted(t *testing.T) {
 		}
 	}
 	plain := e2e.Run(t, e2e.Guests+"empty.wasm", "--for", "cm", "-n", w.ns, "--grant-manifest=false", "--socket", "none", "--kubeconfig", w.cluster.Kubeconfig())
-	plain.WantLine("reconciles") // it asks for nothing but its kind, which the user named
+	plain.WantLine("reconciles") // it requests only its kind, which the user named
 	plain.Signal(syscall.SIGTERM)
 	plain.WantExit(e2e.ExitOK)
 }

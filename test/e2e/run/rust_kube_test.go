@@ -80,7 +80,7 @@ func TestKubeRs_AFinalizerAndEventsWork(t *testing.T) {
 	l.wants(cm, "dear all", "data", "text")
 	l.wants(doc, "[examples.wasmctl.dev/published]", "metadata", "finalizers")
 	l.wants(doc, "true", "status", "published")
-	// The right to the status, which each module has, holds for managers of the controller only.
+	// Each module has the right to the status, but only with field managers of the controller.
 	if name := "wasmctl/kube-document-" + ns + "/documents"; !isManager(l.get(doc), name) {
 		t.Errorf("the status is not written by %s: %v", name, l.get(doc).GetManagedFields())
 	}
@@ -105,7 +105,7 @@ func isManager(obj *unstructured.Unstructured, name string) bool {
 	return slices.ContainsFunc(obj.GetManagedFields(), func(m metav1.ManagedFieldsEntry) bool { return m.Manager == name })
 }
 
-// event waits for an event with a reason about an object.
+// event waits for an event about an object with this reason.
 func (l *scenario) event(r ref, reason string) {
 	l.t.Helper()
 	ns, name, _ := strings.Cut(r.name, "/")

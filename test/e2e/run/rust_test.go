@@ -148,7 +148,7 @@ func (w *twin) settled() map[string]any {
 		w.must(maps, err)
 		for _, m := range maps.Items {
 			if m.GetName() == "kube-root-ca.crt" {
-				continue // comes when it comes
+				continue // its time is not determined
 			}
 			all["ConfigMap "+m.GetName()] = plain(m.Object)
 		}
@@ -161,8 +161,7 @@ func (w *twin) settled() map[string]any {
 	return all
 }
 
-// isDone reports whether the ConfigMap and the status of a generator are what
-// its spec asks for.
+// isDone reports whether the ConfigMap and the status of a generator agree with its spec.
 func isDone(gen *unstructured.Unstructured, all map[string]any) bool {
 	observed, _, _ := unstructured.NestedInt64(gen.Object, "status", "observedGeneration")
 	conditions, _, _ := unstructured.NestedSlice(gen.Object, "status", "conditions")
@@ -179,8 +178,8 @@ func isDone(gen *unstructured.Unstructured, all map[string]any) bool {
 	return got == want && ready["reason"] == "Applied"
 }
 
-// plain removes from a value what differs between any two runs: times, uids, versions
-// and the namespace.
+// plain removes parts of a value that differ between any two runs: times, uids, versions and the
+// namespace.
 func plain(v any) any {
 	switch v := v.(type) {
 	case map[string]any:

@@ -63,7 +63,7 @@ func newLeaks(t *testing.T, last enginetest.Operation) *leaks {
 	return l
 }
 
-// copyNamed is a ConfigMap with the value in its data, also as a key.
+// copyNamed returns a ConfigMap with the value in its data, also as a key.
 func (l *leaks) copyNamed(name string, labels map[string]any) map[string]any {
 	return map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name, "namespace": l.ns, "labels": labels},
@@ -132,7 +132,8 @@ func TestSecrets_AreNotShown(t *testing.T) {
 	}
 }
 
-// TestSecrets_AreNotInDiffsAndAudits: nor in the output of --dry-run and --audit.
+// TestSecrets_AreNotInDiffsAndAudits: the value of a Secret appears neither in the output of --dry-run
+// nor in that of --audit.
 func TestSecrets_AreNotInDiffsAndAudits(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"client", "server"} {

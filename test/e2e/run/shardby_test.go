@@ -51,8 +51,8 @@ func TestShardBy_SplitsOneNamespace(t *testing.T) {
 	}
 }
 
-// TestShardBy_IsRefusedWhereDeletesWouldBeLost: and if one replica would run all
-// objects.
+// TestShardBy_IsRefusedWhereDeletesWouldBeLost: --shard-by is refused if deletes would be lost, or if one
+// replica would run all objects.
 func TestShardBy_IsRefusedWhereDeletesWouldBeLost(t *testing.T) {
 	t.Parallel()
 	w := newWalled(t)

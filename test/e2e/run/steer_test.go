@@ -65,7 +65,7 @@ func TestSteer_PausedObject(t *testing.T) {
 	e2e.Patch(f, e2e.WebApps, "a", `{"metadata": {"annotations": {"wasmctl.dev/paused": "true"}}}`)
 	c.WantLine(`"msg":"object paused"`, `"object":"`+f.Ns+`/a"`)
 	f.Put(t.Context(), "a", e2e.App{Image: "i:2"})
-	f.Put(t.Context(), "b", e2e.App{Image: "i:1"}) // after it, and so reconciled after it would have been
+	f.Put(t.Context(), "b", e2e.App{Image: "i:1"}) // changed after "a", so it is reconciled after "a" would have been
 	c.WantLine(`"msg":"reconciled"`, `"object":"`+f.Ns+`/b"`)
 	e2e.Patch(f, e2e.Deployments, "a", `{"metadata": {"labels": {"touched": "yes"}}}`)
 	enginetest.Until(t, "each change has been looked at", func() bool { return strings.Count(c.Text(), `"msg":"object paused"`) >= 2 })
@@ -132,7 +132,7 @@ func TestFinalizer_CleansUpBeforeTheObjectGoes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	left := func() string { // the records that there are, and the entries of the zone
+	left := func() string { // the existing records, and the entries of the zone
 		list, err := records.List(t.Context(), metav1.ListOptions{})
 		if err != nil {
 			t.Fatal(err)

@@ -53,7 +53,7 @@ func TestTriggers_LinesSettingsAndASignal(t *testing.T) {
 	enginetest.Until(t, "both are reconciled", func() bool { return triggered("a") == 2 && triggered("b") == 1 })
 	_, _ = fmt.Fprintln(lines, f.Ns+"/nobody")
 	c.WantLine("object not found", f.Ns+"/nobody")
-	_ = lines.Close() // ends that trigger alone
+	_ = lines.Close() // ends only this trigger
 
 	writeFile(t, settings, "defaultReplicas: many")
 	c.WantLine("refused new settings", "many")

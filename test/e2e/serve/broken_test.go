@@ -25,10 +25,10 @@ import (
 // broken is a Reconciler that does not work, and its correction.
 type broken struct {
 	name, reason, message string
-	condition             string // that says so too, beside Ready
-	stalled               bool   // it waits for another spec; else it heals by itself
+	condition             string // a condition that has the cause in addition to Ready
+	stalled               bool   // only a change of the spec helps; otherwise it recovers by itself
 	spec                  map[string]any
-	mend                  map[string]any // the change of the spec, or else
+	mend                  map[string]any // the correction of the spec; nil if heal is the correction
 	heal                  func()
 }
 

@@ -127,7 +127,7 @@ func TestServe_WritesNoStatusWhileQuiet(t *testing.T) {
 		})
 	}
 	tenant.ready("quiet", "True", "Succeeded")
-	looks(1) // what the look before has written is there
+	looks(1) // the write of the previous look has arrived
 	before := tenant.get("quiet").ResourceVersion
 	for i := range 3 {
 		tenant.touch("o0")

@@ -70,7 +70,7 @@ func shareReconcilers(t *testing.T, tn *tenant) {
 	t.Helper()
 	module := tn.module("good", enginetest.Worse(enginetest.Good, 1))
 	var names []string
-	for i := range 24 { // so that both replicas have some by chance, but for one in 8 million times
+	for i := range 24 { // so many that both replicas get some, except once in 8 million times
 		name := fmt.Sprintf("r%d", i)
 		names = append(names, tn.ns+"."+name)
 		tn.create(name, map[string]any{

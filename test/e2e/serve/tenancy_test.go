@@ -67,18 +67,17 @@ func newIntruder(t *testing.T) *intruder {
 // attempt is one attack.
 type attempt struct {
 	name string
-	spec map[string]any // beside the module and the service account
-	// ops are tried, in a namespace: in that of the victim none may succeed. In the
-	// intruder's own they do, if own is set, so that this is not for another reason.
+	spec map[string]any // in addition to the module and the service account
+	// ops returns operations in a namespace. In the victim's namespace, none may succeed. If own is
+	// set, they succeed in the intruder's own namespace, so they do not fail for another reason.
 	ops func(ns string) []enginetest.Operation
 	own bool
 
-	manifest *abi.Manifest // else one that asks for all
-	module   []byte        // else made from ops and manifest
-	// refused says what Ready's reason and message are to contain where the
-	// Reconciler itself cannot be done.
+	manifest *abi.Manifest // if nil, one that requests everything
+	module   []byte        // if nil, it is made from ops and manifest
+	// refused and message are the expected reason and message of Ready, if the Reconciler is refused.
 	refused, message string
-	// invalid says what the API server answers where it takes no such object.
+	// invalid is the expected answer of the API server, if it refuses the object.
 	invalid string
 }
 
@@ -125,7 +124,7 @@ func kindOf(ops []enginetest.Operation, apiVersion, kind string) []enginetest.Op
 	return ops
 }
 
-// operations are attacks by a module whose service account has the rights everywhere.
+// operations returns attacks by a module whose service account has all rights in every namespace.
 func (in *intruder) operations() []attempt {
 	patch := map[string]any{"data": map[string]any{"intruder": "was here"}}
 	lease := func(ns string) []enginetest.Operation {
@@ -230,7 +229,7 @@ func declared(t *testing.T, kind, ns string) []byte {
 	return bytes.Replace(module, old, made, 1)
 }
 
-// specs are Reconcilers that request more than their own rights.
+// specs returns attacks by Reconcilers that request more than their own rights.
 func (in *intruder) specs() []attempt {
 	all := asksForAll().Capabilities
 	of := func(k abi.Watch) *abi.Manifest { return &abi.Manifest{For: &k, Capabilities: all} }

@@ -15,7 +15,7 @@ import (
 type replica struct {
 	*e2e.Process
 	user   string               // of the API server
-	id     string               // the name of its Lease, where replicas share the objects
+	id     string               // the name of its Lease, if replicas share the objects
 	link   *devclustertest.Link // to it
 	socket string
 }
@@ -143,7 +143,7 @@ func TestLeader_KilledAndStalled(t *testing.T) {
 	f.Confirm()
 	second.Signal(syscall.SIGCONT)
 	second.WantExit(e2e.ExitLost)
-	if n := len(second.Reconciles()) - len(before); n < 4 { // runs in which it does nothing more
+	if n := len(second.Reconciles()) - len(before); n < 4 { // these runs end without further writes
 		t.Errorf("%d runs were in the middle of it, want 4", n)
 	}
 	f.Confirm()

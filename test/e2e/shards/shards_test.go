@@ -41,7 +41,7 @@ type sharded struct {
 
 	mu      sync.Mutex
 	want    map[string]string // guarded by mu; content, by namespace and name
-	records []shard.Record    // guarded by mu; all that there were
+	records []shard.Record    // guarded by mu; the record after each change
 }
 
 const shardsOfTest = 8
@@ -273,7 +273,7 @@ func (c *sharded) wantOwnersOnly(replicas ...*replica) {
 			c.t.Errorf("%s was created %d times", key, n)
 		}
 	}
-	// One whose client was killed meanwhile is carried out, and logged as a failure.
+	// If the client of a write was killed before the answer, the write takes effect but is logged as a failure.
 	if checked < len(c.want) || len(created) < len(c.want)*9/10 {
 		c.t.Errorf("the audit log has %d writes, and %d creations of %d objects", checked, len(created), len(c.want))
 	}

@@ -36,7 +36,7 @@ func TestSwap_KilledWhileCompiling(t *testing.T) {
 	}
 	c := run()
 	c.WantLine(`"msg":"reconciling"`)
-	next := enginetest.Numbered(module, int(time.Now().UnixNano())) // of which nobody has the code
+	next := enginetest.Numbered(module, int(time.Now().UnixNano())) // a module without cached code
 	e2e.Replace(t, file, next)
 	var pid int
 	enginetest.Until(t, "a process compiles", func() bool { pid = e2e.CompilerOf(t, c.Cmd.Process.Pid); return pid != 0 })
@@ -55,8 +55,8 @@ func TestSwap_KilledWhileCompiling(t *testing.T) {
 	c.WantExit(e2e.ExitOK)
 }
 
-// revisionsOf returns the revisions of the only controller of a process; nil while it
-// does not answer.
+// revisionsOf returns the revisions of the only controller of a process, or nil if the process does not
+// answer.
 func revisionsOf(t *testing.T, socket string) []admin.Revision {
 	t.Helper()
 	st, err := admin.NewClient(socket).Status(t.Context())

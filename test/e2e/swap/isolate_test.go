@@ -21,7 +21,7 @@ func TestIsolate_SwapsInEveryWay(t *testing.T) {
 	swapInEveryWay(t, "--isolate")
 }
 
-// TestIsolate_CanaryAndShadow: canary and shadow work for it too.
+// TestIsolate_CanaryAndShadow: canary and shadow also work for a module in a process of its own.
 func TestIsolate_CanaryAndShadow(t *testing.T) {
 	e2e.NeedsGuestProcesses(t)
 	canaryAndShadow(t, "--isolate")
@@ -51,7 +51,7 @@ func TestIsolate_KilledProcessLosesNothing(t *testing.T) {
 	if err := syscall.Kill(before, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	c.WantLine(`"action":"requeue`, "signal: killed") // of any four: the namespace has a ConfigMap of its own too
+	c.WantLine(`"action":"requeue`, "signal: killed") // of any object: the namespace also has a ConfigMap of its own
 	enginetest.Until(t, "all objects run again", func() bool {
 		pid := guestPID(t, socket)
 		return pid != before && pid != 0 && statusRunning(t, socket) == 4

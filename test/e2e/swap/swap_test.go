@@ -50,7 +50,7 @@ func swapInEveryWay(t *testing.T, args ...string) {
 	if out := e2e.Steer(t, "swap", socket, "module", other); !strings.Contains(out, "unchanged") {
 		t.Errorf("the same: %s", out)
 	}
-	c.Signal(syscall.SIGHUP) // back to what the file has
+	c.Signal(syscall.SIGHUP) // back to the module in the file
 	c.WantLine(`"msg":"probation passed"`, `"revision":4`)
 	if got := e2e.StatusOf(t, socket).Digest; got != load.DigestOf(enginetest.Worse(enginetest.Good, 2)) {
 		t.Errorf("after SIGHUP %s is live", got)
@@ -110,7 +110,7 @@ func canaryAndShadow(t *testing.T, args ...string) {
 		t.Errorf("shadow of itself: exit code %d: %s", code, out)
 	}
 
-	e2e.Replace(t, file, enginetest.Worse(enginetest.Good, 4)) // run was told to try it
+	e2e.Replace(t, file, enginetest.Worse(enginetest.Good, 4)) // the flags of run request a canary
 	c.WantLine(`"msg":"canary started"`, "in namespace "+ns)
 	serving := regexp.MustCompile(`module: (\d+) +canary .* canary: revision (\d+) serves [45] of [45] objects \(all objects in namespace ` + ns + `, for 5m0s\)\n`)
 	if out := e2e.Steer(t, "status", socket); !serving.MatchString(out) || serving.FindStringSubmatch(out)[1] != serving.FindStringSubmatch(out)[2] {
@@ -151,7 +151,7 @@ func TestSwap_KilledRunsOneWholeModuleAfterwards(t *testing.T) {
 	for name, step := range map[string]struct {
 		next  []byte
 		flags []string
-		at    []string // the line after which it is killed; none: at once
+		at    []string // parts of the line after which the process is killed; if empty, it is killed at once
 	}{
 		"before anything":    {next: enginetest.Worse(enginetest.Good, 2)},
 		"on probation":       {next: enginetest.Worse(enginetest.Good, 2), at: []string{`"msg":"module swapped"`, `"revision":2`}},

@@ -59,7 +59,7 @@ func Steer(t *testing.T, command, socket string, args ...string) string {
 	return string(out)
 }
 
-// Refused is Steer for a command that must fail. It also returns the exit code.
+// Refused is like Steer, but for a command that must fail. It also returns the exit code.
 func Refused(t *testing.T, command, socket string, args ...string) (int, string) {
 	t.Helper()
 	out, err := exec.Command("wasmctl", append([]string{command, "--socket", socket}, args...)...).CombinedOutput()
@@ -186,7 +186,7 @@ func CompilerOf(t *testing.T, parent int) int {
 	return 0
 }
 
-// NeedsGuestProcesses skips a test where --isolate is not available.
+// NeedsGuestProcesses skips a test if --isolate is not available.
 func NeedsGuestProcesses(t *testing.T) {
 	t.Helper()
 	if runtime.GOOS != "linux" {
@@ -194,7 +194,7 @@ func NeedsGuestProcesses(t *testing.T) {
 	}
 }
 
-// Pause waits between two looks at the API server.
+// Pause waits between two requests to the API server.
 func Pause(ctx context.Context, d time.Duration) {
 	select {
 	case <-time.After(d):

@@ -26,9 +26,9 @@ import (
 type Fleet struct {
 	T       *testing.T
 	Cluster *devcluster.Cluster
-	Client  dynamic.Interface // an admin's, straight to the API server
+	Client  dynamic.Interface // with all rights, directly to the API server
 	Ns      string
-	puts    atomic.Int64 // how many changes the API server has taken
+	puts    atomic.Int64 // the number of changes that the API server has accepted
 
 	Mu   sync.Mutex
 	Want map[string]App // guarded by mu

@@ -5,7 +5,7 @@
 //	func TestMain(m *testing.M) { e2e.Main(m) }
 //
 // Its tests run the command as users do: as a process, against the control plane of
-// devclustertest. make sets WASMCTL_BINARY and WASMCTL_EXAMPLES to what it has built. If
+// devclustertest. make sets WASMCTL_BINARY and WASMCTL_EXAMPLES to the built files. If
 // they are not set, Main runs make build, and Example builds an example.
 package e2e
 
@@ -21,7 +21,7 @@ import (
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
 )
 
-// Exit codes, as README.md has them.
+// Exit codes of wasmctl; docs/exit-codes.md describes them.
 const (
 	ExitOK       = 0
 	ExitUsage    = 2

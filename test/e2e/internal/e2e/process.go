@@ -46,7 +46,7 @@ func RunEnv(t *testing.T, env []string, args ...string) *Process {
 func RunIn(t *testing.T, env []string, stdin io.Reader, args ...string) *Process {
 	t.Helper()
 	args = append([]string{"run", "--log-format", "json", "--cache-dir", CodeDir}, args...)
-	if !slices.Contains(args, "-f") && !slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "--grant") }) { // the file of -f grants for itself
+	if !slices.Contains(args, "-f") && !slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "--grant") }) { // the file of -f has its own grants
 		args = append(args, "--grant-manifest")
 	}
 	cmd := exec.Command("wasmctl", args...)
@@ -94,7 +94,7 @@ func (c *Process) read(r io.Reader) {
 	}
 }
 
-// Text returns what the process has written to stderr.
+// Text returns the present output of the process on stderr.
 func (c *Process) Text() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -130,8 +130,7 @@ func (c *Process) WantExit(code int) {
 	}
 }
 
-// Until is enginetest.Until for a state that the process brings about: it fails at once
-// if the process ends.
+// Until is like enginetest.Until, but fails at once if the process ends.
 func (c *Process) Until(what string, ok func() bool) {
 	c.T.Helper()
 	enginetest.Until(c.T, what, func() bool {

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// TestAtOnce_FindsOverlaps: what the tests of this package rely on.
+// TestAtOnce_FindsOverlaps: atOnce finds each pair of overlapping runs of one object, on which other tests
+// rely.
 func TestAtOnce_FindsOverlaps(t *testing.T) {
 	line := func(object, id string, end, took time.Duration) string {
 		b, err := json.Marshal(map[string]any{"time": time.Unix(100, 0).Add(end), "object": object, "reconcile_id": id, "duration": took})

@@ -81,7 +81,7 @@ type Exposition struct {
 	Types  map[string]string   // of each metric, by name
 	Labels map[string][]string // names, by metric
 	Bounds map[string][]string // of the buckets, by histogram
-	Sums   map[string]float64  // of all values of a metric, by name; a histogram's are its counts
+	Sums   map[string]float64  // the sum of all values of a metric, by name; for a histogram, of its counts
 	Series map[string]float64
 }
 
