@@ -37,6 +37,9 @@ func (k VerifyKeys) Verify() (*v1alpha1.Verify, error) {
 	if len(k) == 0 {
 		return nil, nil //nolint:nilnil // as documented
 	}
+	if len(k) > signature.MaxKeys {
+		return nil, failure.Usage.Wrap(fmt.Errorf("--verify-key: has %d files, want at most %d", len(k), signature.MaxKeys))
+	}
 	v := &v1alpha1.Verify{}
 	for _, path := range k {
 		content, err := readSmall(path)
