@@ -1,4 +1,4 @@
-// Package controllerruntime is what programs import as ctrl.
+// Package controllerruntime has the names that programs import as ctrl.
 package controllerruntime
 
 import (

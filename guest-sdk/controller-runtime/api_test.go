@@ -15,11 +15,12 @@ import (
 	"testing"
 )
 
-// versions of controller-runtime whose API this one has.
+// versions are the versions of controller-runtime whose API this module
+// provides.
 var versions = []string{"v0.15.3", "v0.16.6", "v0.17.6", "v0.18.7", "v0.19.7", "v0.22.4", "v0.24.1", "v0.25.2"}
 
-// What programs may use of controller-runtime is here too, with the same types,
-// or testdata/missing.txt says why not. A symbol may be as in any of the versions.
+// Each exported symbol of controller-runtime exists here with the same type, or
+// testdata/missing.txt gives the reason. The symbol of any version is accepted.
 func TestAPI_HasWhatControllerRuntimeHas(t *testing.T) {
 	ours := readAPI(t, ".")
 	reasons := readReasons(t)
@@ -43,18 +44,18 @@ func TestAPI_HasWhatControllerRuntimeHas(t *testing.T) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(missing)) {
 		if !reasons.cover(name) {
-			t.Errorf("%s: add it, or say in testdata/missing.txt why not", name)
+			t.Errorf("%s: add it, or give the reason in testdata/missing.txt", name)
 		}
 	}
 	for _, r := range reasons {
 		if !r.used {
-			t.Errorf("testdata/missing.txt: %q: is not missing any longer", r.name)
+			t.Errorf("testdata/missing.txt: %q: is no longer missing", r.name)
 		}
 	}
 }
 
-// reason is an entry of testdata/missing.txt: a symbol that is missing or differs, or a
-// type that another one stands for.
+// reason is an entry of testdata/missing.txt: a symbol that is missing or
+// differs, or a type with a replacement.
 type reason struct {
 	name, stands string
 	used         bool
@@ -62,7 +63,7 @@ type reason struct {
 
 type reasonList []*reason
 
-// types replaces the types of controller-runtime by those that stand for them.
+// types replaces the types of controller-runtime by their replacements.
 func (l reasonList) types() *strings.Replacer {
 	var pairs []string
 	for _, r := range l {
@@ -74,8 +75,8 @@ func (l reasonList) types() *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }
 
-// cover reports whether there is an entry for a symbol; one that ends in * is for all
-// that begin so.
+// cover reports whether there is an entry for a symbol. An entry that ends in *
+// matches by prefix.
 func (l reasonList) cover(name string) bool {
 	for _, r := range l {
 		if prefix, ok := strings.CutSuffix(r.name, "*"); r.name == name || ok && strings.HasPrefix(name, prefix) {
@@ -86,13 +87,13 @@ func (l reasonList) cover(name string) bool {
 	return false
 }
 
-// realAPI returns the symbols of all versions, with the types that they have.
+// realAPI returns the symbols of all versions, with their types.
 func realAPI(t *testing.T) map[string][]string {
 	t.Helper()
 	all := map[string][]string{}
 	for _, v := range versions {
 		cmd := exec.CommandContext(t.Context(), "go", "mod", "download", "-json", "sigs.k8s.io/controller-runtime@"+v)
-		cmd.Dir = t.TempDir() // there, nothing replaces it
+		cmd.Dir = t.TempDir() // outside of this module, without its replacements
 		out, err := cmd.Output()
 		if err != nil {
 			t.Skipf("SKIPPED: controller-runtime %s cannot be downloaded: %v: %s", v, err, out)
@@ -131,9 +132,8 @@ func readReasons(t *testing.T) reasonList {
 	return list
 }
 
-// readAPI returns the exported symbols of the module in dir, with their types as
-// text: packages are named by their import paths, and parameters of types by
-// their position.
+// readAPI returns the exported symbols of the module in dir, with their types
+// as text. It writes packages as import paths, and type parameters as numbers.
 func readAPI(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	a := api{symbols: map[string]string{}}
@@ -210,7 +210,8 @@ func (a *api) function(r renderer, d *ast.FuncDecl) {
 	a.symbols[r.pkg+"."+base+"."+d.Name.Name] = "func" + r.signature(d.Type)
 }
 
-// receiver returns the type of a receiver, and the names of its parameters.
+// receiver returns the type of a receiver, and the names of its type
+// parameters.
 func receiver(x ast.Expr) (base string, args []string) {
 	switch x := x.(type) {
 	case *ast.StarExpr:
@@ -264,7 +265,7 @@ func (a *api) typ(r renderer, s *ast.TypeSpec) {
 	a.symbols[name] = text
 }
 
-// members are the fields of a struct, or the methods of an interface.
+// members adds the fields of a struct, or the methods of an interface.
 func (a *api) members(r renderer, name string, list *ast.FieldList) {
 	for _, f := range list.List {
 		typ := r.expr(f.Type)

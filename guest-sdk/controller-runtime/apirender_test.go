@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// renderer writes types as text.
+// renderer formats types as text.
 type renderer struct {
 	pkg     string
 	imports map[string]string
-	types   map[string]string // parameters of types
+	types   map[string]string // type parameters
 }
 
-// with knows the parameters of types.
+// with returns a renderer that also knows the type parameters of list.
 func (r renderer) with(list *ast.FieldList) renderer {
 	var names []string
 	if list != nil {
@@ -34,7 +34,7 @@ func (r renderer) named(names []string) renderer {
 	return r
 }
 
-// params writes the constraints of the parameters of types.
+// params formats the constraints of type parameters.
 func (r renderer) params(list *ast.FieldList) string {
 	if list == nil {
 		return ""
@@ -50,7 +50,7 @@ func (r renderer) signature(f *ast.FuncType) string {
 	return s
 }
 
-// list writes the type of each parameter.
+// list formats the type of each parameter.
 func (r renderer) list(l *ast.FieldList) []string {
 	var out []string
 	for _, f := range l.List {
@@ -105,8 +105,8 @@ func (r renderer) expr(x ast.Expr) string {
 	return "?"
 }
 
-// promoted reports whether a member of a type is one of a type that it embeds, or
-// that it is another name of.
+// promoted reports whether a member of a type comes from an embedded type, or
+// from the type that it is an alias of.
 func promoted(symbols map[string]string, name string) bool {
 	typ, member := name[:strings.LastIndex(name, ".")], name[strings.LastIndex(name, ".")+1:]
 	for at, is := range symbols {

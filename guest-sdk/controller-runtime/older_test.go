@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestAPI_OfOlderVersions: what has another form before 0.18 and 0.19 has it with the tags
-// that wasmctl build sets for programs of these versions.
+// TestAPI_OfOlderVersions checks the symbols that differ before 0.18 and 0.19,
+// with the tags that wasmctl build sets for programs of these versions.
 func TestAPI_OfOlderVersions(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: -short: compiles a program")

@@ -30,7 +30,7 @@ func GetFdInfo(of any) (fd uintptr, isTerminal bool) {
 	return fd, false
 }
 
-// IsTerminal returns false: a module has no terminal.
+// IsTerminal returns false, because a module has no terminal.
 func IsTerminal(uintptr) bool { return false }
 
 // GetWinsize returns an error: there is no terminal.

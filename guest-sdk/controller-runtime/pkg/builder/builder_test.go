@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// A builder says what is wrong, and what to do.
+// A builder reports each mistake with the next step.
 func TestBuilder_SaysWhatIsWrong(t *testing.T) {
 	m, err := ctrl.NewManager(ctrl.GetConfigOrDie(), ctrl.Options{Scheme: fake.NewFakeClient().Scheme()})
 	if err != nil {

@@ -23,11 +23,11 @@ import (
 // Builder builds a controller.
 type Builder = TypedBuilder[reconcile.Request]
 
-// TypedBuilder is a Builder of a type of request.
+// TypedBuilder is a Builder for a type of request.
 type TypedBuilder[request comparable] struct {
 	mgr     manager.Manager
 	name    string
-	object  client.Object // of For
+	object  client.Object // kind given to For
 	gvk     schema.GroupVersionKind
 	inputs  []input[request]
 	sources []source.TypedSource[request]
@@ -36,19 +36,19 @@ type TypedBuilder[request comparable] struct {
 	err     error // the first mistake
 }
 
-// input is one of For, Owns and Watches.
+// input is one call of For, Owns or Watches.
 type input[request comparable] struct {
 	settings
 	object client.Object
-	handle handler.TypedEventHandler[client.Object, request] // nil: the owner is enqueued
+	handle handler.TypedEventHandler[client.Object, request] // if nil, the owner is enqueued
 }
 
-// ControllerManagedBy returns a builder of a controller of the manager.
+// ControllerManagedBy returns a builder for a controller of the manager.
 func ControllerManagedBy(m manager.Manager) *Builder {
 	return TypedControllerManagedBy[reconcile.Request](m)
 }
 
-// TypedControllerManagedBy is ControllerManagedBy of a type of request.
+// TypedControllerManagedBy is ControllerManagedBy for a type of request.
 func TypedControllerManagedBy[request comparable](m manager.Manager) *TypedBuilder[request] {
 	return &TypedBuilder[request]{mgr: m}
 }
@@ -59,7 +59,7 @@ func (b *TypedBuilder[request]) fail(err error) {
 	}
 }
 
-// For says which kind is reconciled.
+// For sets the kind to reconcile.
 func (b *TypedBuilder[request]) For(object client.Object, opts ...ForOption) *TypedBuilder[request] {
 	in := ForInput{}
 	for _, opt := range opts {
@@ -77,8 +77,7 @@ func (b *TypedBuilder[request]) For(object client.Object, opts ...ForOption) *Ty
 	return b
 }
 
-// Owns says that changes of objects of a kind reconcile the object that owns
-// them.
+// Owns makes changes of objects of a kind reconcile the object that owns them.
 func (b *TypedBuilder[request]) Owns(object client.Object, opts ...OwnsOption) *TypedBuilder[request] {
 	in := OwnsInput{}
 	for _, opt := range opts {
@@ -88,7 +87,8 @@ func (b *TypedBuilder[request]) Owns(object client.Object, opts ...OwnsOption) *
 	return b
 }
 
-// Watches says which objects the changes of a kind reconcile.
+// Watches adds a kind. For a change, the handler selects the objects to
+// reconcile.
 func (b *TypedBuilder[request]) Watches(object client.Object, h handler.TypedEventHandler[client.Object, request], opts ...WatchesOption) *TypedBuilder[request] {
 	in := WatchesInput[request]{}
 	for _, opt := range opts {
@@ -101,7 +101,7 @@ func (b *TypedBuilder[request]) Watches(object client.Object, h handler.TypedEve
 	return b
 }
 
-// WatchesMetadata is Watches of nothing but metadata.
+// WatchesMetadata is Watches, but only for metadata.
 func (b *TypedBuilder[request]) WatchesMetadata(object client.Object, h handler.TypedEventHandler[client.Object, request], opts ...WatchesOption) *TypedBuilder[request] {
 	return b.Watches(object, h, append(opts, OnlyMetadata)...)
 }
@@ -118,7 +118,7 @@ func (b *TypedBuilder[request]) WithOptions(options controller.TypedOptions[requ
 	return b
 }
 
-// WithLogConstructor sets what returns the logger of a run.
+// WithLogConstructor sets the function that returns the logger of a run.
 func (b *TypedBuilder[request]) WithLogConstructor(f func(*request) logr.Logger) *TypedBuilder[request] {
 	b.options.LogConstructor = f
 	return b
@@ -131,7 +131,7 @@ func (b *TypedBuilder[request]) Named(name string) *TypedBuilder[request] {
 	return b
 }
 
-// Complete is Build for a program that does not need the controller.
+// Complete is Build for programs that do not need the controller.
 func (b *TypedBuilder[request]) Complete(r reconcile.TypedReconciler[request]) error {
 	_, err := b.Build(r)
 	return err
@@ -162,7 +162,7 @@ func (b *TypedBuilder[request]) Build(r reconcile.TypedReconciler[request]) (con
 	return c, nil
 }
 
-// check finds mistakes, the kind of For and the name.
+// check finds mistakes, and sets the kind of For and the name.
 func (b *TypedBuilder[request]) check(r reconcile.TypedReconciler[request]) error {
 	switch {
 	case r == nil:
@@ -192,7 +192,7 @@ func (b *TypedBuilder[request]) check(r reconcile.TypedReconciler[request]) erro
 	return nil
 }
 
-// shareConcurrency takes over what the manager says for the kind.
+// shareConcurrency applies the manager's concurrency for the kind.
 func (b *TypedBuilder[request]) shareConcurrency() {
 	if b.options.MaxConcurrentReconciles == 0 && b.object != nil {
 		b.options.MaxConcurrentReconciles = b.mgr.GetControllerOptions().GroupKindConcurrency[b.gvk.GroupKind().String()]
@@ -218,7 +218,8 @@ func (b *TypedBuilder[request]) kinds() ([]source.TypedSource[request], error) {
 	return list, nil
 }
 
-// project returns what is watched of a kind.
+// project returns the object to watch for a kind: the full object or only its
+// metadata.
 func (b *TypedBuilder[request]) project(in input[request]) (client.Object, error) {
 	if !in.metadata {
 		return in.object, nil
@@ -232,10 +233,10 @@ func (b *TypedBuilder[request]) project(in input[request]) (client.Object, error
 	return obj, nil
 }
 
-// owner is the handler of Owns.
+// owner returns the handler of Owns.
 func (b *TypedBuilder[request]) owner(in input[request]) (handler.TypedEventHandler[client.Object, request], error) {
 	if b.object == nil {
-		return nil, errors.New("builder: Owns needs For, which says what the owners are")
+		return nil, errors.New("builder: Owns needs For, which sets the kind of the owners")
 	}
 	var opts []handler.OwnerOption
 	if !in.everyOwner {

@@ -2,25 +2,25 @@ package builder
 
 import "sigs.k8s.io/controller-runtime/pkg/predicate"
 
-// settings are what options set.
+// settings are the values that options set.
 type settings struct {
 	predicates []predicate.Predicate
 	metadata   bool
 	everyOwner bool
 }
 
-// ForInput is what options of For set.
+// ForInput has the values that options of For set.
 type ForInput struct{ settings }
 
-// OwnsInput is what options of Owns set.
+// OwnsInput has the values that options of Owns set.
 type OwnsInput struct{ settings }
 
-// WatchesInput is what options of Watches set.
+// WatchesInput has the values that options of Watches set.
 type WatchesInput[request comparable] struct{ settings }
 
 func (w *WatchesInput[request]) set() *settings { return &w.settings }
 
-// anyWatchesInput is a WatchesInput of some type of request.
+// anyWatchesInput is a WatchesInput for any type of request.
 type anyWatchesInput interface{ set() *settings }
 
 // ForOption is an option of For.
@@ -32,10 +32,10 @@ type OwnsOption interface{ ApplyToOwns(in *OwnsInput) }
 // WatchesOption is an option of Watches.
 type WatchesOption interface{ ApplyToWatches(in anyWatchesInput) }
 
-// WithPredicates hides the events that one of the predicates does not pass.
+// WithPredicates hides an event unless all predicates accept it.
 func WithPredicates(predicates ...predicate.Predicate) Predicates { return Predicates{predicates} }
 
-// Predicates is the option of WithPredicates.
+// Predicates is the option that WithPredicates returns.
 type Predicates struct{ predicates []predicate.Predicate }
 
 // ApplyToFor implements ForOption.
@@ -47,7 +47,7 @@ func (p Predicates) ApplyToOwns(in *OwnsInput) { in.predicates = p.predicates }
 // ApplyToWatches implements WatchesOption.
 func (p Predicates) ApplyToWatches(in anyWatchesInput) { in.set().predicates = p.predicates }
 
-// OnlyMetadata watches nothing but metadata. Read such objects as
+// OnlyMetadata watches only metadata. Read these objects as
 // metav1.PartialObjectMetadata.
 var OnlyMetadata = onlyMetadata{}
 
@@ -62,7 +62,7 @@ func (onlyMetadata) ApplyToOwns(in *OwnsInput) { in.metadata = true }
 // ApplyToWatches implements WatchesOption.
 func (onlyMetadata) ApplyToWatches(in anyWatchesInput) { in.set().metadata = true }
 
-// MatchEveryOwner reconciles all owners, not only the controlling one.
+// MatchEveryOwner reconciles all owners, not only the controlling owner.
 var MatchEveryOwner = matchEveryOwner{}
 
 type matchEveryOwner struct{}

@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// WatchesRawSource adds a source; source.Kind is the one that a module can have.
+// WatchesRawSource adds a source. In a module, only source.Kind is supported.
 func (b *TypedBuilder[request]) WatchesRawSource(src source.TypedSource[request]) *TypedBuilder[request] {
 	b.sources = append(b.sources, src)
 	return b

@@ -18,7 +18,7 @@ type raw[request comparable] struct {
 	in      WatchesInput[request]
 }
 
-// WatchesRawSource adds a source; source.Kind is the one that a module can have.
+// WatchesRawSource adds a source. In a module, only source.Kind is supported.
 func (b *TypedBuilder[request]) WatchesRawSource(src source.TypedSource[request], h handler.TypedEventHandler[client.Object, request], opts ...WatchesOption) *TypedBuilder[request] {
 	r := &raw[request]{TypedSource: src, handler: h}
 	for _, opt := range opts {

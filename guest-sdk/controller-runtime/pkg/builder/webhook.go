@@ -10,12 +10,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// WebhookBuilder is there so that a program with webhooks compiles: its methods take
-// what those of the original take, in versions with type parameters and before.
+// WebhookBuilder lets programs with webhooks compile. Its methods accept the
+// arguments of the original, in versions with type parameters and before.
 type WebhookBuilder struct{ object runtime.Object }
 
-// WebhookManagedBy begins a webhook, which a module cannot serve. Programs of
-// kubebuilder do not call it in a module: they ask ENABLE_WEBHOOKS, which is false.
+// WebhookManagedBy starts a webhook, which a module cannot serve. Programs of
+// kubebuilder do not call it in a module, because ENABLE_WEBHOOKS is false
+// there.
 func WebhookManagedBy(_ manager.Manager, object ...runtime.Object) *WebhookBuilder {
 	b := &WebhookBuilder{}
 	if len(object) > 0 {
@@ -24,7 +25,7 @@ func WebhookManagedBy(_ manager.Manager, object ...runtime.Object) *WebhookBuild
 	return b
 }
 
-// For says which type the webhook is for.
+// For sets the type of the webhook.
 func (b *WebhookBuilder) For(object runtime.Object) *WebhookBuilder {
 	b.object = object
 	return b
@@ -63,11 +64,11 @@ func (b *WebhookBuilder) WithContextFunc(any) *WebhookBuilder { return b }
 // RecoverPanic has no effect.
 func (b *WebhookBuilder) RecoverPanic(...bool) *WebhookBuilder { return b }
 
-// Complete is an error that says what to do, unless the module was built without
-// webhooks.
+// Complete returns an error with the next step, unless the module was built
+// without webhooks.
 func (b *WebhookBuilder) Complete() error {
 	if program.Without(program.Webhooks) {
-		logf.Log.Info("webhook: a module does not serve it, run the operator's own binary for that", "type", fmt.Sprintf("%T", b.object))
+		logf.Log.Info("webhook: a module does not serve it; run the operator's own binary for the webhook", "type", fmt.Sprintf("%T", b.object))
 		return nil
 	}
 	return fmt.Errorf("webhook for %T: %s", b.object, program.NoWebhooks)

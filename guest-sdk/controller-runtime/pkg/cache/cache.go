@@ -1,5 +1,5 @@
-// Package cache has the options of a manager's cache. In a module the host
-// watches, and keeps the objects.
+// Package cache has the options of a manager's cache. In a module, the host
+// watches objects and stores them.
 package cache
 
 import (
@@ -22,21 +22,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/internal/rest"
 )
 
-// AllNamespaces is the key of Options.DefaultNamespaces for those without one of
-// their own.
+// AllNamespaces is the key of Options.DefaultNamespaces for all namespaces
+// without an entry of their own.
 const AllNamespaces = metav1.NamespaceAll
 
-// Options of a cache. Namespaces and selectors bound what is watched; the others
-// have no effect.
+// Options are the options of a cache. Namespaces and selectors restrict the
+// watches; the other options have no effect.
 type Options struct {
 	HTTPClient                  *http.Client
 	Scheme                      *runtime.Scheme
 	Mapper                      meta.RESTMapper
 	SyncPeriod                  *time.Duration
 	ReaderFailOnMissingInformer bool
-	// DefaultNamespaces are the namespaces that are watched; none is all.
+	// DefaultNamespaces are the namespaces to watch. If empty, all are watched.
 	DefaultNamespaces map[string]Config
-	// DefaultLabelSelector and DefaultFieldSelector bound the objects.
+	// DefaultLabelSelector and DefaultFieldSelector restrict the objects.
 	DefaultLabelSelector         labels.Selector
 	DefaultFieldSelector         fields.Selector
 	DefaultTransform             func(any) (any, error)
@@ -44,10 +44,10 @@ type Options struct {
 	DefaultEnableWatchBookmarks  *bool
 	DefaultWatchErrorHandler     any
 	NewInformer                  any
-	// ByObject says other things for some kinds.
+	// ByObject overrides the options for some kinds.
 	ByObject map[client.Object]ByObject
 
-	// Namespaces are DefaultNamespaces in version 0.15.
+	// Namespaces is the name of DefaultNamespaces in version 0.15.
 	Namespaces            []string
 	UnsafeDisableDeepCopy *bool
 }
@@ -73,13 +73,13 @@ type Config struct {
 	SyncPeriod            *time.Duration
 }
 
-// Cache reads the objects that the host keeps.
+// Cache reads the objects that the host stores.
 type Cache interface {
 	client.Reader
 	Informers
 }
 
-// Informers stands for what watches.
+// Informers gives access to watches.
 type Informers interface {
 	// GetInformer returns the watch of obj's kind.
 	GetInformer(ctx context.Context, obj client.Object, opts ...InformerGetOption) (Informer, error)
@@ -89,25 +89,28 @@ type Informers interface {
 	RemoveInformer(ctx context.Context, obj client.Object) error
 	// Start waits until ctx is done.
 	Start(ctx context.Context) error
-	// WaitForCacheSync returns true: the host runs nothing before that.
+	// WaitForCacheSync returns true, because the host starts no run before the
+	// caches have synced.
 	WaitForCacheSync(ctx context.Context) bool
 	client.FieldIndexer
 }
 
-// Informer stands for a watch. A handler is an error when it is added, unless the build
-// leaves out sources: a controller's builder declares what to watch.
+// Informer represents a watch. Adding a handler returns an error, unless the
+// build leaves out sources: use a controller's builder to declare watches.
 type Informer interface {
-	// AddEventHandler is an error, or has no effect.
+	// AddEventHandler returns an error, or has no effect.
 	AddEventHandler(handler informers.EventHandler) (informers.Registration, error)
-	// AddEventHandlerWithResyncPeriod is as AddEventHandler.
+	// AddEventHandlerWithResyncPeriod is like AddEventHandler.
 	AddEventHandlerWithResyncPeriod(handler informers.EventHandler, resyncPeriod time.Duration) (informers.Registration, error)
-	// AddEventHandlerWithOptions is as AddEventHandler.
+	// AddEventHandlerWithOptions is like AddEventHandler.
 	AddEventHandlerWithOptions(handler informers.EventHandler, options informers.HandlerOptions) (informers.Registration, error)
 	// RemoveEventHandler has no effect.
 	RemoveEventHandler(handle informers.Registration) error
-	// AddIndexers is an error: IndexField of the cache registers indexes.
+	// AddIndexers returns an error: use IndexField of the cache to register
+	// indexes.
 	AddIndexers(indexers informers.Indexers) error
-	// HasSynced returns true: the host runs nothing before that.
+	// HasSynced returns true, because the host starts no run before the caches
+	// have synced.
 	HasSynced() bool
 	// IsStopped returns false.
 	IsStopped() bool
@@ -126,11 +129,12 @@ func BlockUntilSynced(shouldBlock bool) InformerGetOption {
 	return func(o *InformerGetOptions) { o.BlockUntilSynced = &shouldBlock }
 }
 
-// NewCacheFunc makes the cache of a manager, by New.
+// NewCacheFunc makes the cache of a manager, usually with New.
 type NewCacheFunc func(config *rest.Config, opts Options) (Cache, error)
 
-// New returns a cache with bounds of its own. As that of a manager, by its NewCache, it is
-// the host's. Beside that of a manager, it reads from the API server.
+// New returns a cache with its own restrictions. If the NewCache function of a
+// manager calls it, the result is the host's cache. Any other cache reads from
+// the API server.
 func New(config *rest.Config, opts Options) (Cache, error) {
 	if newcache.Make == nil {
 		return nil, errors.New("cache: the program has no manager; make one by ctrl.NewManager")
@@ -139,10 +143,11 @@ func New(config *rest.Config, opts Options) (Cache, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cache: %w", err)
 	}
-	return c.(Cache), nil //nolint:forcetypeassert // as Make says
+	return c.(Cache), nil //nolint:forcetypeassert // Make returns this type
 }
 
-// MultiNamespacedCacheBuilder makes a cache of some namespaces, in version 0.15.
+// MultiNamespacedCacheBuilder makes a cache of several namespaces, in version
+// 0.15.
 func MultiNamespacedCacheBuilder(namespaces []string) NewCacheFunc {
 	return func(config *rest.Config, opts Options) (Cache, error) {
 		opts.Namespaces = namespaces
@@ -150,7 +155,7 @@ func MultiNamespacedCacheBuilder(namespaces []string) NewCacheFunc {
 	}
 }
 
-// TransformStripManagedFields returns a function that changes nothing: the
+// TransformStripManagedFields returns a function without an effect, because the
 // host's copies have no managed fields.
 func TransformStripManagedFields() func(any) (any, error) {
 	return func(obj any) (any, error) { return obj, nil }
@@ -159,8 +164,9 @@ func TransformStripManagedFields() func(any) (any, error) {
 // ErrCacheNotStarted is the error of a cache outside of a run.
 type ErrCacheNotStarted struct{}
 
-// ErrResourceNotCached is the error of a cache that does not watch a kind. A module's
-// reads those from the API server.
+// ErrResourceNotCached is the error of a cache that does not watch a kind. The
+// cache of a module never returns it, because it reads other kinds from the API
+// server.
 type ErrResourceNotCached struct {
 	GVK schema.GroupVersionKind
 }

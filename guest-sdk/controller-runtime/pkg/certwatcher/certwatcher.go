@@ -1,5 +1,5 @@
-// Package certwatcher has the watcher of the certificates of servers. A module
-// has no server, so it reads nothing.
+// Package certwatcher has the watcher for the certificates of servers. A module
+// has no server, so this one reads nothing.
 package certwatcher
 
 import (
@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// CertWatcher stands for a watcher of a certificate.
+// CertWatcher represents the watcher of a certificate.
 type CertWatcher struct {
 	sync.RWMutex
 	certPath string
 }
 
-// New returns a watcher of nothing: the files are those of a server that a
-// module does not have.
+// New returns a watcher that reads no files, because they belong to a server
+// that a module does not have.
 func New(certPath, _ string) (*CertWatcher, error) {
 	return &CertWatcher{certPath: certPath}, nil
 }

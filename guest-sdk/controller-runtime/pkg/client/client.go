@@ -23,8 +23,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/internal/run"
 )
 
-// WarningHandlerOptions say which warnings of the API server are logged, before version
-// 0.19.
+// WarningHandlerOptions select the warnings of the API server to log, before
+// version 0.19.
 type WarningHandlerOptions struct {
 	SuppressWarnings   bool
 	AllowDuplicateLogs bool
@@ -32,44 +32,45 @@ type WarningHandlerOptions struct {
 
 // Options are the options of New.
 type Options struct {
-	// HTTPClient has no effect: the host talks to the API server.
+	// HTTPClient has no effect, because the host connects to the API server.
 	HTTPClient *http.Client
-	// Scheme knows the Go types of kinds.
+	// Scheme maps kinds to Go types.
 	Scheme *runtime.Scheme
 	// Mapper maps kinds to resources.
 	Mapper meta.RESTMapper
-	// Cache says which reads go to a cache. Without it, all go to the API server.
+	// Cache selects the reads that go to a cache. If nil, all reads go to the
+	// API server.
 	Cache *CacheOptions
-	// DryRun stores no write.
+	// DryRun makes the API server store no writes.
 	DryRun *bool
-	// WarningHandler has no effect: the host logs warnings.
+	// WarningHandler has no effect, because the host logs warnings.
 	WarningHandler WarningHandlerOptions
 	// Log has no effect.
 	Log logr.Logger
-	// FieldOwner is the field manager of writes that name none.
+	// FieldOwner is the default field manager of writes.
 	FieldOwner string
-	// FieldValidation is that of writes that name none.
+	// FieldValidation is the default field validation of writes.
 	FieldValidation string
 }
 
-// CacheOptions say which reads go to a cache.
+// CacheOptions select the reads that go to a cache.
 type CacheOptions struct {
 	// Reader is the cache.
 	Reader Reader
-	// DisableFor are the kinds that are read from the API server.
+	// DisableFor lists kinds that are read from the API server.
 	DisableFor []Object
-	// EnableReadYourWritesConsistency has no effect: the host's cache has what a run
-	// wrote when the next run of the object starts.
+	// EnableReadYourWritesConsistency has no effect: the host's cache includes
+	// the writes of a run when the next run of the object starts.
 	EnableReadYourWritesConsistency *bool
-	// Unstructured says that Unstructured objects are read from the cache too.
+	// Unstructured makes reads of Unstructured objects go to the cache, too.
 	Unstructured bool
 }
 
 // NewClientFunc makes a client.
 type NewClientFunc func(config *rest.Config, options Options) (Client, error)
 
-// New returns a client whose calls go to the host, within a call of Reconcile. Before
-// the manager starts, it sees a cluster without objects.
+// New returns a client whose calls go to the host, during a call of Reconcile.
+// Before the manager starts, the cluster seems to have no objects.
 func New(config *rest.Config, options Options) (Client, error) {
 	if config == nil {
 		return nil, errors.New("client: the config is nil; use the one of ctrl.GetConfigOrDie")
@@ -102,8 +103,8 @@ func New(config *rest.Config, options Options) (Client, error) {
 	return c, nil
 }
 
-// NewWithWatch returns a client as New does. Its Watch is an error: the host watches for a
-// module.
+// NewWithWatch returns a client as New does. Its Watch returns an error,
+// because the host watches for a module.
 func NewWithWatch(config *rest.Config, options Options) (WithWatch, error) {
 	c, err := New(config, options)
 	if err != nil {
@@ -112,7 +113,7 @@ func NewWithWatch(config *rest.Config, options Options) (WithWatch, error) {
 	return watchless{c}, nil
 }
 
-// watchless is a client that does not watch.
+// watchless is a client that cannot watch.
 type watchless struct{ Client }
 
 // Watch implements WithWatch.
@@ -120,19 +121,19 @@ func (watchless) Watch(context.Context, ObjectList, ...ListOption) (watch.Interf
 	return nil, errors.New("client: a module cannot watch by itself; name the kind by Owns or Watches of the controller's builder")
 }
 
-// kindReader is a cache that need not find out the kind of what it reads.
+// kindReader is a cache whose caller passes the kind, to save a lookup.
 type kindReader interface {
 	GetOfKind(ctx context.Context, gvk schema.GroupVersionKind, key ObjectKey, obj Object, opts ...GetOption) error
 }
 
 // host is a Client whose calls go to the host.
 type host struct {
-	call   func() *wasmctl.Client // nil: that of the run
+	call   func() *wasmctl.Client // if nil, the client of the current run
 	scheme *runtime.Scheme
 	mapper meta.RESTMapper
 
 	cache        Reader
-	byKind       kindReader // the cache, where it is one
+	byKind       kindReader // the cache, if it is a kindReader
 	uncached     map[schema.GroupVersionKind]bool
 	unstructured bool
 }
@@ -153,7 +154,7 @@ func (h *host) useCache(o *CacheOptions) error {
 	return nil
 }
 
-// cached reports whether objects of the kind, read into obj, come from the cache.
+// cached reports whether reads of the kind into obj use the cache.
 func (h *host) cached(obj runtime.Object, gvk schema.GroupVersionKind) bool {
 	if h.cache == nil || h.uncached[gvk] {
 		return false
@@ -182,7 +183,7 @@ func (h *host) IsObjectNamespaced(obj runtime.Object) (bool, error) {
 	return apiutil.IsGVKNamespaced(gvk, h.mapper)
 }
 
-// caller returns the client of the SDK for the call that the module carries out.
+// caller returns the client of the SDK for the current call of the module.
 func (h *host) caller(ctx context.Context) (*wasmctl.Client, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -197,5 +198,5 @@ func (h *host) caller(ctx context.Context) (*wasmctl.Client, error) {
 		return early, nil
 	}
 	return nil, errors.New("client: used outside of Reconcile: a module reaches the cluster only while the host calls it; " +
-		"move the call from a goroutine that goes on after Reconcile, or from a program of its own, into Reconcile")
+		"move the call from a goroutine that outlives Reconcile, or from a separate program, into Reconcile")
 }

@@ -8,17 +8,17 @@ import (
 	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
 )
 
-// differ is a patch of what differs from another state. A call sends the difference
-// as it is: the detour through the JSON of Data would take longer than the rest of a
-// small run.
+// differ is a patch that is the difference from another state. A call sends the
+// difference directly, because a conversion to the JSON of Data would take
+// longer than the rest of a small run.
 type differ interface {
 	diff(obj Object) (any, error)
 }
 
-// text is the JSON of a difference.
+// text returns the JSON of a difference.
 func text(d differ, obj Object) ([]byte, error) {
 	diff, err := d.diff(obj)
-	if v, ok := diff.(wasmctl.Value); ok { // as a map, whose keys are sorted
+	if v, ok := diff.(wasmctl.Value); ok { // decode to a map, because its keys are sorted in JSON
 		var m map[string]any
 		err, diff = v.Decode(&m), &m
 	}
@@ -61,8 +61,8 @@ func mergeDiff(from, to wasmctl.Value) map[string]any {
 	return diff
 }
 
-// same reports whether two values that are no maps have the same JSON. Those with the
-// same bytes have, and numbers may be written in two ways.
+// same reports whether two values, which are not maps, have the same JSON.
+// Equal bytes are a shortcut; a number has more than one encoding.
 func same(a, b wasmctl.Value) bool {
 	switch {
 	case a.Type() == wasmctl.TypeAbsent || b.Type() == wasmctl.TypeAbsent:
@@ -77,7 +77,8 @@ func same(a, b wasmctl.Value) bool {
 	return err1 == nil && err2 == nil && bytes.Equal(was, now)
 }
 
-// equal is bytes.Equal, which the standard toolchain makes a loop over bytes in a module.
+// equal is bytes.Equal, which the standard toolchain compiles to a loop over
+// single bytes in a module.
 func equal(a, b []byte) bool {
 	if len(a) != len(b) {
 		return false

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestMergeFrom_IsTheDifferenceOfTheJSON: the patch is what RFC 7386 has for the texts
-// that encoding/json writes of both states, for random Deployments.
+// TestMergeFrom_IsTheDifferenceOfTheJSON checks, for random Deployments, that
+// the patch is the difference (RFC 7386) of the JSON of both states.
 func TestMergeFrom_IsTheDifferenceOfTheJSON(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for range 2000 {
@@ -21,8 +21,8 @@ func TestMergeFrom_IsTheDifferenceOfTheJSON(t *testing.T) {
 	}
 }
 
-// TestMergeFrom_OfMapsIsTheDifferenceOfTheJSON: the same for objects without a Go
-// type, whose numbers may be of two types.
+// TestMergeFrom_OfMapsIsTheDifferenceOfTheJSON checks the same for objects
+// without a Go type, whose numbers may have two types.
 func TestMergeFrom_OfMapsIsTheDifferenceOfTheJSON(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	object := func() client.Object {
@@ -35,7 +35,7 @@ func TestMergeFrom_OfMapsIsTheDifferenceOfTheJSON(t *testing.T) {
 	}
 }
 
-// sameAsJSON compares with a model.
+// sameAsJSON compares the patch with a model.
 func sameAsJSON(t *testing.T, from, to client.Object) {
 	t.Helper()
 	data, err := client.MergeFrom(from).Data(to)
@@ -48,7 +48,7 @@ func sameAsJSON(t *testing.T, from, to client.Object) {
 	}
 }
 
-// difference is RFC 7386, by the letter.
+// difference implements RFC 7386 literally.
 func difference(from, to map[string]any) map[string]any {
 	diff := map[string]any{}
 	for key := range from {
@@ -90,7 +90,7 @@ func parsed(t *testing.T, text []byte) (m map[string]any) {
 	return m
 }
 
-// randomMap has few keys and values, so that many are equal.
+// randomMap returns a map with few keys and values, so that many are equal.
 func randomMap(r *rand.Rand, depth int) map[string]any {
 	m := map[string]any{}
 	for _, key := range []string{"a", "b", "c"} {

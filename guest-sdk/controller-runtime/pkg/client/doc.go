@@ -1,5 +1,5 @@
 // Package client reads and writes objects of the Kubernetes API. Its API is
-// that of controller-runtime. The client of a manager goes to the host of the
+// that of controller-runtime. The client of a manager calls the host of the
 // module: it reads kinds that the controller watches from the host's cache, and
-// everything else from the API server.
+// all other kinds from the API server.
 package client

@@ -15,9 +15,10 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// early answers what main calls before it starts the manager: as a cluster without
-// objects, but for those that the build was given. Main decides the manifest at build,
-// when there is no other, and so that each instance starts alike.
+// early answers calls that main makes before it starts the manager, as a
+// cluster that has only the objects given to the build. main determines the
+// manifest during the build, when there is no other cluster, and each instance
+// must start with the same answers.
 var early = backed.Client(func(op string, msg map[string]any) (any, *wasmctl.Error) {
 	named, name := msg, msg["name"]
 	if object, ok := msg["object"].(map[string]any); ok {
@@ -29,7 +30,7 @@ var early = backed.Client(func(op string, msg map[string]any) (any, *wasmctl.Err
 	found := objects(named, name, op == "api_list")
 	switch {
 	case op == "api_list":
-		logf.Log.Info("main lists objects before the manager starts: there are those of wasmctl build --objects", "kind", kind, "objects", len(found))
+		logf.Log.Info("main lists objects before the manager starts: it gets only those of wasmctl build --objects", "kind", kind, "objects", len(found))
 		return map[string]any{"apiVersion": named["apiVersion"], "kind": kind + "List", "metadata": map[string]any{"resourceVersion": "0"}, "items": found}, nil
 	case op == "api_get" && len(found) > 0:
 		return found[0], nil
@@ -42,14 +43,14 @@ var early = backed.Client(func(op string, msg map[string]any) (any, *wasmctl.Err
 		logf.Log.Info("main writes an object before the manager starts: this has no effect", "kind", kind, "name", name)
 		return named, nil
 	}
-	logf.Log.Info("main asks for an object before the manager starts: there is none; if it needs it, give it one with wasmctl build --objects", "kind", kind, "name", name)
+	logf.Log.Info("main reads an object before the manager starts: it does not exist; if main needs it, pass it with wasmctl build --objects", "kind", kind, "name", name)
 	return nil, &wasmctl.Error{
 		Status: http.StatusNotFound, Reason: string(metav1.StatusReasonNotFound),
-		Message: fmt.Sprintf("%s %q not found: before the manager starts, main sees those objects only that wasmctl build --objects names", kind, name),
+		Message: fmt.Sprintf("%s %q not found: before the manager starts, main sees only the objects of wasmctl build --objects", kind, name),
 	}
 })
 
-// objects are those of the build that a request names.
+// objects returns the objects given to the build that match a request.
 func objects(named map[string]any, name any, all bool) []any {
 	found := []any{}
 	text, _ := named["labelSelector"].(string)

@@ -23,7 +23,7 @@ func ObjectKeyFromObject(obj Object) ObjectKey {
 type Patch interface {
 	// Type is the type of the patch.
 	Type() types.PatchType
-	// Data is the patch, where obj is the state that it leads to.
+	// Data returns the patch; obj is the desired state.
 	Data(obj Object) ([]byte, error)
 }
 
@@ -39,25 +39,25 @@ type Reader interface {
 type Writer interface {
 	// Apply applies obj by server-side apply.
 	Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...ApplyOption) error
-	// Create creates obj, and fills it with what was stored.
+	// Create creates obj, and updates it with the stored object.
 	Create(ctx context.Context, obj Object, opts ...CreateOption) error
 	// Delete deletes obj.
 	Delete(ctx context.Context, obj Object, opts ...DeleteOption) error
-	// Update replaces obj, and fills it with what was stored.
+	// Update replaces obj, and updates it with the stored object.
 	Update(ctx context.Context, obj Object, opts ...UpdateOption) error
-	// Patch patches obj, and fills it with what was stored.
+	// Patch patches obj, and updates it with the stored object.
 	Patch(ctx context.Context, obj Object, patch Patch, opts ...PatchOption) error
 	// DeleteAllOf deletes all objects of obj's kind that the options select.
 	DeleteAllOf(ctx context.Context, obj Object, opts ...DeleteAllOfOption) error
 }
 
-// StatusClient has a writer of the status.
+// StatusClient returns a writer for the status.
 type StatusClient interface {
 	// Status returns the writer of the status subresource.
 	Status() SubResourceWriter
 }
 
-// SubResourceClientConstructor has clients of subresources.
+// SubResourceClientConstructor returns clients of subresources.
 type SubResourceClientConstructor interface {
 	// SubResource returns the client of a subresource, "scale" for example.
 	SubResource(subResource string) SubResourceClient
@@ -76,8 +76,8 @@ type SubResourceReader interface {
 type SubResourceWriter interface {
 	// Create creates the subresource of obj.
 	Create(ctx context.Context, obj Object, subResource Object, opts ...SubResourceCreateOption) error
-	// Update replaces the subresource of obj: by obj itself, as for a status, or
-	// by the body of the options.
+	// Update replaces the subresource of obj: with obj itself, as for a status,
+	// or with the body in the options.
 	Update(ctx context.Context, obj Object, opts ...SubResourceUpdateOption) error
 	// Patch patches the subresource of obj.
 	Patch(ctx context.Context, obj Object, patch Patch, opts ...SubResourcePatchOption) error
@@ -98,7 +98,7 @@ type Client interface {
 	StatusClient
 	SubResourceClientConstructor
 
-	// Scheme knows the Go types of kinds.
+	// Scheme maps kinds to Go types.
 	Scheme() *runtime.Scheme
 	// RESTMapper maps kinds to resources.
 	RESTMapper() meta.RESTMapper
@@ -108,7 +108,8 @@ type Client interface {
 	IsObjectNamespaced(obj runtime.Object) (bool, error)
 }
 
-// WithWatch is a Client that can watch. A module has none: the host watches.
+// WithWatch is a Client that can watch. In a module its Watch returns an error,
+// because the host watches.
 type WithWatch interface {
 	Client
 	Watch(ctx context.Context, obj ObjectList, opts ...ListOption) (watch.Interface, error)
@@ -123,7 +124,8 @@ type FieldIndexer interface {
 	IndexField(ctx context.Context, obj Object, field string, extractValue IndexerFunc) error
 }
 
-// IgnoreNotFound returns nil if err says that an object does not exist.
+// IgnoreNotFound returns nil if err means that an object does not exist, and
+// otherwise err.
 func IgnoreNotFound(err error) error {
 	if apierrors.IsNotFound(err) {
 		return nil
@@ -131,7 +133,8 @@ func IgnoreNotFound(err error) error {
 	return err
 }
 
-// IgnoreAlreadyExists returns nil if err says that an object exists already.
+// IgnoreAlreadyExists returns nil if err means that an object already exists,
+// and otherwise err.
 func IgnoreAlreadyExists(err error) error {
 	if apierrors.IsAlreadyExists(err) {
 		return nil

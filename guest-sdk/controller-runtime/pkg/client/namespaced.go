@@ -12,8 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/internal/codec"
 )
 
-// NewNamespacedClient returns a client for the objects of one namespace. Objects
-// without a namespace get that one, and those of another are an error.
+// NewNamespacedClient returns a client for the objects of one namespace.
+// Objects without a namespace get that namespace; objects of other namespaces
+// are refused.
 func NewNamespacedClient(c Client, ns string) Client { return &namespaced{c, ns} }
 
 type namespaced struct {
@@ -21,7 +22,7 @@ type namespaced struct {
 	ns string
 }
 
-// name puts the namespace into an object.
+// name sets the namespace of an object.
 func (n *namespaced) name(obj Object) error {
 	scoped, err := n.IsObjectNamespaced(obj)
 	switch own := obj.GetNamespace(); {
@@ -102,7 +103,8 @@ func (n *namespaced) DeleteAllOf(ctx context.Context, obj Object, opts ...Delete
 	return n.Client.DeleteAllOf(ctx, obj, opts...)
 }
 
-// Apply implements Writer. The apply configuration names its namespace itself.
+// Apply implements Writer. The apply configuration must name its namespace
+// itself.
 func (n *namespaced) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...ApplyOption) error {
 	if err := n.checkApplied(obj); err != nil {
 		return err

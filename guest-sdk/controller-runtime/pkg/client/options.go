@@ -47,13 +47,14 @@ type SubResourceApplyOption interface {
 	ApplyToSubResourceApply(*SubResourceApplyOptions)
 }
 
-// SubResourceUpdateAndPatchOption is an option of both.
+// SubResourceUpdateAndPatchOption is an option of Update and Patch of
+// SubResourceWriter.
 type SubResourceUpdateAndPatchOption interface {
 	SubResourceUpdateOption
 	SubResourcePatchOption
 }
 
-// set replaces what v points to, unless value says nothing.
+// set sets *v to value, unless value is the zero value.
 func set[T comparable](v *T, value T) {
 	var nothing T
 	if value != nothing {

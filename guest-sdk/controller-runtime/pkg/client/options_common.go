@@ -2,7 +2,7 @@ package client
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// DryRunAll makes the API server check a write without storing it.
+// DryRunAll makes the API server check a write without storing the result.
 var DryRunAll = dryRunAll{}
 
 type dryRunAll struct{}
@@ -39,7 +39,7 @@ func (dryRunAll) ApplyToSubResourcePatch(o *SubResourcePatchOptions) { o.DryRun 
 // ApplyToSubResourceApply implements SubResourceApplyOption.
 func (dryRunAll) ApplyToSubResourceApply(o *SubResourceApplyOptions) { o.DryRun = dryRun() }
 
-// FieldOwner is the field manager of a write. Without it the host's counts,
+// FieldOwner is the field manager of a write. The default is the host's:
 // "wasmctl/" and the controller's name.
 type FieldOwner string
 
@@ -71,8 +71,8 @@ func (f FieldOwner) ApplyToSubResourcePatch(o *SubResourcePatchOptions) { o.Fiel
 // ApplyToSubResourceApply implements SubResourceApplyOption.
 func (f FieldOwner) ApplyToSubResourceApply(o *SubResourceApplyOptions) { o.FieldManager = string(f) }
 
-// FieldValidation says what the API server does about fields that it does not
-// know: "Ignore", "Warn" or "Strict".
+// FieldValidation determines how the API server handles unknown fields:
+// "Ignore", "Warn" or "Strict".
 type FieldValidation string
 
 // ApplyToCreate implements CreateOption.

@@ -1,7 +1,7 @@
 package client
 
-// DisableReadYourWritesConsistency has no effect: the host's cache has what a run wrote
-// when the next run of the object starts, whatever the options.
+// DisableReadYourWritesConsistency has no effect: the host's cache always
+// includes the writes of a run when the next run of the object starts.
 const DisableReadYourWritesConsistency = disableReadYourWrites(true)
 
 type disableReadYourWrites bool

@@ -4,17 +4,18 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // DeleteOptions are the options of Writer.Delete.
 type DeleteOptions struct {
-	// DisableReadYourWritesConsistency has no effect; see that constant.
+	// DisableReadYourWritesConsistency has no effect; see the constant of that
+	// name.
 	DisableReadYourWritesConsistency bool
-	// GracePeriodSeconds is, if nil, that of the kind.
+	// GracePeriodSeconds is the grace period; nil is the default of the kind.
 	GracePeriodSeconds *int64
-	// Preconditions must hold, else the answer is a conflict.
+	// Preconditions must be met, otherwise the answer is a conflict.
 	Preconditions *metav1.Preconditions
-	// PropagationPolicy says what happens to owned objects.
+	// PropagationPolicy determines the deletion of dependents.
 	PropagationPolicy *metav1.DeletionPropagation
-	// Raw are the options of the API; those here win.
+	// Raw has options of the API; the fields of this struct override them.
 	Raw *metav1.DeleteOptions
-	// DryRun is metav1.DryRunAll to delete nothing.
+	// DryRun is metav1.DryRunAll for a deletion that is only checked.
 	DryRun []string
 }
 
@@ -49,7 +50,7 @@ func (o *DeleteOptions) AsDeleteOptions() *metav1.DeleteOptions {
 	return o.Raw
 }
 
-// GracePeriodSeconds is the time that an object gets to end.
+// GracePeriodSeconds is the time that an object has to shut down.
 type GracePeriodSeconds int64
 
 // ApplyToDelete implements DeleteOption.
@@ -63,7 +64,7 @@ func (s GracePeriodSeconds) ApplyToDeleteAllOf(o *DeleteAllOfOptions) {
 	s.ApplyToDelete(&o.DeleteOptions)
 }
 
-// Preconditions must hold for a deletion.
+// Preconditions must be met for a deletion.
 type Preconditions metav1.Preconditions
 
 // ApplyToDelete implements DeleteOption.
@@ -75,7 +76,7 @@ func (p Preconditions) ApplyToDelete(o *DeleteOptions) {
 // ApplyToDeleteAllOf implements DeleteAllOfOption.
 func (p Preconditions) ApplyToDeleteAllOf(o *DeleteAllOfOptions) { p.ApplyToDelete(&o.DeleteOptions) }
 
-// PropagationPolicy says what a deletion does to owned objects.
+// PropagationPolicy determines the deletion of dependents.
 type PropagationPolicy metav1.DeletionPropagation
 
 // ApplyToDelete implements DeleteOption.

@@ -9,11 +9,13 @@ import (
 
 // GetOptions are the options of Reader.Get.
 type GetOptions struct {
-	// DisableReadYourWritesConsistency has no effect; see that constant.
+	// DisableReadYourWritesConsistency has no effect; see the constant of that
+	// name.
 	DisableReadYourWritesConsistency bool
-	// Raw are the options of the API.
+	// Raw has options of the API.
 	Raw *metav1.GetOptions
-	// UnsafeDisableDeepCopy has no effect: each read decodes an object of its own.
+	// UnsafeDisableDeepCopy has no effect, because each read decodes a separate
+	// object.
 	UnsafeDisableDeepCopy *bool
 }
 
@@ -42,19 +44,21 @@ func (o *GetOptions) AsGetOptions() *metav1.GetOptions {
 
 // ListOptions are the options of Reader.List.
 type ListOptions struct {
-	// DisableReadYourWritesConsistency has no effect; see that constant.
+	// DisableReadYourWritesConsistency has no effect; see the constant of that
+	// name.
 	DisableReadYourWritesConsistency bool
 	// LabelSelector and FieldSelector select objects.
 	LabelSelector labels.Selector
 	FieldSelector fields.Selector
-	// Namespace is the one namespace to list; empty is all.
+	// Namespace is the namespace to list. If empty, all namespaces are listed.
 	Namespace string
 	// Limit is the size of a page, and Continue asks for the next one.
 	Limit    int64
 	Continue string
-	// UnsafeDisableDeepCopy has no effect: each read decodes objects of its own.
+	// UnsafeDisableDeepCopy has no effect, because each read decodes separate
+	// objects.
 	UnsafeDisableDeepCopy *bool
-	// Raw are the options of the API; those above win.
+	// Raw has options of the API; the fields above override them.
 	Raw *metav1.ListOptions
 }
 
@@ -102,8 +106,8 @@ func (o *ListOptions) AsListOptions() *metav1.ListOptions {
 	return o.Raw
 }
 
-// selectsNothing reports whether a selector is the one for no object, which its
-// text does not say.
+// selectsNothing reports whether a selector matches no object. The text of the
+// selector does not show that.
 func (o *ListOptions) selectsNothing() bool {
 	if o.LabelSelector != nil {
 		if _, selectable := o.LabelSelector.Requirements(); !selectable {
@@ -130,7 +134,7 @@ func (m MatchingLabels) ApplyToList(o *ListOptions) {
 // ApplyToDeleteAllOf implements DeleteAllOfOption.
 func (m MatchingLabels) ApplyToDeleteAllOf(o *DeleteAllOfOptions) { m.ApplyToList(&o.ListOptions) }
 
-// HasLabels selects objects that have labels of all these keys.
+// HasLabels selects objects that have labels with all these keys.
 type HasLabels []string
 
 // ApplyToList implements ListOption.
@@ -148,7 +152,8 @@ func (m HasLabels) ApplyToList(o *ListOptions) {
 // ApplyToDeleteAllOf implements DeleteAllOfOption.
 func (m HasLabels) ApplyToDeleteAllOf(o *DeleteAllOfOptions) { m.ApplyToList(&o.ListOptions) }
 
-// MatchingLabelsSelector selects objects by their labels; nil selects none.
+// MatchingLabelsSelector selects objects by their labels. A nil selector
+// selects no object.
 type MatchingLabelsSelector struct{ labels.Selector }
 
 // ApplyToList implements ListOption.
@@ -175,7 +180,8 @@ func (m MatchingFields) ApplyToList(o *ListOptions) {
 // ApplyToDeleteAllOf implements DeleteAllOfOption.
 func (m MatchingFields) ApplyToDeleteAllOf(o *DeleteAllOfOptions) { m.ApplyToList(&o.ListOptions) }
 
-// MatchingFieldsSelector is MatchingFields by a selector; nil selects none.
+// MatchingFieldsSelector is MatchingFields with a selector. A nil selector
+// selects no object.
 type MatchingFieldsSelector struct{ fields.Selector }
 
 // ApplyToList implements ListOption.
@@ -200,7 +206,7 @@ func (n InNamespace) ApplyToList(o *ListOptions) { o.Namespace = string(n) }
 // ApplyToDeleteAllOf implements DeleteAllOfOption.
 func (n InNamespace) ApplyToDeleteAllOf(o *DeleteAllOfOptions) { n.ApplyToList(&o.ListOptions) }
 
-// AsSelector returns the selector of the namespace's field.
+// AsSelector returns a field selector for the namespace.
 func (n InNamespace) AsSelector() fields.Selector {
 	return fields.SelectorFromSet(fields.Set{"metadata.namespace": string(n)})
 }
@@ -217,8 +223,8 @@ type Continue string
 // ApplyToList implements ListOption.
 func (c Continue) ApplyToList(o *ListOptions) { o.Continue = string(c) }
 
-// UnsafeDisableDeepCopyOption has no effect: each read decodes objects of its
-// own.
+// UnsafeDisableDeepCopyOption has no effect, because each read decodes separate
+// objects.
 type UnsafeDisableDeepCopyOption bool
 
 // UnsafeDisableDeepCopy is the option set to true.

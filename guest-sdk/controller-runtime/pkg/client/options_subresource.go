@@ -7,7 +7,7 @@ import (
 
 // SubResourceGetOptions are the options of SubResourceReader.Get.
 type SubResourceGetOptions struct {
-	// Raw are the options of the API.
+	// Raw has options of the API.
 	Raw *metav1.GetOptions
 }
 
@@ -50,7 +50,8 @@ func (o *SubResourceCreateOptions) ApplyToSubResourceCreate(to *SubResourceCreat
 	o.ApplyToCreate(&to.CreateOptions)
 }
 
-// ApplyToSubresourceCreate is ApplyToSubResourceCreate before version 0.18.
+// ApplyToSubresourceCreate is the name of ApplyToSubResourceCreate before
+// version 0.18.
 func (o *SubResourceCreateOptions) ApplyToSubresourceCreate(to *SubResourceCreateOptions) {
 	o.ApplyToSubResourceCreate(to)
 }
@@ -81,7 +82,7 @@ func (o *SubResourceUpdateOptions) ApplyToSubResourceUpdate(to *SubResourceUpdat
 // SubResourcePatchOptions are the options of SubResourceWriter.Patch.
 type SubResourcePatchOptions struct {
 	PatchOptions
-	// SubResourceBody is what the patch leads to, instead of the object.
+	// SubResourceBody is the desired state of the patch, instead of the object.
 	SubResourceBody Object
 }
 

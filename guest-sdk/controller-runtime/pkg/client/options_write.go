@@ -4,15 +4,16 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // CreateOptions are the options of Writer.Create.
 type CreateOptions struct {
-	// DisableReadYourWritesConsistency has no effect; see that constant.
+	// DisableReadYourWritesConsistency has no effect; see the constant of that
+	// name.
 	DisableReadYourWritesConsistency bool
-	// DryRun is metav1.DryRunAll to store nothing.
+	// DryRun is metav1.DryRunAll for a write that is only checked.
 	DryRun []string
 	// FieldManager is the field manager of the write; see FieldOwner.
 	FieldManager string
-	// FieldValidation says what happens to unknown fields.
+	// FieldValidation determines the handling of unknown fields.
 	FieldValidation string
-	// Raw are the options of the API; those above win.
+	// Raw has options of the API; the fields above override them.
 	Raw *metav1.CreateOptions
 }
 
@@ -47,15 +48,16 @@ func (o *CreateOptions) AsCreateOptions() *metav1.CreateOptions {
 
 // UpdateOptions are the options of Writer.Update.
 type UpdateOptions struct {
-	// DisableReadYourWritesConsistency has no effect; see that constant.
+	// DisableReadYourWritesConsistency has no effect; see the constant of that
+	// name.
 	DisableReadYourWritesConsistency bool
-	// DryRun is metav1.DryRunAll to store nothing.
+	// DryRun is metav1.DryRunAll for a write that is only checked.
 	DryRun []string
 	// FieldManager is the field manager of the write; see FieldOwner.
 	FieldManager string
-	// FieldValidation says what happens to unknown fields.
+	// FieldValidation determines the handling of unknown fields.
 	FieldValidation string
-	// Raw are the options of the API; those above win.
+	// Raw has options of the API; the fields above override them.
 	Raw *metav1.UpdateOptions
 }
 
@@ -90,17 +92,18 @@ func (o *UpdateOptions) AsUpdateOptions() *metav1.UpdateOptions {
 
 // PatchOptions are the options of Writer.Patch.
 type PatchOptions struct {
-	// DisableReadYourWritesConsistency has no effect; see that constant.
+	// DisableReadYourWritesConsistency has no effect; see the constant of that
+	// name.
 	DisableReadYourWritesConsistency bool
-	// DryRun is metav1.DryRunAll to store nothing.
+	// DryRun is metav1.DryRunAll for a write that is only checked.
 	DryRun []string
 	// Force takes over fields of other managers; only for patches of type Apply.
 	Force *bool
 	// FieldManager is the field manager of the write; see FieldOwner.
 	FieldManager string
-	// FieldValidation says what happens to unknown fields.
+	// FieldValidation determines the handling of unknown fields.
 	FieldValidation string
-	// Raw are the options of the API; those above win.
+	// Raw has options of the API; the fields above override them.
 	Raw *metav1.PatchOptions
 }
 
@@ -139,9 +142,10 @@ func (o *PatchOptions) AsPatchOptions() *metav1.PatchOptions {
 
 // ApplyOptions are the options of Writer.Apply.
 type ApplyOptions struct {
-	// DisableReadYourWritesConsistency has no effect; see that constant.
+	// DisableReadYourWritesConsistency has no effect; see the constant of that
+	// name.
 	DisableReadYourWritesConsistency bool
-	// DryRun is metav1.DryRunAll to store nothing.
+	// DryRun is metav1.DryRunAll for a write that is only checked.
 	DryRun []string
 	// Force takes over fields of other managers.
 	Force *bool

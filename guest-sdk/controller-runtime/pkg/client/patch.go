@@ -15,11 +15,11 @@ var (
 	// Deprecated: use Writer.Apply.
 	Apply Patch = whole{types.ApplyPatchType}
 
-	// Merge sends the whole object as a merge patch.
+	// Merge sends the complete object as a merge patch.
 	Merge Patch = whole{types.MergePatchType}
 )
 
-// whole sends the object that it leads to.
+// whole sends the complete object as the patch.
 type whole struct{ typ types.PatchType }
 
 // Type implements Patch.
@@ -28,7 +28,7 @@ func (w whole) Type() types.PatchType { return w.typ }
 // Data implements Patch.
 func (w whole) Data(obj Object) ([]byte, error) { return json.Marshal(obj) }
 
-// RawPatch is a patch of the given bytes.
+// RawPatch returns a patch with the given bytes.
 func RawPatch(patchType types.PatchType, data []byte) Patch { return &raw{patchType, data} }
 
 type raw struct {
@@ -47,8 +47,8 @@ type MergeFromOption interface{ ApplyToMergeFrom(*MergeFromOptions) }
 
 // MergeFromOptions are the options of MergeFromWithOptions.
 type MergeFromOptions struct {
-	// OptimisticLock makes the patch fail with a conflict if somebody else wrote
-	// the object meanwhile.
+	// OptimisticLock makes the patch fail with a conflict if another client has
+	// changed the object in the meantime.
 	OptimisticLock bool
 }
 
@@ -58,8 +58,8 @@ type MergeFromWithOptimisticLock struct{}
 // ApplyToMergeFrom implements MergeFromOption.
 func (MergeFromWithOptimisticLock) ApplyToMergeFrom(o *MergeFromOptions) { o.OptimisticLock = true }
 
-// MergeFrom is a merge patch (RFC 7386) of what differs from obj. Lists are
-// replaced as a whole. Take a DeepCopy of the object before you change it.
+// MergeFrom returns a merge patch (RFC 7386) with the changes since obj. Lists
+// are replaced as a whole. Make a DeepCopy of the object before you change it.
 func MergeFrom(obj Object) Patch { return MergeFromWithOptions(obj) }
 
 // MergeFromWithOptions is MergeFrom with options.
@@ -71,7 +71,7 @@ func MergeFromWithOptions(obj Object, opts ...MergeFromOption) Patch {
 	return f
 }
 
-// mergeFrom is the merge patch of a difference.
+// mergeFrom is a merge patch with the difference of two states.
 type mergeFrom struct {
 	from Object
 	opts MergeFromOptions
@@ -100,15 +100,16 @@ func (m *mergeFrom) diff(obj Object) (any, error) {
 	return mergeDiff(from, to), nil
 }
 
-// states returns what is sent of both states, perhaps without keys that are equal. With the lock, only the new one has a
-// resourceVersion, so that the difference has it too.
+// states returns the encodings of both states, possibly without keys whose
+// values are equal. With the optimistic lock, only the new state has a
+// resourceVersion, so that the difference includes it.
 func (m *mergeFrom) states(obj Object) (from, to wasmctl.Value, err error) {
 	from, to, err = wasmctl.Changed(m.from, obj)
 	switch {
 	case err != nil:
 		return from, to, fmt.Errorf("patch: encode %T: %w", obj, err)
 	case from.Type() != wasmctl.TypeMap || to.Type() != wasmctl.TypeMap:
-		return from, to, fmt.Errorf("patch: encode %T: it is no object", obj)
+		return from, to, fmt.Errorf("patch: encode %T: not an object", obj)
 	case !m.opts.OptimisticLock:
 		return from, to, nil
 	}

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/internal/codec"
 )
 
-// patch sends the patch that leads to the object, or to the body of a
-// subresource, and puts the answer there.
+// patch sends the patch for the object, or for the body of a subresource, and
+// updates it with the answer.
 func (t target) patch(sub string, body Object, patch Patch, o *metav1.PatchOptions) error {
 	answer := target{t.c, t.gvk, body}
 	if patch.Type() == types.ApplyPatchType {
@@ -28,7 +28,8 @@ func (t target) patch(sub string, body Object, patch Patch, o *metav1.PatchOptio
 	return answer.take(t.c.Patch(t.ref(), p, writeOptions(sub, o.DryRun, o.FieldManager, o.FieldValidation)))
 }
 
-// apply sends a patch of type Apply. ref is the object of a subresource.
+// apply sends a patch of type Apply. ref is the object that has the
+// subresource.
 func (t target) apply(ref wasmctl.ObjectRef, sub string, patch Patch, o *metav1.PatchOptions) error {
 	call := func(body any) (wasmctl.Object, error) {
 		if sub == "" || sub == "status" {
@@ -36,7 +37,7 @@ func (t target) apply(ref wasmctl.ObjectRef, sub string, patch Patch, o *metav1.
 		}
 		return t.c.Subresource(ref, sub).Apply(body, applyOptions("", o))
 	}
-	if patch == Apply { // without the detour through JSON
+	if patch == Apply { // skips the conversion to JSON
 		body, restore := codec.Body(t.obj, t.gvk)
 		got, err := call(body)
 		restore()
@@ -53,7 +54,7 @@ func (t target) apply(ref wasmctl.ObjectRef, sub string, patch Patch, o *metav1.
 	return t.take(call(m))
 }
 
-// convert turns a patch into one of the SDK.
+// convert converts a patch to a patch of the SDK.
 func convert(obj Object, patch Patch) (wasmctl.Patch, error) {
 	switch patch.Type() {
 	case types.MergePatchType:
@@ -73,7 +74,7 @@ func convert(obj Object, patch Patch) (wasmctl.Patch, error) {
 	}
 }
 
-// difference returns what a patch that is a map sends.
+// difference returns the value of a patch that is a map.
 func difference(obj Object, patch Patch) (any, error) {
 	if d, ok := patch.(differ); ok {
 		return d.diff(obj)
@@ -87,7 +88,7 @@ func difference(obj Object, patch Patch) (any, error) {
 	return m, err
 }
 
-// jsonPatch reads a JSON patch (RFC 6902).
+// jsonPatch decodes a JSON patch (RFC 6902).
 func jsonPatch(data []byte) (wasmctl.Patch, error) {
 	var list []struct {
 		Op, Path, From string

@@ -67,8 +67,8 @@ func (h *host) List(ctx context.Context, list ObjectList, opts ...ListOption) er
 	return codec.DecodeList(page, list, gvk)
 }
 
-// into decodes what the API server answered. As with the real client, a typed
-// object does not say its kind then.
+// into decodes the answer of the API server. As with the real client, a typed
+// object then has no kind.
 func into(got wasmctl.Object, obj Object, gvk schema.GroupVersionKind) error {
 	if err := codec.Decode(got, obj); err != nil {
 		return err

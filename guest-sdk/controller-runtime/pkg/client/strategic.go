@@ -11,8 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// StrategicMergeFrom is a strategic merge patch of what differs from obj: lists
-// of built-in kinds are merged by their keys. Custom resources do not have it.
+// StrategicMergeFrom returns a strategic merge patch with the changes since
+// obj: lists of built-in kinds are merged by their keys. Custom resources do
+// not support it.
 func StrategicMergeFrom(obj Object, opts ...MergeFromOption) Patch {
 	s := &strategicFrom{mergeFrom{from: obj}}
 	for _, opt := range opts {
@@ -46,9 +47,9 @@ func (s *strategicFrom) diff(obj Object) (any, error) {
 }
 
 // strategicDiff returns the strategic merge patch that turns from into to. The
-// tags of the Go type say which lists are merged. apimachinery's package
-// strategicpatch does this too, but would make each module larger by what reads
-// OpenAPI documents.
+// tags of the Go type determine which lists are merged. The package
+// strategicpatch of apimachinery does the same, but would add the code for
+// OpenAPI documents to each module.
 func strategicDiff(from, to map[string]any, t reflect.Type) (map[string]any, error) {
 	diff := map[string]any{}
 	for key := range from {
@@ -70,14 +71,14 @@ func strategicDiff(from, to map[string]any, t reflect.Type) (map[string]any, err
 	return diff, nil
 }
 
-// patchField is a field with the tags that say how it is patched.
+// patchField is a field with its tags for patches.
 type patchField struct {
 	typ                        reflect.Type
 	merge, replace, retainKeys bool
 	mergeKey                   string
 }
 
-// fieldOf finds the field of a JSON key; the values of a map have no tags.
+// fieldOf returns the field of a JSON key. The values of a map have no tags.
 func fieldOf(t reflect.Type, key string) patchField {
 	for t != nil && t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -101,7 +102,7 @@ func fieldOf(t reflect.Type, key string) patchField {
 	return patchField{}
 }
 
-// diff puts the difference of two values into patch.
+// diff adds the difference of two values to patch.
 func (f patchField) diff(patch map[string]any, key string, was, now any) error {
 	wasMap, ok1 := was.(map[string]any)
 	nowMap, ok2 := now.(map[string]any)

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// diffValues is the difference of two lists of scalars that are merged.
+// diffValues adds the difference of two lists of scalars that are merged.
 func (patchField) diffValues(patch map[string]any, key string, was, now []any) {
 	missing := func(from, in []any) (list []any) {
 		for _, v := range from {
@@ -25,7 +25,7 @@ func (patchField) diffValues(patch map[string]any, key string, was, now []any) {
 	patch["$setElementOrder/"+key] = now
 }
 
-// diffItems is the difference of two lists of maps that are merged by a key.
+// diffItems adds the difference of two lists of maps that are merged by a key.
 func (f patchField) diffItems(patch map[string]any, key string, was, now []any) error {
 	before, _, err := f.index(was)
 	if err != nil {
@@ -56,8 +56,8 @@ func (f patchField) diffItems(patch map[string]any, key string, was, now []any) 
 			items = append(items, d)
 		}
 	}
-	for _, v := range was { // in the order that it had
-		if name := v.(map[string]any)[f.mergeKey]; after[name] == nil { //nolint:forcetypeassert // index has looked
+	for _, v := range was { // in the old order
+		if name := v.(map[string]any)[f.mergeKey]; after[name] == nil { //nolint:forcetypeassert // checked by index
 			items = append(items, map[string]any{"$patch": "delete", f.mergeKey: name})
 		}
 	}
@@ -68,7 +68,7 @@ func (f patchField) diffItems(patch map[string]any, key string, was, now []any) 
 	return nil
 }
 
-// index returns the items by their keys, and the keys in their order.
+// index returns the items by key, and the keys in their order.
 func (f patchField) index(list []any) (items map[any]map[string]any, order []any, err error) {
 	items = map[any]map[string]any{}
 	for _, v := range list {

@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestStrategicMergeFrom_LeadsToTheObject: what the API server makes of the old
-// state and the patch, by apimachinery's code, is the new state, for random
-// Deployments.
+// TestStrategicMergeFrom_LeadsToTheObject checks, for random Deployments and
+// with apimachinery's code, that the API server turns the old state and the
+// patch into the new state.
 func TestStrategicMergeFrom_LeadsToTheObject(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 3000 {
@@ -44,7 +44,7 @@ func TestStrategicMergeFrom_LeadsToTheObject(t *testing.T) {
 	}
 }
 
-// normal is an object as JSON has it.
+// normal returns an object after a round trip through JSON.
 func normal(t *testing.T, d *appsv1.Deployment) *appsv1.Deployment {
 	t.Helper()
 	text, err := json.Marshal(d)

@@ -45,7 +45,7 @@ func (s *subresource) Create(ctx context.Context, obj, body Object, opts ...SubR
 	})
 }
 
-// send sends a body that may be of another kind than the object.
+// send sends a body, which may be of another kind than the object.
 func (s *subresource) send(t target, body Object, call func(value any) (wasmctl.Object, error)) error {
 	gvk, err := s.h.GroupVersionKindFor(body)
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/internal/rest"
 )
 
-// TestNewWithWatch_OnlyItsWatchIsAnError: who makes one, and reads and writes with it, works.
+// TestNewWithWatch_OnlyItsWatchIsAnError checks that reads and writes of the
+// client work.
 func TestNewWithWatch_OnlyItsWatchIsAnError(t *testing.T) {
 	c, err := NewWithWatch(&rest.Config{}, Options{Scheme: runtime.NewScheme()})
 	if err != nil {

@@ -6,8 +6,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// defaults is a client that adds options to each write of another one. They are
-// put before those of the call, which win, or after them, which do not.
+// defaults is a client that adds options to each write of another client:
+// before the options of the call, which then override them, or after, so that
+// they override the call.
 type defaults struct {
 	Client
 
@@ -38,8 +39,8 @@ func WithFieldOwner(c Client, fieldOwner string) Client {
 	}
 }
 
-// WithFieldValidation returns a client whose writes have that validation of
-// fields, unless the call names another one.
+// WithFieldValidation returns a client whose writes have that field validation,
+// unless the call names another one.
 func WithFieldValidation(c Client, validation FieldValidation) Client {
 	return &defaults{
 		Client: c,
@@ -61,7 +62,7 @@ func NewDryRunClient(c Client) Client {
 	}
 }
 
-// joined puts what is added to the options of a call on its side of them.
+// joined adds options before or after those of a call.
 func joined[T any](d *defaults, add, opts []T) []T {
 	if d.win {
 		add, opts = opts, add
@@ -107,7 +108,7 @@ func (d *defaults) SubResource(name string) SubResourceClient {
 	return &subDefaults{d.Client.SubResource(name), d}
 }
 
-// subDefaults is defaults for a subresource.
+// subDefaults is like defaults, for a subresource.
 type subDefaults struct {
 	SubResourceClient
 	d *defaults

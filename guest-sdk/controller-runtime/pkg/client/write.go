@@ -16,14 +16,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/internal/failure"
 )
 
-// target is an object of a call, and the SDK's client for it.
+// target is the object of a call with the SDK's client for it.
 type target struct {
 	c   *wasmctl.Client
 	gvk schema.GroupVersionKind
 	obj Object
 }
 
-// aim prepares a call that is about obj.
+// aim prepares a call for obj.
 func (h *host) aim(ctx context.Context, obj Object) (target, error) {
 	gvk, err := h.GroupVersionKindFor(obj)
 	if err != nil {
@@ -37,7 +37,7 @@ func (t target) ref() wasmctl.ObjectRef {
 	return codec.RefTo(t.gvk, t.obj.GetNamespace(), t.obj.GetName())
 }
 
-// take puts what the API server answered into the object.
+// take decodes the answer of the API server into the object.
 func (t target) take(got wasmctl.Object, err error) error {
 	if err != nil {
 		return failure.FromHost(err)
@@ -45,7 +45,7 @@ func (t target) take(got wasmctl.Object, err error) error {
 	return into(got, t.obj, t.gvk)
 }
 
-// send sends the object by a call, and puts the answer there.
+// send sends the object and decodes the answer into it.
 func (t target) send(verb string, call func(body any) (wasmctl.Object, error)) error {
 	if _, ok := t.obj.(*metav1.PartialObjectMetadata); ok {
 		return fmt.Errorf("client: cannot %s %s from its metadata alone; patch it, or use its whole type", verb, t.ref())
@@ -69,9 +69,9 @@ func (h *host) Create(ctx context.Context, obj Object, opts ...CreateOption) err
 	return failure.NoMatch(err, t.gvk)
 }
 
-// keepKind returns what makes obj say the kind again that it says now. As with
-// the real client, it does so after Update and Patch, and not after Create; as
-// with the real fake, that does not.
+// keepKind returns a function that restores the current kind of obj. Update and
+// Patch of the real client preserve the kind, but Create does not; the real
+// fake does not preserve it.
 func (h *host) keepKind(obj Object) (restore func()) {
 	said := obj.GetObjectKind().GroupVersionKind()
 	return func() {
@@ -116,7 +116,7 @@ func (h *host) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts .
 	return applied(obj)(c.Apply(codec.Plain(unwrap(obj)), applyOptions("", o)))
 }
 
-// unwrap returns what is encoded of an apply configuration.
+// unwrap returns the value of an apply configuration to encode.
 func unwrap(obj runtime.ApplyConfiguration) any {
 	if u, ok := obj.(*unstructuredApply); ok {
 		return u.Unstructured
@@ -124,7 +124,8 @@ func unwrap(obj runtime.ApplyConfiguration) any {
 	return obj
 }
 
-// applied puts what the API server answered into an apply configuration.
+// applied returns a function that decodes the answer of the API server into an
+// apply configuration.
 func applied(obj runtime.ApplyConfiguration) func(got wasmctl.Object, err error) error {
 	return func(got wasmctl.Object, err error) error {
 		if err != nil {
@@ -144,8 +145,8 @@ func (h *host) Delete(ctx context.Context, obj Object, opts ...DeleteOption) err
 	return failure.NoMatch(failure.FromHost(t.c.Delete(t.ref(), deleteOptions(o))), t.gvk)
 }
 
-// DeleteAllOf implements Writer: by a list, and a deletion of each object. The
-// API server does the same, but one that is created meanwhile may stay.
+// DeleteAllOf implements Writer with a list and a deletion of each object.
+// Objects that are created in the meantime may remain, as with the API server.
 func (h *host) DeleteAllOf(ctx context.Context, obj Object, opts ...DeleteAllOfOption) error {
 	t, err := h.aim(ctx, obj)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package cluster has what a manager knows of its cluster.
+// Package cluster describes the cluster of a manager.
 package cluster
 
 import (
@@ -17,12 +17,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/recorder"
 )
 
-// Cluster is the one cluster that a module works in.
+// Cluster is the only cluster of a module.
 type Cluster interface {
 	recorder.Provider
-	// GetHTTPClient returns a client for requests to the API server, for clients of client-go.
+	// GetHTTPClient returns an HTTP client for the clients of client-go, which
+	// sends requests to the API server.
 	GetHTTPClient() *http.Client
-	// GetConfig returns a configuration that no other client takes.
+	// GetConfig returns a configuration for clients of this module.
 	GetConfig() *rest.Config
 	// GetCache returns the host's copies of the watched objects.
 	GetCache() cache.Cache
@@ -53,7 +54,7 @@ type Options struct {
 	EventBroadcaster any
 	SyncPeriod       *time.Duration
 
-	// What follows is of version 0.15.
+	// The fields below are those of version 0.15.
 	Namespace             string
 	ClientDisableCacheFor []client.Object
 	DryRunClient          bool
@@ -62,7 +63,7 @@ type Options struct {
 // Option changes the options.
 type Option func(*Options)
 
-// New is an error: a module has the one cluster that its manager has.
+// New returns an error: a module works only in the cluster of its manager.
 func New(*rest.Config, ...Option) (Cluster, error) {
 	return nil, errors.New("cluster: a module works in one cluster: use the manager, which is a cluster too")
 }

@@ -1,4 +1,4 @@
-// Package config has the options that all controllers of a manager share.
+// Package config has the options shared by all controllers of a manager.
 package config
 
 import (
@@ -7,14 +7,14 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// Controller are the options of controllers that name no others. Those of queues
-// and caches have no effect: the host has its own.
+// Controller has the defaults of the options of controllers. The options of
+// queues and caches have no effect, because the host has its own.
 type Controller struct {
 	SkipNameValidation *bool
-	// GroupKindConcurrency are the objects reconciled at a time, by
+	// GroupKindConcurrency is the number of objects reconciled at a time, by
 	// "Kind.group".
 	GroupKindConcurrency map[string]int
-	// MaxConcurrentReconciles is that of all other kinds.
+	// MaxConcurrentReconciles is the concurrency of all other kinds.
 	MaxConcurrentReconciles int
 	CacheSyncTimeout        time.Duration
 	RecoverPanic            *bool
@@ -22,6 +22,6 @@ type Controller struct {
 	EnableWarmup            *bool
 	UsePriorityQueue        *bool
 	Logger                  logr.Logger
-	// ReconciliationTimeout bounds a run, beside the host's bound.
+	// ReconciliationTimeout bounds a run, in addition to the limit of the host.
 	ReconciliationTimeout time.Duration
 }

@@ -1,4 +1,4 @@
-// Package controller declares controllers. In a module the host has the queue
+// Package controller declares controllers. In a module, the host has the queue
 // and the workers, and calls Reconcile.
 package controller
 
@@ -24,19 +24,21 @@ import (
 // Options are the options of a Controller.
 type Options = TypedOptions[reconcile.Request]
 
-// TypedOptions are Options of a type of request. Those of queues, caches,
-// panics and leader election have no effect: the host has its own.
+// TypedOptions are Options for a type of request. The options of queues,
+// caches, panics and leader election have no effect, because the host has its
+// own.
 type TypedOptions[request comparable] struct {
 	SkipNameValidation *bool
-	// MaxConcurrentReconciles is how many objects are reconciled at a time, 1 if
-	// it is not set.
+	// MaxConcurrentReconciles is the number of objects reconciled at a time;
+	// the default is 1.
 	MaxConcurrentReconciles int
 	CacheSyncTimeout        time.Duration
 	RecoverPanic            *bool
 	NeedLeaderElection      *bool
-	// Reconciler is called by the host.
+	// Reconciler reconciles objects. The host calls it.
 	Reconciler reconcile.TypedReconciler[request]
-	// RateLimiter is of any type, as the original's has no type parameter before 0.19.
+	// RateLimiter may have any type, because the original has no type parameter
+	// before 0.19.
 	RateLimiter any
 	NewQueue    func(controllerName string, rateLimiter workqueue.TypedRateLimiter[request]) workqueue.TypedRateLimitingInterface[request]
 	Logger      logr.Logger
@@ -44,11 +46,11 @@ type TypedOptions[request comparable] struct {
 	LogConstructor   func(request *request) logr.Logger
 	UsePriorityQueue *bool
 	EnableWarmup     *bool
-	// ReconciliationTimeout bounds a run, beside the host's bound.
+	// ReconciliationTimeout bounds a run, in addition to the limit of the host.
 	ReconciliationTimeout time.Duration
 }
 
-// DefaultFromConfig fills in what all controllers of a manager share.
+// DefaultFromConfig sets the defaults that all controllers of a manager share.
 func (o *TypedOptions[request]) DefaultFromConfig(c config.Controller) {
 	if o.Logger.GetSink() == nil {
 		o.Logger = c.Logger
@@ -64,11 +66,11 @@ func (o *TypedOptions[request]) DefaultFromConfig(c config.Controller) {
 // Controller reconciles objects.
 type Controller = TypedController[reconcile.Request]
 
-// TypedController is a Controller of a type of request.
+// TypedController is a Controller for a type of request.
 type TypedController[request comparable] interface {
 	reconcile.TypedReconciler[request]
 	Watcher[request]
-	// Start waits until ctx is done: the host runs the controller.
+	// Start waits until ctx is done, because the host runs the controller.
 	Start(ctx context.Context) error
 	// GetLogger returns the logger of the controller.
 	GetLogger() logr.Logger
@@ -79,7 +81,7 @@ func New(name string, mgr manager.Manager, options Options) (Controller, error) 
 	return NewTyped(name, mgr, options)
 }
 
-// NewTyped is New of a type of request.
+// NewTyped is New for a type of request.
 func NewTyped[request comparable](name string, mgr manager.Manager, options TypedOptions[request]) (TypedController[request], error) {
 	options.DefaultFromConfig(mgr.GetControllerOptions())
 	c, err := NewTypedUnmanaged(name, options)
@@ -89,13 +91,13 @@ func NewTyped[request comparable](name string, mgr manager.Manager, options Type
 	return c, mgr.Add(c)
 }
 
-// NewUnmanaged returns a controller that is not of a manager. A module runs it
-// only if it is added to one.
+// NewUnmanaged returns a controller without a manager. A module runs it only if
+// it is added to a manager.
 func NewUnmanaged(name string, options Options) (Controller, error) {
 	return NewTypedUnmanaged(name, options)
 }
 
-// NewTypedUnmanaged is NewUnmanaged of a type of request.
+// NewTypedUnmanaged is NewUnmanaged for a type of request.
 func NewTypedUnmanaged[request comparable](name string, options TypedOptions[request]) (TypedController[request], error) {
 	if options.Reconciler == nil {
 		return nil, fmt.Errorf("controller[%s]: Options.Reconciler is nil", name)
@@ -135,7 +137,7 @@ func declaredBy(src any) (declare.Watch, error) {
 	if s, ok := src.(declare.Source); ok {
 		return s.Declared()
 	}
-	return declare.Watch{}, fmt.Errorf("source %T: a module gets its events from the host only; watch a kind with Watches or source.Kind", src)
+	return declare.Watch{}, fmt.Errorf("source %T: a module gets its events only from the host; watch a kind with Watches or source.Kind", src)
 }
 
 // Start implements TypedController.

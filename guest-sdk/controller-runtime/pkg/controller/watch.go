@@ -4,7 +4,7 @@ package controller
 
 import "sigs.k8s.io/controller-runtime/pkg/source"
 
-// Watcher is the part of a TypedController that has another form before version 0.18.
+// Watcher is the part of a TypedController that differs before version 0.18.
 type Watcher[request comparable] interface {
 	// Watch adds a source of events.
 	Watch(src source.TypedSource[request]) error

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// Watcher is the part of a TypedController that has another form since version 0.18.
+// Watcher is the part of a TypedController that differs from version 0.18 on.
 type Watcher[request comparable] interface {
 	// Watch adds a source of events, with their handler.
 	Watch(src source.TypedSource[request], h handler.TypedEventHandler[client.Object, request], predicates ...predicate.Predicate) error

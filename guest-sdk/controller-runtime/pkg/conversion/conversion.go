@@ -1,10 +1,10 @@
 // Package conversion has the interfaces of kinds with several versions. A
-// module has no conversion webhook; its own code can call these.
+// module has no conversion webhook, but its own code can call the methods.
 package conversion
 
 import "k8s.io/apimachinery/pkg/runtime"
 
-// Hub is the version that all others convert to and from.
+// Hub is the version that all other versions convert to and from.
 type Hub interface {
 	runtime.Object
 	// Hub marks the type.

@@ -4,34 +4,34 @@ package event
 
 import "sigs.k8s.io/controller-runtime/pkg/client"
 
-// CreateEvent says that an object was created, or seen for the first time.
+// CreateEvent means that an object was created, or seen for the first time.
 type CreateEvent = TypedCreateEvent[client.Object]
 
-// UpdateEvent says that an object has changed.
+// UpdateEvent means that an object has changed.
 type UpdateEvent = TypedUpdateEvent[client.Object]
 
-// DeleteEvent says that an object is gone.
+// DeleteEvent means that an object is gone.
 type DeleteEvent = TypedDeleteEvent[client.Object]
 
-// GenericEvent comes from elsewhere than a watch.
+// GenericEvent is an event that does not come from a watch.
 type GenericEvent = TypedGenericEvent[client.Object]
 
-// TypedCreateEvent is a CreateEvent of a type of object.
+// TypedCreateEvent is a CreateEvent for a type of object.
 type TypedCreateEvent[object any] struct {
 	// Object is the object.
 	Object object
-	// IsInInitialList says that the object was there when the watch started.
+	// IsInInitialList means that the object existed when the watch started.
 	IsInInitialList bool
 }
 
-// TypedUpdateEvent is an UpdateEvent of a type of object.
+// TypedUpdateEvent is an UpdateEvent for a type of object.
 type TypedUpdateEvent[object any] struct {
 	// ObjectOld and ObjectNew are the object before and after the change.
 	ObjectOld object
 	ObjectNew object
 }
 
-// TypedDeleteEvent is a DeleteEvent of a type of object.
+// TypedDeleteEvent is a DeleteEvent for a type of object.
 type TypedDeleteEvent[object any] struct {
 	// Object is the last known state.
 	Object object
@@ -39,7 +39,7 @@ type TypedDeleteEvent[object any] struct {
 	DeleteStateUnknown bool
 }
 
-// TypedGenericEvent is a GenericEvent of a type of object.
+// TypedGenericEvent is a GenericEvent for a type of object.
 type TypedGenericEvent[object any] struct {
 	// Object is the object.
 	Object object

@@ -1,4 +1,4 @@
-// Package finalizer runs several finalizers of one object.
+// Package finalizer runs several finalizers for one object.
 package finalizer
 
 import (
@@ -12,31 +12,32 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
-// Registerer holds finalizers by key, which is the name in an object's metadata.
+// Registerer registers finalizers by key, which is the name in an object's
+// metadata.
 type Registerer interface {
-	// Register adds f. A key that is taken is an error.
+	// Register adds f. It returns an error if the key is already registered.
 	Register(key string, f Finalizer) error
 }
 
 // Finalizer cleans up after an object.
 type Finalizer interface {
-	// Finalize cleans up. It says what it changed in the object, which the
-	// caller has to write.
+	// Finalize cleans up. Its result tells the caller which parts of the object
+	// it has changed, so that the caller can write them.
 	Finalize(context.Context, client.Object) (Result, error)
 }
 
-// Finalizers adds all finalizers to an object that lives, and runs those that are
-// left of one that is being deleted.
+// Finalizers adds all finalizers to an object that is not being deleted, and
+// otherwise runs the remaining finalizers of the object.
 type Finalizers interface {
 	Registerer
 	Finalizer
 }
 
-// Result says what was changed in the object.
+// Result reports which parts of the object have changed.
 type Result struct {
-	// Updated is for anything but the status.
+	// Updated reports whether anything except the status has changed.
 	Updated bool
-	// StatusUpdated is for the status.
+	// StatusUpdated reports whether the status has changed.
 	StatusUpdated bool
 }
 
@@ -54,8 +55,8 @@ func (s finalizers) Register(key string, f Finalizer) error {
 	return nil
 }
 
-// Finalize implements Finalizer. A finalizer that fails stays, and does not keep
-// others from running.
+// Finalize implements Finalizer. A finalizer that fails stays on the object,
+// and the others still run.
 func (s finalizers) Finalize(ctx context.Context, obj client.Object) (Result, error) {
 	var res Result
 	var errs []error

@@ -18,8 +18,9 @@ type cleanup func() (finalizer.Result, error)
 
 func (c cleanup) Finalize(context.Context, client.Object) (finalizer.Result, error) { return c() }
 
-// An object that lives gets all finalizers. One that is being deleted loses those that did
-// their work; those that failed stay, and do not keep the others from running.
+// An object that is not being deleted gets all finalizers. An object that is
+// being deleted loses those that succeeded; those that failed stay, and the
+// others still run.
 func TestFinalizers_DoTheirWorkOnce(t *testing.T) {
 	all := []string{"example.com/a", "example.com/b", "example.com/c"}
 	for seed := range uint64(200) {

@@ -17,10 +17,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// EnqueueRequestForObject is the handler for the object of the event itself.
+// EnqueueRequestForObject is a handler that enqueues the object of the event
+// itself.
 type EnqueueRequestForObject = TypedEnqueueRequestForObject[client.Object]
 
-// TypedEnqueueRequestForObject is EnqueueRequestForObject of a type of object.
+// TypedEnqueueRequestForObject is EnqueueRequestForObject for a type of object.
 type TypedEnqueueRequestForObject[object client.Object] struct{}
 
 func (*TypedEnqueueRequestForObject[object]) handler() keys[object, reconcile.Request] {
@@ -34,7 +35,8 @@ func (h *TypedEnqueueRequestForObject[object]) Create(ctx context.Context, e eve
 	h.handler().Create(ctx, e, q)
 }
 
-// Update implements TypedEventHandler. The new object counts, if there is one.
+// Update implements TypedEventHandler. It enqueues the new object, if there is
+// one.
 func (h *TypedEnqueueRequestForObject[object]) Update(ctx context.Context, e event.TypedUpdateEvent[object], q queue.Of[reconcile.Request]) {
 	obj := e.ObjectNew
 	if isNil(obj) {
@@ -53,20 +55,20 @@ func (h *TypedEnqueueRequestForObject[object]) Generic(ctx context.Context, e ev
 	h.handler().Generic(ctx, e, q)
 }
 
-// MapFunc returns the requests that an object leads to.
+// MapFunc returns the requests that an object causes.
 type MapFunc = TypedMapFunc[client.Object, reconcile.Request]
 
-// TypedMapFunc is a MapFunc of a type of object and of request.
+// TypedMapFunc is a MapFunc for a type of object and of request.
 type TypedMapFunc[object any, request comparable] func(ctx context.Context, obj object) []request
 
-// EnqueueRequestsFromMapFunc is the handler for what fn returns, for an update
-// of the old and of the new object. In fn, the client reads the host's cache and
-// nothing else.
+// EnqueueRequestsFromMapFunc returns a handler that enqueues the results of fn.
+// For an update, it calls fn for the old and for the new object. In fn, the
+// client can read only the host's cache.
 func EnqueueRequestsFromMapFunc(fn MapFunc) EventHandler {
 	return TypedEnqueueRequestsFromMapFunc(fn)
 }
 
-// TypedEnqueueRequestsFromMapFunc is EnqueueRequestsFromMapFunc of a type of
+// TypedEnqueueRequestsFromMapFunc is EnqueueRequestsFromMapFunc for a type of
 // object and of request.
 func TypedEnqueueRequestsFromMapFunc[object any, request comparable](fn TypedMapFunc[object, request]) TypedEventHandler[object, request] {
 	return keys[object, request](fn)
@@ -80,13 +82,14 @@ type ownerOptions struct{ controller bool }
 // OnlyControllerOwner skips owners that do not control the object.
 func OnlyControllerOwner() OwnerOption { return func(o *ownerOptions) { o.controller = true } }
 
-// EnqueueRequestForOwner is the handler for the owners of an object that are of
-// ownerType. It panics if the scheme does not know ownerType.
+// EnqueueRequestForOwner returns a handler that enqueues the owners of an
+// object that have the type ownerType. It panics if the scheme does not know
+// ownerType.
 func EnqueueRequestForOwner(scheme *runtime.Scheme, mapper meta.RESTMapper, ownerType client.Object, opts ...OwnerOption) EventHandler {
 	return TypedEnqueueRequestForOwner[client.Object](scheme, mapper, ownerType, opts...)
 }
 
-// TypedEnqueueRequestForOwner is EnqueueRequestForOwner of a type of object.
+// TypedEnqueueRequestForOwner is EnqueueRequestForOwner for a type of object.
 func TypedEnqueueRequestForOwner[object client.Object](scheme *runtime.Scheme, mapper meta.RESTMapper, ownerType client.Object, opts ...OwnerOption) TypedEventHandler[object, reconcile.Request] {
 	gvk, err := apiutil.GVKForObject(ownerType, scheme)
 	if err != nil {
@@ -101,14 +104,15 @@ func TypedEnqueueRequestForOwner[object client.Object](scheme *runtime.Scheme, m
 	return h
 }
 
-// owners is the handler for owners.
+// owners is the handler that enqueues owners.
 type owners[object client.Object] struct {
 	keys[object, reconcile.Request]
 	gvk        schema.GroupVersionKind
 	controller bool
 }
 
-// of returns the owners of obj. Group and kind count, and the version does not.
+// of returns the owners of obj. It compares group and kind, but not the
+// version.
 func (h *owners[object]) of(obj object, mapper meta.RESTMapper) []reconcile.Request {
 	refs := obj.GetOwnerReferences()
 	if h.controller {
@@ -132,8 +136,8 @@ func (h *owners[object]) of(obj object, mapper meta.RESTMapper) []reconcile.Requ
 	return list
 }
 
-// Owner returns the kind whose objects h enqueues as owners, and whether only
-// the controlling one counts; false if h is another handler.
+// Owner returns the owner kind that h enqueues, and whether it enqueues only
+// the controlling owner. It returns false if h is another handler.
 func Owner(h EventHandler) (gvk schema.GroupVersionKind, controller, ok bool) {
 	o, ok := h.(*owners[client.Object])
 	if !ok {

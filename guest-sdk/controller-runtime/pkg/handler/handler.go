@@ -1,5 +1,6 @@
-// Package handler says which objects an event of a watched object concerns. In a
-// manifest, owners are declared; for other handlers the host calls the module.
+// Package handler selects the objects that an event of a watched object
+// concerns. Handlers for owners are declared in the manifest; for other
+// handlers the host calls the module.
 package handler
 
 import (
@@ -12,11 +13,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// EventHandler adds requests to a queue because of events.
+// EventHandler adds requests to a queue for events.
 type EventHandler = TypedEventHandler[client.Object, reconcile.Request]
 
-// TypedEventHandler is an EventHandler of a type of object and of request. The
-// queue collects requests; delays and rates of it do not count.
+// TypedEventHandler is an EventHandler for a type of object and of request. The
+// queue collects requests, and ignores delays and rate limits.
 type TypedEventHandler[object any, request comparable] interface {
 	// Create is called for an object that was created, or seen for the first time.
 	Create(ctx context.Context, e event.TypedCreateEvent[object], q queue.Of[request])
@@ -24,14 +25,14 @@ type TypedEventHandler[object any, request comparable] interface {
 	Update(ctx context.Context, e event.TypedUpdateEvent[object], q queue.Of[request])
 	// Delete is called for an object that is gone.
 	Delete(ctx context.Context, e event.TypedDeleteEvent[object], q queue.Of[request])
-	// Generic is called for events that come from elsewhere.
+	// Generic is called for events that do not come from a watch.
 	Generic(ctx context.Context, e event.TypedGenericEvent[object], q queue.Of[request])
 }
 
-// Funcs is an EventHandler of functions.
+// Funcs is an EventHandler that consists of functions.
 type Funcs = TypedFuncs[client.Object, reconcile.Request]
 
-// TypedFuncs is Funcs of a type of object and of request.
+// TypedFuncs is Funcs for a type of object and of request.
 type TypedFuncs[object any, request comparable] struct {
 	CreateFunc  func(context.Context, event.TypedCreateEvent[object], queue.Of[request])
 	UpdateFunc  func(context.Context, event.TypedUpdateEvent[object], queue.Of[request])
@@ -67,17 +68,18 @@ func (f TypedFuncs[object, request]) Generic(ctx context.Context, e event.TypedG
 	}
 }
 
-// LowPriority is the priority of requests that nobody waits for. It has no
-// effect: the host has priorities of its own.
+// LowPriority is the priority of requests that are not urgent. It has no
+// effect, because the host has its own priorities.
 const LowPriority = -100
 
-// WithLowPriorityWhenUnchanged returns u: the host has priorities of its own.
+// WithLowPriorityWhenUnchanged returns u unchanged, because the host has its
+// own priorities.
 func WithLowPriorityWhenUnchanged[object client.Object, request comparable](u TypedEventHandler[object, request]) TypedEventHandler[object, request] {
 	return u
 }
 
-// keys adds the requests that a function finds for the objects of an event, each
-// once. It is the common part of the handlers of this package.
+// keys enqueues the requests that a function returns for the objects of an
+// event, without duplicates. The handlers of this package share it.
 type keys[object any, request comparable] func(ctx context.Context, obj object) []request
 
 func (k keys[object, request]) add(ctx context.Context, q queue.Of[request], objects ...object) {
@@ -115,7 +117,8 @@ func (k keys[object, request]) Generic(ctx context.Context, e event.TypedGeneric
 	k.add(ctx, q, e.Object)
 }
 
-// isNil reports whether there is nothing behind an object of an event.
+// isNil reports whether the object of an event is nil, possibly as a nil
+// pointer.
 func isNil(obj any) bool {
 	v := reflect.ValueOf(obj)
 	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()

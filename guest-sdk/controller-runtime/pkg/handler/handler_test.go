@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// added collects what is added to a queue.
+// added collects the items added to a queue.
 type added struct {
 	workqueue.TypedRateLimitingInterface[reconcile.Request]
 	names []string
@@ -34,9 +34,9 @@ func ref(apiVersion, kind, name string, controller bool) metav1.OwnerReference {
 	return metav1.OwnerReference{APIVersion: apiVersion, Kind: kind, Name: name, Controller: &controller}
 }
 
-// TestOwner_GroupAndKindCount: the version does not; an update is about old and
-// new owners, each once; cluster-scoped owners have no namespace; the option
-// skips owners that do not control.
+// TestOwner_GroupAndKindCount checks that the version of an owner is ignored,
+// an update concerns old and new owners, each once, cluster-scoped owners have
+// no namespace, and the option skips owners that do not control.
 func TestOwner_GroupAndKindCount(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := corev1.AddToScheme(scheme); err != nil {
@@ -70,7 +70,8 @@ func TestOwner_GroupAndKindCount(t *testing.T) {
 	}
 }
 
-// TestForObject_IsTheObjectOfEachEvent: also of one that is gone; of two, the new one.
+// TestForObject_IsTheObjectOfEachEvent includes events of objects that are
+// gone. For an update, it is the new object.
 func TestForObject_IsTheObjectOfEachEvent(t *testing.T) {
 	h, q, p := &handler.EnqueueRequestForObject{}, &added{}, owned()
 	h.Create(t.Context(), event.CreateEvent{Object: p}, q)

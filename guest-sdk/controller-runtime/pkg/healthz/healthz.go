@@ -1,5 +1,5 @@
-// Package healthz has the checks that programs register. In a module nobody
-// asks for them: the host answers probes of its own.
+// Package healthz has the health checks that programs register. In a module
+// they are not called, because the host answers probes itself.
 package healthz
 
 import (
@@ -11,14 +11,14 @@ import (
 	"slices"
 )
 
-// Checker checks something, and returns an error if it is not well.
+// Checker checks a component, and returns an error if it is unhealthy.
 type Checker func(req *http.Request) error
 
-// Ping is always well.
+// Ping always succeeds.
 var Ping Checker = func(*http.Request) error { return nil }
 
-// Handler answers with the result of all checks, or of the one that the last
-// part of the path names.
+// Handler serves the result of all checks, or of the check named by the last
+// part of the path.
 type Handler struct {
 	Checks map[string]Checker
 }
@@ -40,7 +40,7 @@ func (h *Handler) ServeHTTP(resp http.ResponseWriter, req *http.Request) {
 	}}.ServeHTTP(resp, req)
 }
 
-// CheckHandler answers with the result of one check.
+// CheckHandler serves the result of one check.
 type CheckHandler struct {
 	Checker
 }

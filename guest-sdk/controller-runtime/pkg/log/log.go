@@ -1,5 +1,5 @@
 // Package log has the logger of a module. Its lines go to the log of the host,
-// unless SetLogger gave them to another logger.
+// unless SetLogger has set another logger.
 package log
 
 import (
@@ -11,12 +11,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/internal/hostlog"
 )
 
-// Log is the logger of the module. Loggers that were made of it follow a later
+// Log is the logger of the module. Loggers derived from it follow a later
 // SetLogger.
 var Log = logr.New(&deferred{})
 
-// root is what SetLogger was called with last. It is shared by all loggers of
-// the module.
+// root is the last argument of SetLogger. All loggers of the module share it.
 var root atomic.Pointer[logr.LogSink]
 
 func init() { SetLogger(hostlog.New(hostlog.Options{})) }
@@ -44,14 +43,14 @@ func FromContext(ctx context.Context, keysAndValues ...any) logr.Logger {
 // IntoContext returns a context with the logger.
 func IntoContext(ctx context.Context, l logr.Logger) context.Context { return logr.NewContext(ctx, l) }
 
-// deferred asks for the root at each line. What was added to it is added to the
-// root when that is known.
+// deferred looks up the root for each line. It applies its names and values to
+// the root when the root is known.
 type deferred struct {
-	add  func(logr.LogSink) logr.LogSink // nil: nothing
+	add  func(logr.LogSink) logr.LogSink // nil if nothing was added
 	last atomic.Pointer[resolved]
 }
 
-// resolved is what a deferred writes to while the root is that one.
+// resolved is the sink of a deferred while root has the given value.
 type resolved struct {
 	root *logr.LogSink
 	sink logr.LogSink
@@ -70,7 +69,7 @@ func (d *deferred) sink() logr.LogSink {
 	return r.sink
 }
 
-// then returns d with something more to add.
+// then returns a copy of d that also applies more.
 func (d *deferred) then(more func(logr.LogSink) logr.LogSink) logr.LogSink {
 	before := d.add
 	return &deferred{add: func(s logr.LogSink) logr.LogSink {
@@ -103,7 +102,7 @@ func (d *deferred) WithName(name string) logr.LogSink {
 	return d.then(func(s logr.LogSink) logr.LogSink { return s.WithName(name) })
 }
 
-// NullLogSink drops all lines.
+// NullLogSink discards all lines.
 type NullLogSink struct{}
 
 // Init implements logr.LogSink.

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// warningCode is that of the API server's warnings.
+// warningCode is the code of the API server's warnings.
 const warningCode = 299
 
 // KubeAPIWarningLoggerOptions are the options of NewKubeAPIWarningLogger.
@@ -14,19 +14,20 @@ type KubeAPIWarningLoggerOptions struct {
 	Deduplicate bool
 }
 
-// KubeAPIWarningLogger logs warnings of the API server. In a module nobody calls it: the
-// host logs them.
+// KubeAPIWarningLogger logs warnings of the API server. A module does not use
+// it, because the host logs them.
 type KubeAPIWarningLogger struct {
 	opts   KubeAPIWarningLoggerOptions
 	logged sync.Map
 }
 
-// NewKubeAPIWarningLogger returns a logger of warnings.
+// NewKubeAPIWarningLogger returns a logger for warnings.
 func NewKubeAPIWarningLogger(opts KubeAPIWarningLoggerOptions) *KubeAPIWarningLogger {
 	return &KubeAPIWarningLogger{opts: opts}
 }
 
-// HandleWarningHeader is HandleWarningHeaderWithContext for programs of version 0.19.
+// HandleWarningHeader is HandleWarningHeaderWithContext without a context, for
+// programs of version 0.19.
 func (l *KubeAPIWarningLogger) HandleWarningHeader(code int, agent, message string) {
 	l.HandleWarningHeaderWithContext(context.Background(), code, agent, message)
 }

@@ -21,11 +21,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// wrapped is a cache that a program has put something around.
+// wrapped is a cache that a program has wrapped.
 type wrapped struct{ cache.Cache }
 
-// TestManager_NewCacheBoundsTheHostsCache: what a program passes to cache.New bounds the
-// watches, also where it returns something around it. None and two caches are errors.
+// TestManager_NewCacheBoundsTheHostsCache checks that the options given to
+// cache.New restrict the watches, even if NewCache returns a wrapper. No cache
+// and two caches are errors.
 func TestManager_NewCacheBoundsTheHostsCache(t *testing.T) {
 	for calls := range 3 {
 		o := ctrl.Options{NewCache: func(cfg *rest.Config, o cache.Options) (c cache.Cache, err error) {
@@ -57,8 +58,9 @@ func TestManager_NewCacheBoundsTheHostsCache(t *testing.T) {
 	}
 }
 
-// TestCache_OneBesideTheManagersReadsWithinItsBounds: whatever the bounds of the manager's
-// cache are, and watches by it have those of none.
+// TestCache_OneBesideTheManagersReadsWithinItsBounds checks that the
+// restrictions of the manager's cache do not apply to a separate cache, and
+// that watches through it are unrestricted.
 func TestCache_OneBesideTheManagersReadsWithinItsBounds(t *testing.T) {
 	a, b := map[string]string{"l": "1"}, map[string]string{"l": "2"}
 	_, result := in(t, func(ctx context.Context, m ctrl.Manager, _ client.Client) {
@@ -97,8 +99,9 @@ func TestCache_OneBesideTheManagersReadsWithinItsBounds(t *testing.T) {
 	}
 }
 
-// TestClient_ObjectsOfACacheSayTheirKind: natively all kinds are cached, so those that are
-// read from the API server instead say theirs too.
+// TestClient_ObjectsOfACacheSayTheirKind: in native programs all kinds are
+// cached, so objects that a module reads from the API server instead must have
+// their kind, too.
 func TestClient_ObjectsOfACacheSayTheirKind(t *testing.T) {
 	pod := &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p"}}
 	_, result := in(t, func(ctx context.Context, _ ctrl.Manager, c client.Client) {
@@ -113,8 +116,8 @@ func TestClient_ObjectsOfACacheSayTheirKind(t *testing.T) {
 	fine(t, result)
 }
 
-// TestInformer_TakesNoHandlers: to get one is fine, as it has synced. What would need events
-// is an error that says what to do, also in a source.
+// TestInformer_TakesNoHandlers checks that an informer has synced, and that
+// handlers are errors that name the next step, also in a source.
 func TestInformer_TakesNoHandlers(t *testing.T) {
 	m := newManager(t, ctrl.Options{})
 	i, err := m.GetCache().GetInformer(t.Context(), &corev1.Pod{})
@@ -137,8 +140,8 @@ func TestInformer_TakesNoHandlers(t *testing.T) {
 	must(t, i.RemoveEventHandler(nil))
 }
 
-// TestClient_OfAnotherClusterIsAnError: and of another user. A module has the cluster and
-// the rights of its host.
+// TestClient_OfAnotherClusterIsAnError includes impersonation of another user.
+// A module has the cluster and the rights of its host.
 func TestClient_OfAnotherClusterIsAnError(t *testing.T) {
 	m := newManager(t, ctrl.Options{})
 	other := rest.CopyConfig(m.GetConfig())

@@ -31,8 +31,8 @@ func fine(t *testing.T, r guesttest.Result) {
 	}
 }
 
-// TestClient_ReadsWatchedKindsFromTheCache: and others from the API server; an
-// APIReader always does.
+// TestClient_ReadsWatchedKindsFromTheCache checks that other kinds come from
+// the API server. An APIReader always reads from there.
 func TestClient_ReadsWatchedKindsFromTheCache(t *testing.T) {
 	host, result := in(t, func(ctx context.Context, m ctrl.Manager, c client.Client) {
 		key := client.ObjectKey{Namespace: "default", Name: "s"}
@@ -69,8 +69,8 @@ func TestClient_ReadsWatchedKindsFromTheCache(t *testing.T) {
 	}
 }
 
-// TestClient_WritesFillTheObject: with what was stored, as the API server has it;
-// its errors are those of apimachinery.
+// TestClient_WritesFillTheObject checks that writes update the object with the
+// stored one, and that errors are those of apimachinery.
 func TestClient_WritesFillTheObject(t *testing.T) {
 	_, result := in(t, func(ctx context.Context, _ ctrl.Manager, c client.Client) {
 		s := secret("new", "x", nil)
@@ -102,8 +102,8 @@ func TestClient_WritesFillTheObject(t *testing.T) {
 	fine(t, result)
 }
 
-// TestClient_Patches: merge patches hold what differs, with the optimistic lock
-// also the version that it differs from.
+// TestClient_Patches: merge patches have only the differences, and with the
+// optimistic lock also the base version.
 func TestClient_Patches(t *testing.T) {
 	_, result := in(t, func(ctx context.Context, _ ctrl.Manager, c client.Client) {
 		s := &corev1.Secret{}
@@ -143,7 +143,7 @@ func TestClient_Patches(t *testing.T) {
 	fine(t, result)
 }
 
-// TestClient_StrategicPatchesMergeListsByKey: one container of two is named.
+// TestClient_StrategicPatchesMergeListsByKey changes one of two containers.
 func TestClient_StrategicPatchesMergeListsByKey(t *testing.T) {
 	dep := &appsv1.Deployment{}
 	dep.Spec.Template.Spec.Containers = []corev1.Container{{Name: "a", Image: "1"}, {Name: "b", Image: "1"}}
@@ -156,7 +156,8 @@ func TestClient_StrategicPatchesMergeListsByKey(t *testing.T) {
 	}
 }
 
-// TestClient_Status: a status write leaves the rest, and another write the status.
+// TestClient_Status checks that a write of the status does not change the rest,
+// and the reverse.
 func TestClient_Status(t *testing.T) {
 	_, result := in(t, func(ctx context.Context, _ ctrl.Manager, c client.Client) {
 		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "d"}}
@@ -177,8 +178,8 @@ func TestClient_Status(t *testing.T) {
 	fine(t, result)
 }
 
-// TestClient_Lists: by labels, by an index, by both, and none by a selector for
-// nothing; DeleteAllOf deletes what a list has.
+// TestClient_Lists covers labels, an index, both, and a selector that matches
+// no object. DeleteAllOf deletes the objects of a list.
 func TestClient_Lists(t *testing.T) {
 	a, b := map[string]string{"l": "1"}, map[string]string{"l": "2"}
 	_, result := in(t, func(ctx context.Context, _ ctrl.Manager, c client.Client) {
@@ -215,8 +216,8 @@ func TestClient_Lists(t *testing.T) {
 	fine(t, result)
 }
 
-// TestClient_OptionsOfAWrappedClient: a dry run stores nothing, whatever the call
-// says.
+// TestClient_OptionsOfAWrappedClient checks that a dry-run client stores
+// nothing, whatever the options of the call.
 func TestClient_OptionsOfAWrappedClient(t *testing.T) {
 	host, result := in(t, func(ctx context.Context, _ ctrl.Manager, c client.Client) {
 		dry := client.WithFieldOwner(client.NewDryRunClient(c), "me")
@@ -237,7 +238,8 @@ func TestClient_OptionsOfAWrappedClient(t *testing.T) {
 	}
 }
 
-// TestClient_OutsideOfARunSaysSo: in main, and in a goroutine that goes on.
+// TestClient_OutsideOfARunSaysSo covers main, and a goroutine that outlives the
+// run.
 func TestClient_OutsideOfARunSaysSo(t *testing.T) {
 	var kept context.Context
 	var c client.Client
@@ -251,7 +253,8 @@ func TestClient_OutsideOfARunSaysSo(t *testing.T) {
 	}
 }
 
-// TestReconcile_ResultsAndErrors: what Reconcile returns is what the host does.
+// TestReconcile_ResultsAndErrors checks the effect of results and errors in the
+// host.
 func TestReconcile_ResultsAndErrors(t *testing.T) {
 	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "a", errors.New("changed"))
 	var result reconcile.Result

@@ -21,17 +21,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/recorder"
 )
 
-// connection is what a manager has of its cluster.
+// connection has the clients and settings for the cluster of a manager.
 type connection struct {
 	config *rest.Config
 	scheme *runtime.Scheme
 	mapper meta.RESTMapper
 	cache  *hostcache.Cache
-	front  cache.Cache // what the program has made of cache
+	front  cache.Cache // cache, or the program's wrapper of it
 	client client.Client
 	reader client.Reader
 	bounds hostcache.Bounds
-	events bool // a recorder was asked for
+	events bool // the program has requested a recorder
 }
 
 func connect(cfg *rest.Config, o *Options) (*connection, error) {
@@ -48,7 +48,7 @@ func connect(cfg *rest.Config, o *Options) (*connection, error) {
 	return c, c.clients(o)
 }
 
-// clients makes the clients and what they need.
+// clients makes the clients and their dependencies.
 func (c *connection) clients(o *Options) (err error) {
 	kindsOfScheme := kinds.NewMapper(c.scheme)
 	c.mapper = kindsOfScheme
@@ -88,10 +88,11 @@ func (c *connection) clients(o *Options) (err error) {
 	return err
 }
 
-// serveREST answers requests of clients of client-go, in a program that has any.
+// serveREST sets up the answers to clients of client-go, in programs that use
+// them.
 var serveREST = func(client.Client, meta.RESTMapper) {}
 
-// openCache makes the cache, or lets the program do that.
+// openCache makes the cache, or calls the program's NewCache.
 func (c *connection) openCache(o *Options) (err error) {
 	if o.NewCache == nil {
 		c.cache = hostcache.New(c.scheme, c.reader)
@@ -116,8 +117,8 @@ func (c *connection) openCache(o *Options) (err error) {
 	return nil
 }
 
-// bound narrows the watches of a manifest by the options of the cache. Those of wide are
-// not: the program watches the kind by a cache of its own.
+// bound restricts the watches of a manifest by the options of the cache, except
+// for the kinds in wide, which the program watches with a separate cache.
 func (c *connection) bound(m *wasmctl.Manifest, wide map[schema.GroupVersionKind]bool) {
 	c.boundOne(m.For, wide)
 	for _, list := range [][]wasmctl.Watch{m.Owns, m.Watches} {
@@ -166,8 +167,8 @@ func (c *connection) GetRESTMapper() meta.RESTMapper { return c.mapper }
 // GetAPIReader implements cluster.Cluster.
 func (c *connection) GetAPIReader() client.Reader { return c.reader }
 
-// GetEventRecorderFor implements recorder.Provider. The host names the
-// controller in its events.
+// GetEventRecorderFor implements recorder.Provider. The host sets the name of
+// the controller in its events.
 func (c *connection) GetEventRecorderFor(string) recorder.ObjectRecorder {
 	c.events = true
 	return hostevents.Recorder{Scheme: c.scheme}

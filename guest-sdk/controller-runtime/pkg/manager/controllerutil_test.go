@@ -12,9 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
-// TestCreateOr_WritesOnlyWhatDiffers: the first call creates, a second one that
-// wants the same does nothing, and one that wants something else writes it. A
-// function that changes the name is an error.
+// TestCreateOr_WritesOnlyWhatDiffers: the first call creates, a second call
+// with the same desired state has no effect, and a call with another one writes
+// it. A function that changes the name is an error.
 func TestCreateOr_WritesOnlyWhatDiffers(t *testing.T) {
 	type createOr func(context.Context, client.Client, client.Object, controllerutil.MutateFn) (controllerutil.OperationResult, error)
 	for name, f := range map[string]createOr{"update": controllerutil.CreateOrUpdate, "patch": controllerutil.CreateOrPatch} {
@@ -48,7 +48,8 @@ func TestCreateOr_WritesOnlyWhatDiffers(t *testing.T) {
 	}
 }
 
-// TestCreateOrPatch_WritesTheStatusToo: alone, or after the rest.
+// TestCreateOrPatch_WritesTheStatusToo covers the status alone, and after the
+// rest.
 func TestCreateOrPatch_WritesTheStatusToo(t *testing.T) {
 	in(t, func(ctx context.Context, _ ctrl.Manager, c client.Client) {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "b"}}

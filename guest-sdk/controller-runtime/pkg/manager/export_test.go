@@ -2,7 +2,7 @@ package manager
 
 import wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
 
-// Reconciler returns what Start hands to the host.
+// Reconciler returns the reconciler that Start passes to the host.
 func Reconciler(m Manager, name string) (wasmctl.Reconciler, error) {
-	return m.(*module).declared()(name) //nolint:forcetypeassert // the only one there is
+	return m.(*module).declared()(name) //nolint:forcetypeassert // the only implementation
 }

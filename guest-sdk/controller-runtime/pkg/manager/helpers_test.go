@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// nothing is a reconciler that does nothing.
+// nothing is a reconciler without an effect.
 var nothing = reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) {
 	return reconcile.Result{}, nil
 })
@@ -48,14 +48,15 @@ func declared(t *testing.T, m ctrl.Manager) wasmctl.Reconciler {
 	return r
 }
 
-// in runs f as Reconcile of a ConfigMap default/a, on a host that has the
-// objects. The ConfigMaps and Secrets are watched, and everything is granted.
+// in runs f as the Reconcile function for the ConfigMap default/a, on a host
+// with the objects. ConfigMaps and Secrets are watched, and all rights are
+// granted.
 func in(t *testing.T, f func(ctx context.Context, m ctrl.Manager, c client.Client), objects ...any) (*guesttest.Host, guesttest.Result) {
 	t.Helper()
 	return with(t, ctrl.Options{}, f, objects...)
 }
 
-// with is in, of a manager with options.
+// with is in for a manager with options.
 func with(t *testing.T, o ctrl.Options, f func(ctx context.Context, m ctrl.Manager, c client.Client), objects ...any) (*guesttest.Host, guesttest.Result) {
 	t.Helper()
 	m := newManager(t, o)

@@ -6,13 +6,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/internal/declare"
 )
 
-// option is an option of a manager, and whether the program has set it.
+// option is an option of a manager with a flag that it is set.
 type option struct {
 	name string
 	set  bool
 }
 
-// ofHost are the options for which the host has something of its own.
+// ofHost returns the options for which the host has its own counterpart.
 func ofHost(o *Options) []option {
 	serves := func(address string) bool { return address != "" && address != "0" }
 	return []option{
@@ -27,7 +27,8 @@ func ofHost(o *Options) []option {
 	}
 }
 
-// ofNobody are the options that a program could miss in a module.
+// ofNobody returns the options without a counterpart, which a program could
+// miss in a module.
 func ofNobody(o *Options) []option {
 	transforms, syncs := o.Cache.DefaultTransform != nil, o.Cache.SyncPeriod != nil
 	for _, by := range o.Cache.ByObject {
@@ -52,7 +53,7 @@ func names(list []option) []string {
 	return set
 }
 
-// note logs which options have no effect.
+// note logs the options that have no effect.
 func (m *module) note(all []*declare.Controller) {
 	lost := names(ofNobody(&m.given))
 	for _, c := range all {
@@ -64,11 +65,12 @@ func (m *module) note(all []*declare.Controller) {
 		m.options.Logger.V(1).Info("the host has its own: these options have no effect", "options", strings.Join(own, ", "))
 	}
 	if len(lost) > 0 {
-		m.options.Logger.Info("a module does not have it: these options have no effect", "options", strings.Join(lost, ", "))
+		m.options.Logger.Info("not available in a module: these options have no effect", "options", strings.Join(lost, ", "))
 	}
 }
 
-// readsOwnWrites reports whether reads of the cache are to wait for writes of the same run.
+// readsOwnWrites reports whether reads of the cache should wait for writes of
+// the same run.
 func readsOwnWrites(o *Options) bool {
 	c := o.Client.Cache
 	return c != nil && c.EnableReadYourWritesConsistency != nil && *c.EnableReadYourWritesConsistency

@@ -23,18 +23,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/conversion"
 )
 
-// Manager has what the controllers of a module share.
+// Manager has the parts that the controllers of a module share.
 type Manager interface {
 	cluster.Cluster
-	// Add adds a controller. Anything else that runs is an error.
+	// Add adds a controller. For any other Runnable it returns an error.
 	Add(r Runnable) error
-	// Elected is closed: the host elects.
+	// Elected returns a closed channel, because the host elects the leader.
 	Elected() <-chan struct{}
-	// AddMetricsServerExtraHandler has no effect: nobody serves it.
+	// AddMetricsServerExtraHandler has no effect, because a module has no
+	// metrics server.
 	AddMetricsServerExtraHandler(path string, handler http.Handler) error
-	// AddHealthzCheck has no effect: the host answers probes.
+	// AddHealthzCheck has no effect, because the host answers probes.
 	AddHealthzCheck(name string, check healthz.Checker) error
-	// AddReadyzCheck has no effect: the host answers probes.
+	// AddReadyzCheck has no effect, because the host answers probes.
 	AddReadyzCheck(name string, check healthz.Checker) error
 	// Start declares the controllers to the host, and waits until ctx is done.
 	Start(ctx context.Context) error
@@ -42,28 +43,30 @@ type Manager interface {
 	GetWebhookServer() webhook.Server
 	// GetLogger returns the logger of the options.
 	GetLogger() logr.Logger
-	// GetConverterRegistry returns a registry that no webhook asks.
+	// GetConverterRegistry returns a registry that no webhook uses.
 	GetConverterRegistry() conversion.Registry
 	// GetControllerOptions returns the options that controllers share.
 	GetControllerOptions() config.Controller
 }
 
-// Options of a manager. In a module, those of leader election, of servers and of
-// the connection have no effect: the host has its own.
+// Options are the options of a manager. In a module, the options of leader
+// election, of servers and of the connection have no effect, because the host
+// has its own.
 type Options struct {
-	// Scheme knows the Go types of kinds.
+	// Scheme maps kinds to Go types.
 	Scheme *runtime.Scheme
 	// MapperProvider makes the mapper, if it is set.
 	MapperProvider func(c *rest.Config, httpClient *http.Client) (meta.RESTMapper, error)
-	// Cache bounds what is watched.
+	// Cache restricts the watches.
 	Cache cache.Options
-	// NewCache calls cache.New, which returns the host's cache, with the bounds that it says.
+	// NewCache calls cache.New, which returns the host's cache with the given
+	// restrictions.
 	NewCache cache.NewCacheFunc
-	// Client says which reads go to the cache.
+	// Client selects the reads that go to the cache.
 	Client client.Options
 	// NewClient makes the client, if it is set.
 	NewClient client.NewClientFunc
-	// Logger is that of the manager; log.Log if it is not set.
+	// Logger is the logger of the manager; log.Log if it is not set.
 	Logger logr.Logger
 
 	LeaderElection                      bool
@@ -85,14 +88,15 @@ type Options struct {
 	PprofBindAddress       string
 	WebhookServer          webhook.Server
 
-	// BaseContext is the context of what the manager runs.
+	// BaseContext returns the parent of the contexts of runs.
 	BaseContext             BaseContextFunc
 	EventBroadcaster        any
 	GracefulShutdownTimeout *time.Duration
 	// Controller are the options that controllers share.
 	Controller config.Controller
 
-	// What follows is of version 0.15; modernize says what stands for it.
+	// The fields below are those of version 0.15; modernize copies them to
+	// their successors.
 	Namespace             string
 	SyncPeriod            *time.Duration
 	ClientDisableCacheFor []client.Object
@@ -119,8 +123,9 @@ type RunnableFunc func(context.Context) error
 // Start implements Runnable.
 func (f RunnableFunc) Start(ctx context.Context) error { return f(ctx) }
 
-// LeaderElectionRunnable is a Runnable that says whether only a leader runs it.
+// LeaderElectionRunnable is a Runnable that reports whether it needs leader
+// election.
 type LeaderElectionRunnable interface {
-	// NeedLeaderElection reports whether only a leader runs it.
+	// NeedLeaderElection reports whether only the leader runs it.
 	NeedLeaderElection() bool
 }

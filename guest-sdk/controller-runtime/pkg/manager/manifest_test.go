@@ -30,8 +30,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// TestManifest_SaysWhatTheBuilderSays: watches, owners, predicates by name,
-// concurrency, namespaces and events of the manager are in the manifest.
+// TestManifest_SaysWhatTheBuilderSays checks that the manifest has the watches,
+// owners, named predicates, concurrency, namespaces and event rights of the
+// manager.
 func TestManifest_SaysWhatTheBuilderSays(t *testing.T) {
 	m := newManager(t, ctrl.Options{Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{"b": {}, "a": {}}}})
 	m.GetEventRecorderFor("x")
@@ -60,8 +61,9 @@ func TestManifest_SaysWhatTheBuilderSays(t *testing.T) {
 	}
 }
 
-// TestManifest_OwnedObjectsWithoutANamespaceAreMapped: the host refuses them under an
-// owner with a namespace, and natively they find no owner then.
+// TestManifest_OwnedObjectsWithoutANamespaceAreMapped: the host refuses
+// cluster-scoped objects under a namespaced owner, which native programs
+// ignore.
 func TestManifest_OwnedObjectsWithoutANamespaceAreMapped(t *testing.T) {
 	m := newManager(t, ctrl.Options{})
 	must(t, ctrl.NewControllerManagedBy(m).For(&corev1.ConfigMap{}).Owns(&corev1.Node{}).Complete(nothing))
@@ -71,9 +73,9 @@ func TestManifest_OwnedObjectsWithoutANamespaceAreMapped(t *testing.T) {
 	}
 }
 
-// TestManifest_AHandlerOfTheProgramForItsOwnKind: a controller without For reconciles the
-// first kind that is none of Kubernetes, after the events for which the handler enqueues the
-// object, and which pass the predicates.
+// TestManifest_AHandlerOfTheProgramForItsOwnKind: a controller without For
+// reconciles the first kind that is not built in, for the events for which the
+// handler enqueues the object and which the predicates accept.
 func TestManifest_AHandlerOfTheProgramForItsOwnKind(t *testing.T) {
 	m := newManager(t, ctrl.Options{})
 	part := func(name string) *unstructured.Unstructured {
@@ -101,8 +103,8 @@ func TestManifest_AHandlerOfTheProgramForItsOwnKind(t *testing.T) {
 	}
 }
 
-// TestManifest_AWatchThatMainAsksForIsOptional: of the kinds that an API server may
-// lack, and not of the one that is reconciled.
+// TestManifest_AWatchThatMainAsksForIsOptional covers kinds that an API server
+// may lack, except for the reconciled kind.
 func TestManifest_AWatchThatMainAsksForIsOptional(t *testing.T) {
 	m := newManager(t, ctrl.Options{})
 	part, other := schema.GroupVersionKind{Group: "parts.example.com", Version: "v1", Kind: "Part"}, schema.GroupVersionKind{Group: "parts.example.com", Version: "v1", Kind: "Other"}
@@ -127,9 +129,9 @@ func TestManifest_AWatchThatMainAsksForIsOptional(t *testing.T) {
 	}
 }
 
-// TestManifest_OwnPredicatesAreAFilter: a predicate that the host does not know
-// is asked by the module, beside those that it knows; types that embed a standard
-// one are not it.
+// TestManifest_OwnPredicatesAreAFilter: the module evaluates predicates that
+// the host does not know, in addition to the known ones. A type that embeds a
+// standard predicate is a different predicate.
 func TestManifest_OwnPredicatesAreAFilter(t *testing.T) {
 	type ours struct {
 		predicate.GenerationChangedPredicate
@@ -160,9 +162,9 @@ func object(t *testing.T, v any) wasmctl.Object {
 	return wasmctl.Object{Value: value}
 }
 
-// TestManifest_HandlersOfAKindAreOneMapper: what several handlers add for one
-// event are the keys, each by its own predicates; an update asks about the old
-// and the new object.
+// TestManifest_HandlersOfAKindAreOneMapper: the keys are the requests that
+// several handlers add for one event, each with its own predicates. An update
+// concerns the old and the new object.
 func TestManifest_HandlersOfAKindAreOneMapper(t *testing.T) {
 	m := newManager(t, ctrl.Options{})
 	byLabel := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
@@ -194,7 +196,8 @@ func TestManifest_HandlersOfAKindAreOneMapper(t *testing.T) {
 	}
 }
 
-// TestManager_SaysWhatAModuleCannotHave: each error names what it is about.
+// TestManager_SaysWhatAModuleCannotHave checks that each error names the
+// unsupported feature.
 func TestManager_SaysWhatAModuleCannotHave(t *testing.T) {
 	for name, c := range map[string]struct {
 		set  func(m ctrl.Manager) error
@@ -227,8 +230,8 @@ func withSource(m ctrl.Manager, s source.Source) error {
 	return ctrl.NewControllerManagedBy(m).For(&corev1.ConfigMap{}).WatchesRawSource(s).Complete(nothing)
 }
 
-// TestManager_TheNameChoosesTheController: of several controllers a module is
-// the one of its name, and the error lists them.
+// TestManager_TheNameChoosesTheController: a module with several controllers
+// runs the one with its name, and the error lists all names.
 func TestManager_TheNameChoosesTheController(t *testing.T) {
 	m := newManager(t, ctrl.Options{})
 	must(t, ctrl.NewControllerManagedBy(m).For(&corev1.ConfigMap{}).Named("maps").Complete(nothing))

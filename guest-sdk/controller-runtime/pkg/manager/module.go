@@ -33,7 +33,7 @@ import (
 type module struct {
 	*connection
 	options   Options
-	given     Options // as they were, without defaults
+	given     Options // as passed by the program, without defaults
 	declarers []declare.Declarer
 	elected   chan struct{}
 	converts  conversion.Registry
@@ -69,18 +69,19 @@ func (m *module) Add(r Runnable) error {
 	}
 	switch r.(type) {
 	case *certwatcher.CertWatcher, *Server, webhook.Server, metricsserver.Server, cluster.Cluster, cache.Cache:
-		m.options.Logger.Info("has no effect in a module, the host does this", "runnable", nameOf(r))
+		m.options.Logger.Info("has no effect in a module: the host does this", "runnable", nameOf(r))
 		return nil
 	}
 	if program.Without(program.Runnables) {
-		m.options.Logger.Info("is left out: a module runs controllers and nothing beside them", "runnable", nameOf(r))
+		m.options.Logger.Info("is left out: a module runs only controllers", "runnable", nameOf(r))
 		return nil
 	}
-	return fmt.Errorf("manager: Add(%s): a module runs controllers and nothing beside them; "+
-		"do its work in Reconcile, with RequeueAfter, or run it as a program of its own; %s", nameOf(r), program.LeaveOut(program.Runnables))
+	return fmt.Errorf("manager: Add(%s): a module runs only controllers; "+
+		"do its work in Reconcile, with RequeueAfter, or run it as a separate program; %s", nameOf(r), program.LeaveOut(program.Runnables))
 }
 
-// nameOf names what was to be run: a function by its place in the source.
+// nameOf returns the name of a Runnable. For a function it is its place in the
+// source.
 func nameOf(r Runnable) string {
 	if v := reflect.ValueOf(r); v.Kind() == reflect.Func {
 		if f := goruntime.FuncForPC(v.Pointer()); f != nil {
@@ -93,8 +94,8 @@ func nameOf(r Runnable) string {
 
 // Start implements Manager.
 func (m *module) Start(ctx context.Context) error {
-	// Goroutines of main may wait for something that is there by now, and declare
-	// controllers then. Each of them runs until it waits.
+	// Goroutines of main may wait for a result that is available by now, and
+	// then declare controllers. Each goroutine runs until it waits.
 	for range settled {
 		goruntime.Gosched()
 	}
@@ -111,11 +112,12 @@ func (m *module) Start(ctx context.Context) error {
 	return nil
 }
 
-// settled is how often Start lets other goroutines run: a module has one thread,
-// so each time all of them get on.
+// settled is the number of times that Start lets other goroutines run. A module
+// has one thread, so each time all of them make progress.
 const settled = 100
 
-// hooks are the paths of webhooks that were registered at the server itself.
+// hooks returns the paths of webhooks that were registered at the server
+// directly.
 func (m *module) hooks() []string {
 	if s, ok := m.options.WebhookServer.(interface{ Paths() []string }); ok {
 		return s.Paths()
@@ -123,7 +125,8 @@ func (m *module) hooks() []string {
 	return nil
 }
 
-// declared returns what finds one of the controllers that main has declared.
+// declared returns a function that finds a controller among those that main has
+// declared.
 func (m *module) declared() program.Choose {
 	all := make([]*declare.Controller, 0, len(m.declarers))
 	for _, d := range m.declarers {
@@ -161,17 +164,17 @@ func (m *module) reconciler(c *declare.Controller) (wasmctl.Reconciler, error) {
 	}
 	asked, bare, err := rules.Capabilities(m.GetScheme())
 	if len(bare) > 0 {
-		m.options.Logger.Info("a rule for all resources of a group is left out, as the scheme has no kinds of it: write a ClusterRole that names the group and its resources to a file, for wasmctl build --roles FILE",
+		m.options.Logger.Info("a rule for all resources of a group is left out, because the scheme has no kinds of that group: write a ClusterRole that names the group and its resources to a file, for wasmctl build --roles FILE",
 			"groups", strings.Join(bare, ", "))
 	}
 	r.Manifest.Capabilities = append(r.Manifest.Capabilities, asked...)
 	return r, err
 }
 
-// recordsEvents is the right to record events, which each manager has.
+// recordsEvents is the right to record events, which each module gets.
 var recordsEvents = wasmctl.Capability{Group: "events.k8s.io", Resource: "events", Verbs: []string{"create", "patch"}}
 
-// choose returns the only controller, or the one of that name.
+// choose returns the only controller, or the controller with that name.
 func choose(all []*declare.Controller, name string) (*declare.Controller, error) {
 	if len(all) == 1 {
 		return all[0], nil

@@ -6,8 +6,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// modernize moves what version 0.15 has in the options of the manager to where later ones
-// have it. Those of the webhook server have no effect there either.
+// modernize copies the options of version 0.15 to their places in later
+// versions. The options of the webhook server have no effect in either place.
 func (o *Options) modernize() {
 	if o.Namespace != "" && o.Cache.Namespaces == nil {
 		o.Cache.Namespaces = []string{o.Namespace}

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestManager_BoundsOfVersion015Count: each of the ways to name namespaces bounds the
-// watches, and the options that took their place win.
+// TestManager_BoundsOfVersion015Count: each way to name namespaces restricts
+// the watches, and the newer options take precedence.
 func TestManager_BoundsOfVersion015Count(t *testing.T) {
 	for name, o := range map[string]ctrl.Options{
 		"Namespace":                   {Namespace: "shop"},
@@ -31,8 +31,8 @@ func TestManager_BoundsOfVersion015Count(t *testing.T) {
 	}
 }
 
-// TestManager_ClientOptionsOfVersion015Count: what is not to be cached is read from the API
-// server, and a dry run stores nothing.
+// TestManager_ClientOptionsOfVersion015Count: uncached kinds are read from the
+// API server, and a dry run stores nothing.
 func TestManager_ClientOptionsOfVersion015Count(t *testing.T) {
 	o := ctrl.Options{ClientDisableCacheFor: []client.Object{&corev1.Secret{}}, DryRunClient: true}
 	host, result := with(t, o, func(ctx context.Context, _ ctrl.Manager, c client.Client) {

@@ -28,9 +28,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// TestManager_SaysWhichOptionsHaveNoEffect: one line at debug level names what the host
-// has too, and one at info level what nobody has; options that were not set, and those
-// that say no, are not named.
+// TestManager_SaysWhichOptionsHaveNoEffect: one line at debug level names
+// options with a counterpart in the host, and one at info level those without.
+// Options that are unset or disabled are not named.
 func TestManager_SaysWhichOptionsHaveNoEffect(t *testing.T) {
 	keep := func(obj any) (any, error) { return obj, nil }
 	for _, test := range []struct {
@@ -72,7 +72,7 @@ func TestManager_SaysWhichOptionsHaveNoEffect(t *testing.T) {
 			want += fmt.Sprintf("DEBUG the host has its own: these options have no effect options=%q\n", test.debug)
 		}
 		if test.info != "" {
-			want += fmt.Sprintf("a module does not have it: these options have no effect options=%q\n", test.info)
+			want += fmt.Sprintf("not available in a module: these options have no effect options=%q\n", test.info)
 		}
 		if lines.String() != want {
 			t.Errorf("%s\nwant %s", lines.String(), want)
@@ -80,15 +80,15 @@ func TestManager_SaysWhichOptionsHaveNoEffect(t *testing.T) {
 	}
 }
 
-// TestManager_TheSchemeOfClientGoIsTheDefault: a program that imports client-go's
-// scheme, as this one, need not name it.
+// TestManager_TheSchemeOfClientGoIsTheDefault: a program that imports
+// client-go's scheme, as this test does, need not set it.
 func TestManager_TheSchemeOfClientGoIsTheDefault(t *testing.T) {
 	m, err := ctrl.NewManager(ctrl.GetConfigOrDie(), ctrl.Options{})
 	if err != nil || m.GetScheme() != clientgoscheme.Scheme {
 		t.Errorf("%v, %v", m, err)
 	}
 	defer func(s *runtime.Scheme) { clientgoscheme.Scheme = s }(clientgoscheme.Scheme)
-	clientgoscheme.Scheme = nil // as in a program that does not import it
+	clientgoscheme.Scheme = nil // as in a program without that import
 	if _, err := ctrl.NewManager(ctrl.GetConfigOrDie(), ctrl.Options{}); err == nil || !strings.Contains(err.Error(), "kubernetes/scheme") {
 		t.Errorf("without a scheme: %v", err)
 	}
@@ -97,7 +97,8 @@ func TestManager_TheSchemeOfClientGoIsTheDefault(t *testing.T) {
 	}
 }
 
-// TestManager_RunsHaveTheBaseContext: what BaseContext puts there, Reconcile finds.
+// TestManager_RunsHaveTheBaseContext checks that Reconcile finds the values of
+// BaseContext.
 func TestManager_RunsHaveTheBaseContext(t *testing.T) {
 	type key struct{}
 	m := newManager(t, ctrl.Options{BaseContext: func() context.Context { return context.WithValue(context.Background(), key{}, "x") }})
@@ -113,8 +114,8 @@ func TestManager_RunsHaveTheBaseContext(t *testing.T) {
 	}
 }
 
-// TestIndex_LooksAtWhatIsNotWantedOnce: however many lists a program makes, they find
-// what has the value, and look once at each version of an object that has others.
+// TestIndex_LooksAtWhatIsNotWantedOnce: repeated lists find the objects with
+// the value, and evaluate each version of the other objects once.
 func TestIndex_LooksAtWhatIsNotWantedOnce(t *testing.T) {
 	asked := map[string]int{}
 	in(t, func(ctx context.Context, m ctrl.Manager, c client.Client) {
@@ -156,7 +157,8 @@ func names(items []corev1.Secret) (list []string) {
 	return list
 }
 
-// TestManager_AServerHasNoEffect: it is accepted, unlike another Runnable.
+// TestManager_AServerHasNoEffect checks that a Server is accepted, unlike other
+// Runnables.
 func TestManager_AServerHasNoEffect(t *testing.T) {
 	m := newManager(t, ctrl.Options{})
 	must(t, m.Add(&manager.Server{Name: "pprof"}))

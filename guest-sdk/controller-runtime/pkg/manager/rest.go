@@ -22,8 +22,8 @@ func init() {
 	serveREST = func(c client.Client, m meta.RESTMapper) { rest.Serve = restapi.Server{Client: c, Mapper: m}.Serve }
 }
 
-// serveEarly answers before there is a manager, and so a scheme of the program: by the
-// kinds of Kubernetes, as client-go has them.
+// serveEarly answers requests before there is a manager, and so a scheme of the
+// program. It uses the kinds of client-go's scheme.
 func serveEarly(r *http.Request) (*http.Response, error) {
 	logf.Log.Info("main asks the API server before it has made a manager: the only kinds are those of Kubernetes", "path", r.URL.Path)
 	scheme := cmp.Or(defaultscheme.Get(), runtime.NewScheme())

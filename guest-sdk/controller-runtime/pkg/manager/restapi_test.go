@@ -20,8 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/internal/restapi"
 )
 
-// TestRESTAPI_ARequestIsACallOfTheHost: what clients of client-go send, one after
-// the other. Answers and errors are as the API server gives them.
+// TestRESTAPI_ARequestIsACallOfTheHost sends the requests of clients of
+// client-go in turn. Answers and errors are those of an API server.
 func TestRESTAPI_ARequestIsACallOfTheHost(t *testing.T) {
 	const all, one = "/api/v1/namespaces/default/secrets", "/api/v1/namespaces/default/secrets/s"
 	const merge = "application/merge-patch+json"
@@ -77,8 +77,8 @@ func TestRESTAPI_ARequestIsACallOfTheHost(t *testing.T) {
 	fine(t, result)
 }
 
-// TestRESTClient_OfTheManagersConnectionCallsTheHost: one for a kind, and one that is made
-// with the manager's HTTP client.
+// TestRESTClient_OfTheManagersConnectionCallsTheHost covers a client for a
+// kind, and one with the manager's HTTP client.
 func TestRESTClient_OfTheManagersConnectionCallsTheHost(t *testing.T) {
 	_, result := in(t, func(ctx context.Context, m ctrl.Manager, _ client.Client) {
 		of, err := apiutil.RESTClientForGVK(corev1.SchemeGroupVersion.WithKind("Secret"), false, false, m.GetConfig(), serializer.NewCodecFactory(m.GetScheme()), m.GetHTTPClient())
@@ -96,7 +96,8 @@ func TestRESTClient_OfTheManagersConnectionCallsTheHost(t *testing.T) {
 	fine(t, result)
 }
 
-// TestRESTClient_TheVersionIsThatOfTheLibraries: also before there is a manager.
+// TestRESTClient_TheVersionIsThatOfTheLibraries includes requests before there
+// is a manager.
 func TestRESTClient_TheVersionIsThatOfTheLibraries(t *testing.T) {
 	v, err := discovery.NewDiscoveryClientForConfigOrDie(ctrl.GetConfigOrDie()).ServerVersion()
 	if err != nil || v.Major != "1" || !strings.HasPrefix(v.GitVersion, "v1."+v.Minor+".") || len(v.Minor) < 2 {

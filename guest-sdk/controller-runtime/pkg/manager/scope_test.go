@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestClient_LeavesOutTheNamespaceOfWhatHasNone: programs pass that of their own object, for
-// objects of all kinds.
+// TestClient_LeavesOutTheNamespaceOfWhatHasNone: programs pass the namespace of
+// their own object for objects of all kinds.
 func TestClient_LeavesOutTheNamespaceOfWhatHasNone(t *testing.T) {
 	_, result := in(t, func(ctx context.Context, _ ctrl.Manager, c client.Client) {
 		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "n"}}

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Server stands for an HTTP server that a manager starts. Nobody serves it in a module.
+// Server represents an HTTP server that a manager starts. A module does not
+// serve it.
 type Server struct {
 	Name                string
 	Server              *http.Server

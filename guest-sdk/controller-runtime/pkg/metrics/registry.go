@@ -1,17 +1,18 @@
-// Package metrics has the registry of a program's own metrics. They count in a
-// module, but nobody reads them: the host does not know them.
+// Package metrics has the registry of a program's own metrics. The metrics work
+// in a module, but the host does not export them.
 package metrics
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// RegistererGatherer registers metrics and gives them back.
+// RegistererGatherer registers and gathers metrics.
 type RegistererGatherer interface {
 	prometheus.Registerer
 	prometheus.Gatherer
 }
 
-// Registry is where programs register their metrics.
+// Registry is the registry for the metrics of the program.
 var Registry RegistererGatherer = prometheus.NewRegistry()
 
-// DefaultBindAddress is that of the metrics server in version 0.15, which has no effect.
+// DefaultBindAddress is the address of the metrics server in version 0.15. It
+// has no effect.
 var DefaultBindAddress = ":8080"

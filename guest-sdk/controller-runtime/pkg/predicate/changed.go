@@ -9,10 +9,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 )
 
-// GenerationChangedPredicate hides updates that leave metadata.generation.
+// GenerationChangedPredicate hides updates that do not change
+// metadata.generation.
 type GenerationChangedPredicate = TypedGenerationChangedPredicate[client.Object]
 
-// TypedGenerationChangedPredicate is that for a type of object.
+// TypedGenerationChangedPredicate is GenerationChangedPredicate for a type of
+// object.
 type TypedGenerationChangedPredicate[object metav1.Object] struct{ TypedFuncs[object] }
 
 // Update implements TypedPredicate.
@@ -20,10 +22,11 @@ func (TypedGenerationChangedPredicate[object]) Update(e event.TypedUpdateEvent[o
 	return known(e) && e.ObjectNew.GetGeneration() != e.ObjectOld.GetGeneration()
 }
 
-// ResourceVersionChangedPredicate hides updates that wrote nothing.
+// ResourceVersionChangedPredicate hides updates without a write.
 type ResourceVersionChangedPredicate = TypedResourceVersionChangedPredicate[client.Object]
 
-// TypedResourceVersionChangedPredicate is that for a type of object.
+// TypedResourceVersionChangedPredicate is ResourceVersionChangedPredicate for a
+// type of object.
 type TypedResourceVersionChangedPredicate[object metav1.Object] struct{ TypedFuncs[object] }
 
 // Update implements TypedPredicate.
@@ -31,10 +34,11 @@ func (TypedResourceVersionChangedPredicate[object]) Update(e event.TypedUpdateEv
 	return known(e) && e.ObjectNew.GetResourceVersion() != e.ObjectOld.GetResourceVersion()
 }
 
-// AnnotationChangedPredicate hides updates that leave the annotations.
+// AnnotationChangedPredicate hides updates that do not change the annotations.
 type AnnotationChangedPredicate = TypedAnnotationChangedPredicate[client.Object]
 
-// TypedAnnotationChangedPredicate is that for a type of object.
+// TypedAnnotationChangedPredicate is AnnotationChangedPredicate for a type of
+// object.
 type TypedAnnotationChangedPredicate[object metav1.Object] struct{ TypedFuncs[object] }
 
 // Update implements TypedPredicate.
@@ -42,10 +46,10 @@ func (TypedAnnotationChangedPredicate[object]) Update(e event.TypedUpdateEvent[o
 	return known(e) && !maps.Equal(e.ObjectNew.GetAnnotations(), e.ObjectOld.GetAnnotations())
 }
 
-// LabelChangedPredicate hides updates that leave the labels.
+// LabelChangedPredicate hides updates that do not change the labels.
 type LabelChangedPredicate = TypedLabelChangedPredicate[client.Object]
 
-// TypedLabelChangedPredicate is that for a type of object.
+// TypedLabelChangedPredicate is LabelChangedPredicate for a type of object.
 type TypedLabelChangedPredicate[object metav1.Object] struct{ TypedFuncs[object] }
 
 // Update implements TypedPredicate.

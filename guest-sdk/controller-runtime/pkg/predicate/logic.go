@@ -7,24 +7,27 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 )
 
-// And returns a predicate for the events that count for all of the predicates.
+// And returns a predicate that accepts the events that all predicates accept.
 func And[object any](predicates ...TypedPredicate[object]) TypedPredicate[object] {
 	return and[object]{predicates}
 }
 
-// Or returns a predicate for the events that count for one of the predicates.
+// Or returns a predicate that accepts the events that at least one predicate
+// accepts.
 func Or[object any](predicates ...TypedPredicate[object]) TypedPredicate[object] {
 	return or[object]{predicates}
 }
 
-// Not returns a predicate for the events that do not count for the predicate.
+// Not returns a predicate that accepts the events that the predicate does not
+// accept.
 func Not[object any](predicate TypedPredicate[object]) TypedPredicate[object] {
 	return not[object]{predicate}
 }
 
 type predicates[object any] []TypedPredicate[object]
 
-// all asks until one says no.
+// all reports whether ask returns true for all predicates. It stops at the
+// first false.
 func (list predicates[object]) all(ask func(TypedPredicate[object]) bool) bool {
 	for _, p := range list {
 		if !ask(p) {
@@ -34,7 +37,8 @@ func (list predicates[object]) all(ask func(TypedPredicate[object]) bool) bool {
 	return true
 }
 
-// one asks until one says yes.
+// one reports whether ask returns true for a predicate. It stops at the first
+// true.
 func (list predicates[object]) one(ask func(TypedPredicate[object]) bool) bool {
 	return !list.all(func(p TypedPredicate[object]) bool { return !ask(p) })
 }
@@ -97,9 +101,9 @@ func (n not[object]) Update(e event.TypedUpdateEvent[object]) bool { return !n.p
 // Generic implements TypedPredicate.
 func (n not[object]) Generic(e event.TypedGenericEvent[object]) bool { return !n.p.Generic(e) }
 
-// Element returns the element of a manifest's predicates that passes the same
-// events as p; false if there is none. Only the types of this package have one:
-// a type that embeds one of them may do something else.
+// Element returns the element of a manifest's predicates that accepts the same
+// events as p, or false if there is none. Only the types of this package have
+// one, because a type that embeds one of them may behave differently.
 func Element(p Predicate) (string, bool) {
 	switch p := p.(type) {
 	case GenerationChangedPredicate:
@@ -126,7 +130,7 @@ func Element(p Predicate) (string, bool) {
 	return "", false
 }
 
-// elements combines the elements of a list, if all have one.
+// elements combines the elements of a list, if all predicates have one.
 func elements(word string, list predicates[client.Object]) (string, bool) {
 	var words []string
 	for _, p := range list {
@@ -139,7 +143,8 @@ func elements(word string, list predicates[client.Object]) (string, bool) {
 	return word + "(" + strings.Join(words, ", ") + ")", len(words) > 0
 }
 
-// Conjuncts returns the predicates that all have to pass an event for p.
+// Conjuncts returns the predicates that must all accept an event for p to
+// accept it.
 func Conjuncts(p Predicate) []Predicate {
 	a, ok := p.(and[client.Object])
 	if !ok {

@@ -1,6 +1,6 @@
-// Package predicate hides events of watched objects. In a manifest, the
-// predicates of this package have names, for which the host does not call the
-// module; see Element. It calls the module for all others.
+// Package predicate hides events of watched objects. The predicates of this
+// package have names in a manifest, and the host evaluates them without a call
+// of the module; see Element. For all other predicates it calls the module.
 package predicate
 
 import (
@@ -13,25 +13,26 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 )
 
-// Predicate says which events count.
+// Predicate reports which events to handle.
 type Predicate = TypedPredicate[client.Object]
 
-// TypedPredicate is a Predicate of a type of object.
+// TypedPredicate is a Predicate for a type of object.
 type TypedPredicate[object any] interface {
-	// Create reports whether a create event counts.
+	// Create reports whether to handle a create event.
 	Create(e event.TypedCreateEvent[object]) bool
-	// Delete reports whether a delete event counts.
+	// Delete reports whether to handle a delete event.
 	Delete(e event.TypedDeleteEvent[object]) bool
-	// Update reports whether an update event counts.
+	// Update reports whether to handle an update event.
 	Update(e event.TypedUpdateEvent[object]) bool
-	// Generic reports whether a generic event counts.
+	// Generic reports whether to handle a generic event.
 	Generic(e event.TypedGenericEvent[object]) bool
 }
 
-// Funcs is a Predicate of functions. An event without a function counts.
+// Funcs is a Predicate that consists of functions. It accepts events for which
+// the function is nil.
 type Funcs = TypedFuncs[client.Object]
 
-// TypedFuncs is Funcs of a type of object.
+// TypedFuncs is Funcs for a type of object.
 type TypedFuncs[object any] struct {
 	CreateFunc  func(event.TypedCreateEvent[object]) bool
 	DeleteFunc  func(event.TypedDeleteEvent[object]) bool
@@ -59,13 +60,13 @@ func (f TypedFuncs[object]) Generic(e event.TypedGenericEvent[object]) bool {
 	return f.GenericFunc == nil || f.GenericFunc(e)
 }
 
-// empty reports whether every event counts.
+// empty reports whether the predicate accepts every event.
 func (f TypedFuncs[object]) empty() bool {
 	return f.CreateFunc == nil && f.DeleteFunc == nil && f.UpdateFunc == nil && f.GenericFunc == nil
 }
 
-// NewPredicateFuncs returns a Predicate that asks filter about the object of
-// each event: the new one of an update.
+// NewPredicateFuncs returns a Predicate that calls filter with the object of
+// each event; for an update, this is the new object.
 func NewPredicateFuncs(filter func(object client.Object) bool) Funcs {
 	return NewTypedPredicateFuncs(filter)
 }
@@ -80,8 +81,8 @@ func NewTypedPredicateFuncs[object any](filter func(obj object) bool) TypedFuncs
 	}
 }
 
-// LabelSelectorPredicate returns a Predicate for the objects that the selector
-// matches.
+// LabelSelectorPredicate returns a Predicate for objects that match the
+// selector.
 func LabelSelectorPredicate(s metav1.LabelSelector) (Predicate, error) {
 	selector, err := metav1.LabelSelectorAsSelector(&s)
 	if err != nil {
@@ -90,7 +91,8 @@ func LabelSelectorPredicate(s metav1.LabelSelector) (Predicate, error) {
 	return NewPredicateFuncs(func(o client.Object) bool { return selector.Matches(labels.Set(o.GetLabels())) }), nil
 }
 
-// isNil reports whether there is nothing behind an object of an event.
+// isNil reports whether the object of an event is nil, possibly as a nil
+// pointer.
 func isNil(obj any) bool {
 	v := reflect.ValueOf(obj)
 	switch v.Kind() {

@@ -33,9 +33,9 @@ func equal(a, b map[string]string) bool {
 	return true
 }
 
-// TestChanged_PassesUpdatesOfItsPart: an update passes if that part of the
-// metadata differs; an empty map is none. Other events pass, and an update
-// without one of its objects does not.
+// TestChanged_PassesUpdatesOfItsPart: an update passes if its part of the
+// metadata has changed; an empty map equals a missing one. Other events pass,
+// and an update without one of its objects does not.
 func TestChanged_PassesUpdatesOfItsPart(t *testing.T) {
 	for element, c := range map[string]struct {
 		p    predicate.Predicate
@@ -65,8 +65,8 @@ func TestChanged_PassesUpdatesOfItsPart(t *testing.T) {
 	}
 }
 
-// TestLogic_IsThatOfBools: And, Or and Not of predicates are those of their
-// answers, for each type of event.
+// TestLogic_IsThatOfBools: for each type of event, And, Or and Not of
+// predicates equal And, Or and Not of their results.
 func TestLogic_IsThatOfBools(t *testing.T) {
 	constant := func(v bool) predicate.Predicate {
 		return predicate.NewPredicateFuncs(func(client.Object) bool { return v })
@@ -107,7 +107,7 @@ func TestLogic_IsThatOfBools(t *testing.T) {
 	}
 }
 
-// TestLabelSelectorPredicate_AsksAboutTheNewObject: of an update.
+// TestLabelSelectorPredicate_AsksAboutTheNewObject checks updates.
 func TestLabelSelectorPredicate_AsksAboutTheNewObject(t *testing.T) {
 	p, err := predicate.LabelSelectorPredicate(metav1.LabelSelector{MatchLabels: map[string]string{"a": "1"}})
 	if err != nil {

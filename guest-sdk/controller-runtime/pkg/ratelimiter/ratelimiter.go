@@ -1,15 +1,15 @@
-// Package ratelimiter has the limiter of a controller before version 0.19. The host has
-// its own.
+// Package ratelimiter has the rate limiter of a controller before version 0.19.
+// The host has its own rate limiter.
 package ratelimiter
 
 import "time"
 
-// RateLimiter says when a failed request is tried again.
+// RateLimiter determines when a failed request is retried.
 type RateLimiter interface {
-	// When returns how long item waits.
+	// When returns the delay for item.
 	When(item any) time.Duration
-	// Forget ends the failures of item.
+	// Forget resets the failures of item.
 	Forget(item any)
-	// NumRequeues returns how often item has failed.
+	// NumRequeues returns the number of failures of item.
 	NumRequeues(item any) int
 }

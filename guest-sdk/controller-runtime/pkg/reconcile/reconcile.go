@@ -17,7 +17,7 @@ type Request struct {
 	types.NamespacedName
 }
 
-// Result says what happens after a run without an error.
+// Result determines what happens after a run without an error.
 type Result struct {
 	// Requeue asks for another run after a back-off.
 	//
@@ -25,20 +25,20 @@ type Result struct {
 	Requeue bool
 	// RequeueAfter asks for another run after that time.
 	RequeueAfter time.Duration
-	// Priority has no effect: the host has priorities of its own.
+	// Priority has no effect, because the host has its own priorities.
 	Priority *int
 }
 
-// IsZero reports whether the result asks for nothing.
+// IsZero reports whether the result requests no action.
 func (r *Result) IsZero() bool { return r == nil || *r == Result{} }
 
-// Reconciler brings the cluster closer to what an object asks for.
+// Reconciler moves the cluster toward the desired state of an object.
 type Reconciler = TypedReconciler[Request]
 
-// TypedReconciler is a Reconciler of a type of request.
+// TypedReconciler is a Reconciler for a type of request.
 type TypedReconciler[request comparable] interface {
-	// Reconcile is called again and again. An error makes the host call it later
-	// again, after a back-off; see TerminalError.
+	// Reconcile is called repeatedly. After an error, the host calls it again
+	// after a back-off; see TerminalError.
 	Reconcile(ctx context.Context, req request) (Result, error)
 }
 
@@ -55,17 +55,18 @@ func (f TypedFunc[request]) Reconcile(ctx context.Context, req request) (Result,
 
 // ObjectReconciler reconciles objects instead of requests.
 type ObjectReconciler[object client.Object] interface {
-	// Reconcile is called with the object, and not if it is gone.
+	// Reconcile is called with the object. It is not called if the object is
+	// gone.
 	Reconcile(ctx context.Context, obj object) (Result, error)
 }
 
-// AsReconciler makes an ObjectReconciler a Reconciler.
+// AsReconciler converts an ObjectReconciler to a Reconciler.
 func AsReconciler[object client.Object](c client.Client, rec ObjectReconciler[object]) Reconciler {
 	typ := reflect.TypeFor[object]().Elem()
 	return Func(func(ctx context.Context, req Request) (Result, error) {
 		obj, ok := reflect.New(typ).Interface().(object)
 		if !ok {
-			return Result{}, errors.New("reconcile: " + typ.String() + " is no type of objects")
+			return Result{}, errors.New("reconcile: " + typ.String() + " is not a type of objects")
 		}
 		if err := c.Get(ctx, req.NamespacedName, obj); err != nil {
 			return Result{}, client.IgnoreNotFound(err)
@@ -74,7 +75,7 @@ func AsReconciler[object client.Object](c client.Client, rec ObjectReconciler[ob
 	})
 }
 
-// TerminalError marks err as an error that a retry does not fix: the object
+// TerminalError marks err as an error that a retry does not fix. The object
 // waits for a change.
 func TerminalError(err error) error { return &terminalError{err} }
 

@@ -1,4 +1,4 @@
-// Package recorder has the interface of what makes event recorders.
+// Package recorder has the interface of the provider of event recorders.
 package recorder
 
 import (
@@ -7,8 +7,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/internal/hostevents"
 )
 
-// OfHost returns recorders whose events the host writes: for broadcasters of client-go,
-// as a module has them.
+// OfHost returns recorders whose events the host writes, for the broadcasters
+// of client-go in a module.
 func OfHost(scheme *runtime.Scheme) (ObjectRecorder, EventRecorder) {
 	r := hostevents.New(scheme)
 	return r.Recorder, r
@@ -16,15 +16,17 @@ func OfHost(scheme *runtime.Scheme) (ObjectRecorder, EventRecorder) {
 
 // Provider makes recorders of Kubernetes events.
 type Provider interface {
-	// GetEventRecorderFor returns a recorder, as record.EventRecorder of client-go.
+	// GetEventRecorderFor returns a recorder like record.EventRecorder of
+	// client-go.
 	GetEventRecorderFor(name string) ObjectRecorder
-	// GetEventRecorder returns a recorder, as events.EventRecorder of client-go.
+	// GetEventRecorder returns a recorder like events.EventRecorder of
+	// client-go.
 	GetEventRecorder(name string) EventRecorder
 }
 
-// ObjectRecorder has the methods of client-go's record.EventRecorder, and can be
-// assigned to one. It is a type of its own because client-go's package would
-// bring its REST client into each module.
+// ObjectRecorder has the methods of client-go's record.EventRecorder, and is
+// assignable to it. It is a separate type because client-go's package would add
+// its REST client to each module.
 type ObjectRecorder interface {
 	// Event records an event about an object.
 	Event(object runtime.Object, eventtype, reason, message string)
@@ -35,7 +37,7 @@ type ObjectRecorder interface {
 }
 
 // EventRecorder has the methods of client-go's events.EventRecorder and
-// events.AnnotatedEventRecorder, and can be assigned to both.
+// events.AnnotatedEventRecorder, and is assignable to both.
 type EventRecorder interface {
 	// Eventf records an event about an object and a related one.
 	Eventf(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any)

@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/recorder"
 )
 
-// TestRecorders_CanBeAssignedToThoseOfClientGo: programs keep what a manager
-// returns in fields of client-go's types.
+// TestRecorders_CanBeAssignedToThoseOfClientGo: programs store the recorders of
+// a manager in fields of client-go's types.
 func TestRecorders_CanBeAssignedToThoseOfClientGo(t *testing.T) {
 	var p recorder.Provider
 	use := func(p recorder.Provider) (record.EventRecorder, events.EventRecorder) {

@@ -11,13 +11,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Kind is the source of the events of a kind.
+// Kind returns the source of the events of a kind.
 func Kind[object client.Object](c cache.Cache, obj object, h handler.TypedEventHandler[object, reconcile.Request], predicates ...predicate.TypedPredicate[object]) SyncingSource {
 	return TypedKind[object, reconcile.Request](c, obj, h, predicates...)
 }
 
-// Channel is a source that a module cannot have: a controller with it is an
-// error.
+// Channel is a source that a module does not support: a controller with it
+// returns an error.
 func Channel[object any](source <-chan event.TypedGenericEvent[object], h handler.TypedEventHandler[object, reconcile.Request], opts ...ChannelOpt[object, reconcile.Request]) Source {
 	return TypedChannel[object, reconcile.Request](source, h, opts...)
 }

@@ -15,13 +15,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Kind is the source of the events of a kind; Watch of a controller has the handler.
+// Kind returns the source of the events of a kind. Watch of a controller adds
+// the handler.
 func Kind(c cache.Cache, obj client.Object) SyncingSource {
 	return TypedKind[client.Object, reconcile.Request](c, obj, nil)
 }
 
-// Handled returns a source of Kind with what Watch of a controller has. Other sources stay
-// as they are, and so does one without a handler.
+// Handled returns a source of Kind with the handler and predicates given to
+// Watch of a controller. It returns all other sources, and sources without a
+// handler, unchanged.
 func Handled[request comparable](src TypedSource[request], h handler.TypedEventHandler[client.Object, request], predicates ...predicate.Predicate) TypedSource[request] {
 	k, ok := src.(*kind[client.Object, request])
 	if !ok || h == nil {
@@ -30,7 +32,8 @@ func Handled[request comparable](src TypedSource[request], h handler.TypedEventH
 	return &kind[client.Object, request]{k.obj, h, predicates, k.wide}
 }
 
-// Channel is a source that a module cannot have: a controller with it is an error.
+// Channel is a source that a module does not support: a controller with it
+// returns an error.
 type Channel struct {
 	Source         <-chan event.GenericEvent
 	DestBufferSize int

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// plainHandler returns h as a handler of objects of any type. The objects that
-// it gets are of the type of the source.
+// plainHandler returns h as a handler for objects of any type. It must receive
+// only objects of the source's type.
 func plainHandler[object client.Object](h handler.TypedEventHandler[object, reconcile.Request]) handler.EventHandler {
 	if plain, ok := any(h).(handler.EventHandler); ok {
 		return plain
@@ -28,7 +28,7 @@ func plainHandler[object client.Object](h handler.TypedEventHandler[object, reco
 	}
 }
 
-// plainPredicate returns p as a predicate of objects of any type.
+// plainPredicate returns p as a predicate for objects of any type.
 func plainPredicate[object client.Object](p predicate.TypedPredicate[object]) predicate.Predicate {
 	if plain, ok := any(p).(predicate.Predicate); ok {
 		return plain

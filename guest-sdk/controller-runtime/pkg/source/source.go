@@ -22,23 +22,24 @@ import (
 // Source is a source of events.
 type Source = TypedSource[reconcile.Request]
 
-// TypedSource is a Source of a type of request.
+// TypedSource is a Source for a type of request.
 type TypedSource[request comparable] interface {
-	// Start has no effect in a module: the host watches.
+	// Start has no effect in a module, because the host watches.
 	Start(ctx context.Context, q queue.Of[request]) error
 }
 
 // SyncingSource is a Source that can be waited for.
 type SyncingSource = TypedSyncingSource[reconcile.Request]
 
-// TypedSyncingSource is a SyncingSource of a type of request.
+// TypedSyncingSource is a SyncingSource for a type of request.
 type TypedSyncingSource[request comparable] interface {
 	TypedSource[request]
-	// WaitForSync returns at once: the host runs nothing before.
+	// WaitForSync returns immediately, because the host starts no run before
+	// the watch has synced.
 	WaitForSync(ctx context.Context) error
 }
 
-// TypedKind is Kind of a type of request.
+// TypedKind is Kind for a type of request.
 func TypedKind[object client.Object, request comparable](c cache.Cache, obj object, h handler.TypedEventHandler[object, request], predicates ...predicate.TypedPredicate[object]) TypedSyncingSource[request] {
 	return &kind[object, request]{obj, h, predicates, hostcache.IsOwn(c)}
 }
@@ -47,7 +48,7 @@ type kind[object client.Object, request comparable] struct {
 	obj        object
 	handler    handler.TypedEventHandler[object, request]
 	predicates []predicate.TypedPredicate[object]
-	wide       bool // it is watched by a cache beside the manager's
+	wide       bool // a cache that is separate from the manager's watches it
 }
 
 // Start implements TypedSource.
@@ -88,16 +89,16 @@ func WithBufferSize[object any, request comparable](int) ChannelOpt[object, requ
 	return func(*unavailable[request]) {}
 }
 
-// TypedChannel is Channel of a type of request.
+// TypedChannel is Channel for a type of request.
 func TypedChannel[object any, request comparable](<-chan event.TypedGenericEvent[object], handler.TypedEventHandler[object, request], ...ChannelOpt[object, request]) TypedSource[request] {
 	return &unavailable[request]{"source.Channel"}
 }
 
-// Informer is a TypedInformer of objects of any type.
+// Informer is a TypedInformer for objects of any type.
 type Informer = TypedInformer[client.Object, reconcile.Request]
 
-// TypedInformer is a source that a module cannot have: a controller with it is an
-// error.
+// TypedInformer is a source that a module does not support: a controller with
+// it returns an error.
 type TypedInformer[object any, request comparable] struct {
 	Informer   cache.Informer
 	Handler    handler.TypedEventHandler[object, request]
@@ -112,10 +113,11 @@ func (*TypedInformer[object, request]) Start(context.Context, queue.Of[request])
 // String names the source.
 func (*TypedInformer[object, request]) String() string { return "source.Informer" }
 
-// Func is a source that a module cannot have: a controller with it is an error.
+// Func is a source that a module does not support: a controller with it returns
+// an error.
 type Func = TypedFunc[reconcile.Request]
 
-// TypedFunc is Func of a type of request.
+// TypedFunc is Func for a type of request.
 type TypedFunc[request comparable] func(context.Context, queue.Of[request]) error
 
 // Start implements TypedSource.
@@ -126,7 +128,7 @@ func (f TypedFunc[request]) Start(ctx context.Context, q queue.Of[request]) erro
 // String names the source.
 func (TypedFunc[request]) String() string { return "source.Func" }
 
-// unavailable is a source that cannot be had.
+// unavailable is a source that a module does not support.
 type unavailable[request comparable] struct{ name string }
 
 // Start implements TypedSource.

@@ -27,7 +27,7 @@ func declared(t *testing.T, s any) (declare.Watch, error) {
 	return d.Declared()
 }
 
-// The handlers and predicates of a typed source get objects of that type.
+// The handlers and predicates of a typed source receive objects of that type.
 func TestKind_HandlersGetTheirType(t *testing.T) {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	enqueue := func(q queue, p *corev1.Pod) {
@@ -57,7 +57,8 @@ func TestKind_HandlersGetTheirType(t *testing.T) {
 	}
 }
 
-// A handler of each object itself is known as such, so that the kind is the reconciled one.
+// A handler that enqueues each object itself is recognized, so that its kind
+// becomes the reconciled kind.
 func TestKind_ForObjectIsKnown(t *testing.T) {
 	w, err := declared(t, source.Kind(nil, &corev1.Pod{}, &handler.TypedEnqueueRequestForObject[*corev1.Pod]{}))
 	if _, ok := w.Handler.(*handler.EnqueueRequestForObject); !ok || err != nil {
@@ -65,7 +66,8 @@ func TestKind_ForObjectIsKnown(t *testing.T) {
 	}
 }
 
-// What a module cannot have is an error that says so, and so is a source of no kind.
+// A source that a module does not support returns an error with the reason, and
+// so does a source without a kind.
 func TestSources_SayWhatAModuleCannotHave(t *testing.T) {
 	if _, err := declared(t, source.Kind(nil, (*corev1.Pod)(nil), &handler.TypedEnqueueRequestForObject[*corev1.Pod]{})); err == nil {
 		t.Error("a source of nil")

@@ -6,15 +6,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// Defaulter is an object that fills in its own defaults: version 0.19 is the last one
-// that has it. In a module nobody calls it.
+// Defaulter is an object that sets its own defaults. Version 0.19 is the last
+// one that has it. A module does not call it.
 type Defaulter interface {
 	runtime.Object
 	// Default sets the defaults.
 	Default()
 }
 
-// Validator is an object that checks itself, as Defaulter.
+// Validator is an object that validates itself. As with Defaulter, a module
+// does not call it.
 type Validator interface {
 	runtime.Object
 	// ValidateCreate checks a new object.

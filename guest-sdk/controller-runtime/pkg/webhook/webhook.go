@@ -1,5 +1,5 @@
-// Package webhook has the webhook server of a manager, so that programs that
-// have webhooks compile. A module serves none.
+// Package webhook has the webhook server of a manager, so that programs with
+// webhooks compile. A module does not serve webhooks.
 package webhook
 
 import (
@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// The names that programs use of package admission.
+// Aliases for names of package admission.
 type (
 	// AdmissionRequest is a request.
 	AdmissionRequest = admission.Request
@@ -23,17 +23,17 @@ type (
 	Admission = admission.Webhook
 	// AdmissionHandler answers requests.
 	AdmissionHandler = admission.Handler
-	// AdmissionDecoder reads objects of requests.
+	// AdmissionDecoder decodes the objects of requests.
 	AdmissionDecoder = admission.Decoder
 	// CustomValidator checks objects.
 	CustomValidator = admission.CustomValidator
-	// CustomDefaulter fills in defaults.
+	// CustomDefaulter sets defaults.
 	CustomDefaulter = admission.CustomDefaulter
 	// JSONPatchOp is one change of a JSON patch.
 	JSONPatchOp = jsonpatch.Operation
 )
 
-// The answers of package admission.
+// The functions of package admission that make responses.
 var (
 	Allowed = admission.Allowed
 	Denied  = admission.Denied
@@ -41,7 +41,7 @@ var (
 	Errored = admission.Errored
 )
 
-// DefaultPort is the port of a server without one.
+// DefaultPort is the default of Options.Port.
 var DefaultPort = 9443
 
 // Options of a server have no effect.
@@ -54,21 +54,21 @@ type Options struct {
 	ClientCAName string
 	TLSOpts      []func(*tls.Config)
 	WebhookMux   *http.ServeMux
-	// TLSMinVersion is of version 0.15.
+	// The fields below are those of version 0.15.
 	TLSMinVersion string
 }
 
-// Server stands for a webhook server.
+// Server represents a webhook server.
 type Server interface {
 	// NeedLeaderElection returns false.
 	NeedLeaderElection() bool
-	// Register notes a hook; see Paths.
+	// Register records the path of a webhook; see DefaultServer.Paths.
 	Register(path string, hook http.Handler)
 	// Start waits until ctx is done.
 	Start(ctx context.Context) error
-	// StartedChecker returns a check that is always well.
+	// StartedChecker returns a check that always succeeds.
 	StartedChecker() healthz.Checker
-	// WebhookMux returns the handlers that were registered.
+	// WebhookMux returns the mux of the options.
 	WebhookMux() *http.ServeMux
 }
 
@@ -92,7 +92,8 @@ func (*DefaultServer) NeedLeaderElection() bool { return false }
 // Register implements Server.
 func (s *DefaultServer) Register(path string, _ http.Handler) { s.paths = append(s.paths, path) }
 
-// Paths are those of the hooks that were registered, which nobody serves.
+// Paths returns the paths of the registered webhooks, which the module does not
+// serve.
 func (s *DefaultServer) Paths() []string { return s.paths }
 
 // Start implements Server.

@@ -1,8 +1,9 @@
-// Clientgo is an operator of an older kind. It uses clients of client-go beside the
-// manager's, with configurations that client-go finds: for each ConfigMap that is labelled, it keeps a Secret of the same name,
-// and writes into it what it has seen, and into an event by a broadcaster of its own.
-// Where there are Widgets, it keeps one of these too. The label and its namespace are in
-// files.
+// Clientgo is an operator in an older style. It uses clients of client-go in
+// addition to the manager's, with configurations that client-go finds. For each
+// labeled ConfigMap it maintains a Secret of the same name, and records its
+// observations in that Secret and in an event from its own broadcaster. If the
+// cluster has Widgets, it maintains one of these, too. The label and its
+// namespace are in files.
 package main
 
 import (
@@ -77,7 +78,7 @@ func main() {
 	must(mgr.Start(ctrl.SetupSignalHandler()))
 }
 
-// found returns the configuration that client-go finds by itself.
+// found returns the configuration that client-go finds on its own.
 func found() *rest.Config {
 	cfg, err := rest.InClusterConfig()
 	must(err)
@@ -89,8 +90,9 @@ func found() *rest.Config {
 	return loaded
 }
 
-// before asks the API server before there is a manager: Kubernetes has its kinds, and
-// there are no objects but settings.yaml. What is written has no effect, as the build says.
+// before calls the API server before there is a manager: the kinds of
+// Kubernetes exist, and the only objects are those of settings.yaml. Writes
+// have no effect, as the build sets.
 func before(scheme *runtime.Scheme) {
 	ctx := context.Background()
 	groups, err := kubernetes.NewForConfigOrDie(ctrl.GetConfigOrDie()).Discovery().ServerGroups()
@@ -126,7 +128,7 @@ func before(scheme *runtime.Scheme) {
 	}
 }
 
-// has asks for Widgets, and for Gadgets, which the cluster lacks by what the build says.
+// has looks up Widgets, and Gadgets, which the build declares missing.
 func has(mgr ctrl.Manager, kube *kubernetes.Clientset) bool {
 	if _, err := mgr.GetRESTMapper().RESTMapping(schema.GroupKind{Group: widgetKind.Group, Kind: "Gadget"}, "v1"); !meta.IsNoMatchError(err) {
 		must(fmt.Errorf("there are Gadgets: %w", err))
@@ -150,7 +152,7 @@ func widget(namespace, name string) *unstructured.Unstructured {
 	return w
 }
 
-// keepWidget says what there was.
+// keepWidget reports the previous state.
 func (r *reconciler) keepWidget(ctx context.Context, owner *corev1.ConfigMap) (string, error) {
 	w := widget(owner.Namespace, owner.Name)
 	err := r.Get(ctx, client.ObjectKeyFromObject(w), w)

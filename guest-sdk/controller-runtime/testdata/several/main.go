@@ -1,5 +1,6 @@
 // Command several has two controllers, for tests: one copies ConfigMaps with a
-// label, and the other counts them in an annotation of each Secret that asks.
+// label, and the other counts them in an annotation of each Secret that
+// requests it.
 package main
 
 import (
@@ -85,7 +86,7 @@ func (r copies) Reconcile(ctx context.Context, cm *corev1.ConfigMap) (reconcile.
 
 type counts struct{ client.Client }
 
-// Reconcile writes into a Secret how many copies of "a" there are.
+// Reconcile writes the number of copies of "a" into a Secret.
 func (r counts) Reconcile(ctx context.Context, s *corev1.Secret) (reconcile.Result, error) {
 	if _, ok := s.Labels["counts"]; !ok {
 		return reconcile.Result{}, nil

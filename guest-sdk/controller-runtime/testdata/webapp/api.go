@@ -16,13 +16,13 @@ var (
 
 func init() { schemeBuilder.Register(&Site{}, &SiteList{}) }
 
-// SiteSpec says what is wanted.
+// SiteSpec is the desired state.
 type SiteSpec struct {
 	Image    string `json:"image"`
 	Replicas *int32 `json:"replicas,omitempty"`
 }
 
-// SiteStatus says what is there.
+// SiteStatus is the observed state.
 type SiteStatus struct {
 	ReadyReplicas int32              `json:"readyReplicas"`
 	Conditions    []metav1.Condition `json:"conditions,omitempty"`

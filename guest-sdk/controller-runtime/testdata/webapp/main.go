@@ -1,4 +1,4 @@
-// Command webapp is an operator as kubebuilder makes them, for tests.
+// Command webapp is an operator in the style of kubebuilder, for tests.
 package main
 
 import (

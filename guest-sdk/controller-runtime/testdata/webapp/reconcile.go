@@ -29,7 +29,7 @@ type siteReconciler struct {
 // +kubebuilder:rbac:groups=apps.wasmctl.test,resources=sites/status,verbs=get;update;patch
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;update;patch;delete
 
-// Reconcile keeps a Deployment as the Site asks for it.
+// Reconcile maintains the Deployment of a Site.
 func (r *siteReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	log := logf.FromContext(ctx)
 	site := &Site{}

@@ -1,4 +1,4 @@
-// Package cacheapi has other names of what packages cache and client have.
+// Package cacheapi has aliases for names of the packages cache and client.
 package cacheapi
 
 import (
@@ -9,13 +9,13 @@ import (
 type (
 	// Object is a Kubernetes object.
 	Object = client.Object
-	// IndexerFunc tells the values of a field.
+	// IndexerFunc returns the values of a field.
 	IndexerFunc = client.IndexerFunc
 	// FieldIndexer registers indexes.
 	FieldIndexer = client.FieldIndexer
-	// Informers stands for what watches.
+	// Informers gives access to watches.
 	Informers = cache.Informers
-	// Informer stands for a watch.
+	// Informer represents a watch.
 	Informer = cache.Informer
 	// InformerGetOptions have no effect.
 	InformerGetOptions = cache.InformerGetOptions

@@ -1,4 +1,4 @@
-// Package apiutil has functions about kinds.
+// Package apiutil has helper functions for kinds.
 package apiutil
 
 import (
@@ -13,12 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// AddToProtobufScheme has no effect: a module speaks to its host.
+// AddToProtobufScheme has no effect, because a module exchanges msgpack with
+// its host.
 func AddToProtobufScheme(func(*runtime.Scheme) error) error { return nil }
 
-// GVKForObject returns the kind of obj: for metadata and unstructured objects
-// what they say of themselves, for others what scheme knows of their type. It is
-// an error if there is none, or more than one.
+// GVKForObject returns the kind of obj. Metadata and unstructured objects have
+// it in their fields; for other objects, scheme maps the Go type to the kind.
+// It returns an error if there is no kind, or more than one.
 func GVKForObject(obj runtime.Object, scheme *runtime.Scheme) (schema.GroupVersionKind, error) {
 	switch o := obj.(type) {
 	case *metav1.PartialObjectMetadata, *metav1.PartialObjectMetadataList:
@@ -37,7 +38,7 @@ func GVKForObject(obj runtime.Object, scheme *runtime.Scheme) (schema.GroupVersi
 	case len(kinds) == 0:
 		return schema.GroupVersionKind{}, fmt.Errorf("object[%T]: its type has no kind in the scheme", obj)
 	}
-	// A type that is registered under several kinds may say which one it is.
+	// A type with several registered kinds may name its own kind.
 	if own := obj.GetObjectKind().GroupVersionKind(); slices.Contains(kinds, own) {
 		return own, nil
 	}
@@ -72,7 +73,7 @@ func IsGVKNamespaced(gvk schema.GroupVersionKind, mapper meta.RESTMapper) (bool,
 	}
 	switch {
 	case m == nil || m.Scope == nil || reflect.ValueOf(m.Scope).IsZero():
-		return false, fmt.Errorf("kind[%s]: no scope is known", gvk.Kind)
+		return false, fmt.Errorf("kind[%s]: its scope is unknown", gvk.Kind)
 	case m.Scope.Name() == "":
 		return false, errors.New("kind[" + gvk.Kind + "]: its scope is empty")
 	}

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// The kind of a typed object is the scheme's; others say it themselves. A type of several
-// kinds says which one.
+// The kind of a typed object comes from the scheme, and that of other objects
+// from their fields. A type with several kinds names its own.
 func TestGVKForObject_IsThatOfTheType(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := corev1.AddToScheme(scheme); err != nil {
@@ -28,7 +28,7 @@ func TestGVKForObject_IsThatOfTheType(t *testing.T) {
 	says := metav1.TypeMeta{APIVersion: "g/v1", Kind: "Two"}
 	for name, test := range map[string]struct {
 		obj  runtime.Object
-		want schema.GroupVersionKind // none: an error
+		want schema.GroupVersionKind // empty for an error
 	}{
 		"typed":              {&corev1.Pod{}, corev1.SchemeGroupVersion.WithKind("Pod")},
 		"typed, says other":  {&corev1.Pod{TypeMeta: says}, corev1.SchemeGroupVersion.WithKind("Pod")},
@@ -50,7 +50,7 @@ func TestGVKForObject_IsThatOfTheType(t *testing.T) {
 	}
 }
 
-// The scope is the mapper's, and a mapper without one is an error.
+// The scope comes from the mapper, and a mapper without a scope is an error.
 func TestIsGVKNamespaced_AsksTheMapper(t *testing.T) {
 	m := meta.NewDefaultRESTMapper(nil)
 	m.Add(corev1.SchemeGroupVersion.WithKind("Pod"), meta.RESTScopeNamespace)
@@ -74,7 +74,7 @@ func TestIsGVKNamespaced_AsksTheMapper(t *testing.T) {
 	}
 }
 
-// The error of a failed discovery is each of its errors.
+// The error of a failed discovery wraps each of its errors.
 func TestErrResourceDiscoveryFailed_IsEachOfItsErrors(t *testing.T) {
 	one := errors.New("one")
 	var err error = &apiutil.ErrResourceDiscoveryFailed{corev1.SchemeGroupVersion: one}

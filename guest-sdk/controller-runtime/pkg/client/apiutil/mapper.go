@@ -14,19 +14,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/internal/rest"
 )
 
-// NewDynamicRESTMapper returns a mapper that guesses: a module cannot ask the API
-// server what it has.
+// NewDynamicRESTMapper returns a mapper that guesses resources, because a
+// module cannot query the API server for them.
 func NewDynamicRESTMapper(*rest.Config, *http.Client) (meta.RESTMapper, error) {
 	return kinds.NewMapper(runtime.NewScheme()), nil
 }
 
-// NewDiscoveryRESTMapper is NewDynamicRESTMapper: it asks no API server either.
+// NewDiscoveryRESTMapper is NewDynamicRESTMapper. It does not query the API
+// server either.
 func NewDiscoveryRESTMapper(c *rest.Config, httpClient *http.Client) (meta.RESTMapper, error) {
 	return NewDynamicRESTMapper(c, httpClient)
 }
 
-// ErrResourceDiscoveryFailed says which versions of which groups the API server could
-// not tell about. A module does not ask.
+// ErrResourceDiscoveryFailed has the errors of group versions for which
+// discovery failed. In a module it never occurs.
 type ErrResourceDiscoveryFailed map[schema.GroupVersion]error
 
 // Error implements error.

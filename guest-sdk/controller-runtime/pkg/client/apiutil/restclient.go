@@ -10,8 +10,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// RESTClientForGVK returns a client of client-go for a kind, in a program that has any.
-// What it sends is JSON, by the transport of the config.
+// RESTClientForGVK returns a client of client-go for a kind, in a program that
+// uses client-go. It sends JSON by the transport of the config.
 func RESTClientForGVK(gvk schema.GroupVersionKind, _, _ bool, config *rest.Config, codecs serializer.CodecFactory, _ *http.Client) (rest.Interface, error) {
 	gv := gvk.GroupVersion()
 	cfg := rest.CopyConfig(config)

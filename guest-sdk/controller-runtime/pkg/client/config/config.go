@@ -1,5 +1,5 @@
-// Package config returns the connection to the API server, which in a module is
-// that of the host.
+// Package config returns the connection to the API server. In a module, it is
+// the host's connection.
 package config
 
 import (
@@ -24,7 +24,7 @@ func RegisterFlags(fs *flag.FlagSet) {
 // GetConfig returns a configuration for managers, and for clients of client-go.
 func GetConfig() (*rest.Config, error) { return rest.New(), nil }
 
-// GetConfigWithContext returns the same whatever the context.
+// GetConfigWithContext ignores the context and returns the same as GetConfig.
 func GetConfigWithContext(string) (*rest.Config, error) { return GetConfig() }
 
 // GetConfigOrDie returns the same as GetConfig.

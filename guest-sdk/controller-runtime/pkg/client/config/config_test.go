@@ -9,7 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 )
 
-// A native program, a test for example, gets client-go's type, also in any context.
+// A native program, for example a test, gets client-go's type, for every
+// context.
 func TestGetConfig_IsClientGosNatively(t *testing.T) {
 	if host := func(c *rest.Config) string { return c.Host }(config.GetConfigOrDie()); host == "" {
 		t.Error("no configuration")
@@ -19,7 +20,8 @@ func TestGetConfig_IsClientGosNatively(t *testing.T) {
 	}
 }
 
-// The flag can be registered once more, by package or by program.
+// The flag can be registered twice, for example by a package and by the
+// program.
 func TestRegisterFlags_Twice(t *testing.T) {
 	fs := flag.NewFlagSet("test", flag.ContinueOnError)
 	config.RegisterFlags(fs)

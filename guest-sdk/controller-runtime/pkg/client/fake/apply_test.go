@@ -21,8 +21,9 @@ func applied(data map[string]string) *applycorev1.ConfigMapApplyConfiguration {
 	return applycorev1.ConfigMap("a", "default").WithData(data)
 }
 
-// Server-side apply creates an object; a manager's field that it leaves out is removed;
-// another manager's field is a conflict, unless it is taken over by force.
+// Server-side apply creates an object. It removes a field that its manager no
+// longer applies. A field of another manager is a conflict, unless force takes
+// it over.
 func TestFake_AppliesByManagers(t *testing.T) {
 	c := fake.NewFakeClient()
 	if err := c.Apply(t.Context(), applied(nil)); !apierrors.IsInvalid(err) {
@@ -44,7 +45,7 @@ func TestFake_AppliesByManagers(t *testing.T) {
 	}
 }
 
-// Lists of Kubernetes' kinds are merged by their keys.
+// Lists of built-in kinds are merged by their keys.
 func TestFake_AppliesListsByTheirKeys(t *testing.T) {
 	of := func(name string) *applyappsv1.DeploymentApplyConfiguration {
 		return applyappsv1.Deployment("a", "default").WithSpec(applyappsv1.DeploymentSpec().WithTemplate(
@@ -58,8 +59,8 @@ func TestFake_AppliesListsByTheirKeys(t *testing.T) {
 	}
 }
 
-// A manager owns what it applies of the status apart from the rest: it may apply one
-// without the other.
+// A manager owns its applied status separately from its other fields: it may
+// apply either without the other.
 func TestFake_AppliesTheStatusApart(t *testing.T) {
 	c := fake.NewClientBuilder().WithReturnManagedFields().Build()
 	status := applyappsv1.Deployment("a", "default").WithStatus(applyappsv1.DeploymentStatus().WithReplicas(2))
@@ -81,7 +82,7 @@ func TestFake_AppliesTheStatusApart(t *testing.T) {
 	}
 }
 
-// Answers have no managedFields, unless that was asked for.
+// Answers have no managedFields by default.
 func TestFake_HidesManagers(t *testing.T) {
 	for _, show := range []bool{false, true} {
 		b := fake.NewClientBuilder()
@@ -102,8 +103,8 @@ func TestFake_HidesManagers(t *testing.T) {
 	}
 }
 
-// Each type of patch does what it does in an API server, and one that does not apply is
-// invalid.
+// Each type of patch has the effect that it has in an API server. A patch that
+// does not apply is invalid.
 func TestFake_Patches(t *testing.T) {
 	d := deployment("a")
 	d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "x", Image: "1"}}

@@ -1,6 +1,7 @@
-// Package fake has a client over a cluster in memory, for unit tests. Its client is
-// that of a module; the cluster keeps, numbers and refuses objects as the fake of
-// controller-runtime does. It validates nothing, and defaults nothing.
+// Package fake has a client over an in-memory cluster, for unit tests. The
+// client is that of a module. The cluster stores, numbers and refuses objects
+// as the fake of controller-runtime does. It neither validates objects nor sets
+// defaults.
 package fake
 
 import (
@@ -20,12 +21,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/internal/rest"
 )
 
-// NewFakeClient returns a client of client-go's scheme, with objects.
+// NewFakeClient returns a client with client-go's scheme and the given objects.
 func NewFakeClient(initObjs ...runtime.Object) client.WithWatch {
 	return NewClientBuilder().WithRuntimeObjects(initObjs...).Build()
 }
 
-// NewFakeClientWithScheme returns a client with objects, in version 0.15.
+// NewFakeClientWithScheme returns a client with the given scheme and objects,
+// in version 0.15.
 func NewFakeClientWithScheme(scheme *runtime.Scheme, initObjs ...runtime.Object) client.WithWatch {
 	return NewClientBuilder().WithScheme(scheme).WithRuntimeObjects(initObjs...).Build()
 }
@@ -45,17 +47,17 @@ type ClientBuilder struct {
 	built       bool
 }
 
-// NewClientBuilder returns a builder of a client without objects.
+// NewClientBuilder returns a builder for a client without objects.
 func NewClientBuilder() *ClientBuilder { return &ClientBuilder{indexes: indexes{}} }
 
-// WithScheme sets the scheme; it is client-go's otherwise.
+// WithScheme sets the scheme. The default is client-go's.
 func (b *ClientBuilder) WithScheme(scheme *runtime.Scheme) *ClientBuilder {
 	b.scheme = scheme
 	return b
 }
 
-// WithRESTMapper sets the mapper. Otherwise, the one of a module guesses by the
-// scheme.
+// WithRESTMapper sets the mapper. The default is the mapper of a module, which
+// guesses from the scheme.
 func (b *ClientBuilder) WithRESTMapper(restMapper meta.RESTMapper) *ClientBuilder {
 	b.mapper = restMapper
 	return b
@@ -83,15 +85,15 @@ func (b *ClientBuilder) WithRuntimeObjects(initRuntimeObjs ...runtime.Object) *C
 	return b
 }
 
-// WithObjectTracker keeps the objects in a tracker of client-go. It may not be set
-// together with WithTypeConverters.
+// WithObjectTracker stores the objects in the given tracker of client-go. It
+// cannot be combined with WithTypeConverters.
 func (b *ClientBuilder) WithObjectTracker(ot testing.ObjectTracker) *ClientBuilder {
 	b.tracker = ot
 	return b
 }
 
-// WithIndex makes a field of lists that field selectors can ask for. It panics if
-// there is that index already.
+// WithIndex adds an index, which field selectors of lists can use. It panics if
+// the index already exists.
 func (b *ClientBuilder) WithIndex(obj runtime.Object, field string, extractValue client.IndexerFunc) *ClientBuilder {
 	if err := b.indexes.add(obj, b.schemeOrDefault(), field, extractValue); err != nil {
 		panic(err)
@@ -99,35 +101,36 @@ func (b *ClientBuilder) WithIndex(obj runtime.Object, field string, extractValue
 	return b
 }
 
-// WithStatusSubresource says that the status of these kinds is a subresource, as it
-// is of those kinds of Kubernetes that have one: other writes leave it alone.
+// WithStatusSubresource makes the status of these kinds a subresource, so that
+// other writes do not change it. For built-in kinds with a status subresource,
+// this is the default.
 func (b *ClientBuilder) WithStatusSubresource(o ...client.Object) *ClientBuilder {
 	b.status = append(b.status, o...)
 	return b
 }
 
-// WithInterceptorFuncs puts functions before the client's methods.
+// WithInterceptorFuncs sets functions that intercept the client's methods.
 func (b *ClientBuilder) WithInterceptorFuncs(interceptorFuncs interceptor.Funcs) *ClientBuilder {
 	b.funcs = &interceptorFuncs
 	return b
 }
 
-// WithTypeConverters sets what server-side apply knows of types; the first one that
-// knows a type counts. Otherwise, those of Kubernetes are known, and lists of all
-// other kinds are one value.
+// WithTypeConverters sets the type information for server-side apply; the first
+// converter that knows a type is used. By default, the types of Kubernetes are
+// known, and each list of another kind is a single value.
 func (b *ClientBuilder) WithTypeConverters(typeConverters ...managedfields.TypeConverter) *ClientBuilder {
 	b.converters = append(b.converters, typeConverters...)
 	return b
 }
 
-// WithReturnManagedFields leaves metadata.managedFields in the answers.
+// WithReturnManagedFields preserves metadata.managedFields in the answers.
 func (b *ClientBuilder) WithReturnManagedFields() *ClientBuilder {
 	b.showManaged = true
 	return b
 }
 
-// WithGlobalResourceVersionCounter counts the versions of all objects together, as an API
-// server does: the first one is 1.
+// WithGlobalResourceVersionCounter uses one version counter for all objects, as
+// an API server does. The first version is 1.
 func (b *ClientBuilder) WithGlobalResourceVersionCounter() *ClientBuilder {
 	b.counter = new(uint64)
 	return b
@@ -140,8 +143,8 @@ func (b *ClientBuilder) schemeOrDefault() *runtime.Scheme {
 	return b.scheme
 }
 
-// Build returns the client. It panics if it was called before, or if an object
-// cannot be added.
+// Build returns the client. It panics if it is called a second time, or if an
+// object cannot be added.
 func (b *ClientBuilder) Build() client.WithWatch {
 	if b.built {
 		panic(errors.New("fake: Build was called twice; make a builder for each client"))
@@ -165,7 +168,7 @@ func (b *ClientBuilder) Build() client.WithWatch {
 	return w
 }
 
-// server returns the cluster, with the objects.
+// server returns the cluster with the initial objects.
 func (b *ClientBuilder) server() (*server, error) {
 	if b.tracker != nil && len(b.converters) > 0 {
 		return nil, errors.New("WithObjectTracker and WithTypeConverters exclude each other: the converters are the tracker's")

@@ -11,13 +11,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// fakeClient is the client of a module, over a server instead of the host.
+// fakeClient is the client of a module, with a server in place of the host.
 type fakeClient struct {
 	client.Client
 	s *server
 }
 
-// Watch implements client.WithWatch. It has the changes from now on, and knows no
+// Watch implements client.WithWatch. It reports later changes and ignores
 // selectors.
 func (c *fakeClient) Watch(ctx context.Context, list client.ObjectList, opts ...client.ListOption) (watch.Interface, error) {
 	if err := ctx.Err(); err != nil {
@@ -37,12 +37,12 @@ func (c *fakeClient) Watch(ctx context.Context, list client.ObjectList, opts ...
 	return c.s.tracker.Watch(resourceOf(gvk), o.Namespace)
 }
 
-// AddIndex adds an index to a client of this package, as a program does by
+// AddIndex adds an index to a client of this package, as a program does with
 // mgr.GetFieldIndexer.
 func AddIndex(c client.Client, obj runtime.Object, field string, extractValue client.IndexerFunc) error {
 	f, ok := c.(*fakeClient)
 	if !ok {
-		panic(fmt.Errorf("fake: AddIndex(%T): is no client of this package", c))
+		panic(fmt.Errorf("fake: AddIndex(%T): not a client of this package", c))
 	}
 	f.s.mu.Lock()
 	defer f.s.mu.Unlock()

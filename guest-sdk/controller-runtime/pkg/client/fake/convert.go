@@ -11,8 +11,8 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// typed returns obj, which may be anything with the JSON of an object, as the Go type of
-// its kind, sharing nothing with obj.
+// typed converts obj, any value with the JSON of an object, to the Go type of
+// its kind. The result shares no memory with obj.
 func (s *server) typed(gvk schema.GroupVersionKind, obj any) (runtime.Object, error) {
 	content, err := contentOf(obj)
 	if err != nil {
@@ -41,7 +41,8 @@ func (s *server) typed(gvk schema.GroupVersionKind, obj any) (runtime.Object, er
 	return into, nil
 }
 
-// contentOf returns the JSON of an object, sharing nothing with it.
+// contentOf returns the JSON of an object as a map. It shares no memory with
+// the object.
 func contentOf(obj any) (map[string]any, error) {
 	switch o := obj.(type) {
 	case map[string]any:
@@ -57,7 +58,7 @@ func contentOf(obj any) (map[string]any, error) {
 	return content, utiljson.Unmarshal(text, &content)
 }
 
-// stored returns the object of the request.
+// stored returns the object that the request names.
 func (s *server) stored(r *request) (map[string]any, error) {
 	obj, err := s.tracker.Get(r.resource(), r.namespace, r.name)
 	if err != nil {
@@ -66,7 +67,7 @@ func (s *server) stored(r *request) (map[string]any, error) {
 	return contentOf(obj)
 }
 
-// shown is an object as an answer has it.
+// shown returns an object in the form of an answer.
 func (s *server) shown(gvk schema.GroupVersionKind, content map[string]any) map[string]any {
 	content["apiVersion"], content["kind"] = gvk.ToAPIVersionAndKind()
 	if !s.showManaged {
@@ -80,7 +81,8 @@ func (s *server) shown(gvk schema.GroupVersionKind, content map[string]any) map[
 	return content
 }
 
-// metadata returns that of an object, which it makes if there is none.
+// metadata returns the metadata of an object. It creates the map if there is
+// none.
 func metadata(obj map[string]any) map[string]any {
 	m, ok := obj["metadata"].(map[string]any)
 	if !ok {
@@ -100,7 +102,7 @@ func text(v any, path ...string) string {
 	return s
 }
 
-// finalizers are those of an object.
+// finalizers returns the finalizers of an object.
 func finalizers(obj map[string]any) []any {
 	list, _ := metadata(obj)["finalizers"].([]any)
 	return list

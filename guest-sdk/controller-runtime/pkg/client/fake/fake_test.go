@@ -39,7 +39,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// read returns the object as the cluster has it.
+// read returns the object in the cluster.
 func read[T client.Object](t *testing.T, c client.Client, obj T) T {
 	t.Helper()
 	got, _ := obj.DeepCopyObject().(T)
@@ -51,11 +51,11 @@ func read[T client.Object](t *testing.T, c client.Client, obj T) T {
 type entry struct {
 	version  int
 	value    string
-	keeps    bool // it has a finalizer
+	keeps    bool // has a finalizer
 	deleting bool
 }
 
-// model is what the fake does, of ConfigMaps with one value.
+// model describes the fake for ConfigMaps with one value.
 type model map[string]*entry
 
 func (m model) write(name, version string, change func(*entry)) string {
@@ -74,9 +74,9 @@ func (m model) write(name, version string, change func(*entry)) string {
 	return ""
 }
 
-// Objects that are there from the start have the version 999, and new ones 1. Each write
-// counts it up. A write of an old version is a conflict. What has a finalizer is gone when
-// the last finalizer is.
+// Initial objects have the version 999, and new ones 1. Each write increments
+// it. A write of an old version is a conflict. An object with finalizers is
+// gone when its last finalizer is.
 func TestFake_KeepsObjectsAsItsModelSays(t *testing.T) {
 	for seed := range uint64(50) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -94,7 +94,8 @@ func TestFake_KeepsObjectsAsItsModelSays(t *testing.T) {
 	}
 }
 
-// step does one thing to the fake and to the model, and returns what both answer.
+// step makes one random change to the fake and to the model, and returns both
+// answers.
 func step(ctx context.Context, r *rand.Rand, c client.Client, m model, name string) (got, want, what string) {
 	obj := configMap(name)
 	value := fmt.Sprint(r.IntN(100))
@@ -160,8 +161,8 @@ func compare(t *testing.T, c client.Client, m model) {
 	}
 }
 
-// Where the status is a subresource, other writes leave it alone, and a write of the
-// status leaves all else alone. Elsewhere there is no such subresource.
+// If the status is a subresource, other writes do not change it, and a write of
+// the status changes nothing else. Other kinds have no such subresource.
 func TestFake_TheStatusIsASubresource(t *testing.T) {
 	c := fake.NewClientBuilder().WithObjects(deployment("a"), configMap("a")).Build()
 	d := read(t, c, deployment("a"))
@@ -186,7 +187,7 @@ func TestFake_TheStatusIsASubresource(t *testing.T) {
 	}
 }
 
-// A custom kind, of which nothing but its content is known, is served too.
+// A custom kind without a Go type is served, too.
 func TestFake_ServesKindsWithoutAType(t *testing.T) {
 	app := func() *unstructured.Unstructured {
 		u := &unstructured.Unstructured{}
@@ -219,8 +220,8 @@ func TestFake_ServesKindsWithoutAType(t *testing.T) {
 	}
 }
 
-// A list selects by labels, by namespace and by indexes. A field without an index is an
-// error, and so is a second index of a field.
+// A list selects by labels, by namespace and by indexes. A field without an
+// index is an error, and so is a second index for a field.
 func TestFake_ListsByLabelsAndIndexes(t *testing.T) {
 	objects := []client.Object{configMap("a"), configMap("b"), configMap("c")}
 	objects[0].SetLabels(map[string]string{"app": "x"})
@@ -275,7 +276,8 @@ func panics(t *testing.T, what string, f func()) {
 	f()
 }
 
-// A builder makes one client, and refuses an object that would be gone already.
+// A builder makes one client. It refuses an object that an API server would
+// already have removed.
 func TestFake_ABuilderSaysWhatItCannotBuild(t *testing.T) {
 	b := fake.NewClientBuilder()
 	b.Build()
@@ -286,7 +288,7 @@ func TestFake_ABuilderSaysWhatItCannotBuild(t *testing.T) {
 	panics(t, "an object twice", func() { fake.NewFakeClient(configMap("a"), configMap("a")) })
 }
 
-// A name can be generated, and is needed otherwise.
+// A name can be generated; otherwise it is required.
 func TestFake_GeneratesNames(t *testing.T) {
 	c := fake.NewFakeClient()
 	names := map[string]bool{}
@@ -320,7 +322,7 @@ func TestFake_DryRunsStoreNothing(t *testing.T) {
 	compare(t, c, model{"a": {version: 999}})
 }
 
-// Scale, eviction and token are served as far as programs use them.
+// Scale, eviction and token have the behavior that programs use.
 func TestFake_ServesSubresources(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}}
@@ -355,7 +357,7 @@ func TestFake_ServesSubresources(t *testing.T) {
 	}
 }
 
-// A watch gets each change of its kind and namespace.
+// A watch receives each change of its kind and namespace.
 func TestFake_Watches(t *testing.T) {
 	c := fake.NewFakeClient(configMap("a"))
 	w, err := c.Watch(t.Context(), &corev1.ConfigMapList{}, client.InNamespace("default"))
@@ -367,14 +369,14 @@ func TestFake_Watches(t *testing.T) {
 	w.Stop()
 	var got []string
 	for e := range w.ResultChan() {
-		got = append(got, string(e.Type)+" "+e.Object.(client.Object).GetName()) //nolint:forcetypeassert // what was created
+		got = append(got, string(e.Type)+" "+e.Object.(client.Object).GetName()) //nolint:forcetypeassert // all objects implement it
 	}
 	if want := "ADDED b MODIFIED b DELETED a"; strings.Join(got, " ") != want {
 		t.Errorf("%v, want %s", got, want)
 	}
 }
 
-// Versions can be those of all objects together.
+// All objects can share one version counter.
 func TestFake_CountsVersionsOfAllObjects(t *testing.T) {
 	c := fake.NewClientBuilder().WithGlobalResourceVersionCounter().WithObjects(configMap("a")).Build()
 	must(t, c.Create(t.Context(), configMap("b")))
@@ -382,7 +384,8 @@ func TestFake_CountsVersionsOfAllObjects(t *testing.T) {
 	compare(t, c, model{"a": {version: 3}, "b": {version: 2}})
 }
 
-// Functions come before the client's methods, also before those of subresources.
+// Interceptor functions are called before the client's methods, including those
+// of subresources.
 func TestFake_FunctionsComeFirst(t *testing.T) {
 	refused := errors.New("refused")
 	c := fake.NewClientBuilder().WithObjects(deployment("a")).WithInterceptorFuncs(interceptor.Funcs{
@@ -401,7 +404,7 @@ func TestFake_FunctionsComeFirst(t *testing.T) {
 	must(t, c.Update(t.Context(), d))
 }
 
-// The client of a fake can be used by many goroutines.
+// Several goroutines may use the client of a fake.
 func TestFake_ManyMayUseIt(t *testing.T) {
 	c := fake.NewFakeClient(configMap("a"))
 	done := make(chan error)

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
-// kindsOf is a set of kinds by their group.
+// kindsOf returns a set of kinds, given by group.
 func kindsOf(byGroup map[string][]string) map[schema.GroupKind]bool {
 	set := map[schema.GroupKind]bool{}
 	for group, list := range byGroup {
@@ -24,7 +24,8 @@ func kindsOf(byGroup map[string][]string) map[schema.GroupKind]bool {
 	return set
 }
 
-// unconditional are the kinds that can be updated without a resourceVersion.
+// unconditional lists the kinds that accept an update without a
+// resourceVersion.
 var unconditional = kindsOf(map[string][]string{
 	"": {
 		"ConfigMap", "Endpoints", "Event", "LimitRange", "Namespace", "Node", "PersistentVolume", "PersistentVolumeClaim", "Pod",
@@ -42,10 +43,10 @@ var unconditional = kindsOf(map[string][]string{
 	"storage.k8s.io":               {"StorageClass"},
 })
 
-// createOnUpdate are the kinds that an update creates.
+// createOnUpdate lists the kinds that an update can create.
 var createOnUpdate = kindsOf(map[string][]string{"": {"Event", "LimitRange", "Service"}})
 
-// builtinStatus are the kinds of Kubernetes whose status is a subresource.
+// builtinStatus lists the kinds of Kubernetes with a status subresource.
 var builtinStatus = func() map[schema.GroupVersionKind]bool {
 	set := map[schema.GroupVersionKind]bool{}
 	for gk := range kindsOf(map[string][]string{
@@ -65,12 +66,13 @@ var builtinStatus = func() map[schema.GroupVersionKind]bool {
 	return set
 }()
 
-// converters are several TypeConverters, of which the first one that knows a type counts.
+// converters tries several TypeConverters; the first one that knows a type is
+// used.
 type converters []managedfields.TypeConverter
 
 // builtinTypes knows the types of Kubernetes.
 var builtinTypes = sync.OnceValue(func() managedfields.TypeConverter {
-	scheme := runtime.NewScheme() // client-go's own may have kinds of the test too
+	scheme := runtime.NewScheme() // not client-go's scheme, which may also have kinds of the test
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {
 		panic(err)
 	}

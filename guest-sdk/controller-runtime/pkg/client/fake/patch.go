@@ -31,12 +31,12 @@ func (s *server) patch(r *request) (map[string]any, error) {
 		return nil, err
 	}
 	if r.sub != "status" {
-		r.sub = "" // of other subresources, the object is what is patched
+		r.sub = "" // patches of other subresources apply to the object
 	}
 	return s.replace(r, old, now, true)
 }
 
-// patched returns what the patch of the request makes of an object.
+// patched returns the object after the patch of the request.
 func (s *server) patched(r *request, old map[string]any) (map[string]any, error) {
 	patch, err := r.asText()
 	if err != nil {
@@ -67,7 +67,7 @@ func (s *server) patched(r *request, old map[string]any) (map[string]any, error)
 	return now, utiljson.Unmarshal(after, &now)
 }
 
-// refused is the answer to a patch that does not apply.
+// refused returns the answer to a patch that does not apply.
 func refused(err error) error {
 	if _, ok := err.(apierrors.APIStatus); ok {
 		return err
@@ -93,11 +93,11 @@ func (s *server) strategic(gvk schema.GroupVersionKind, before, patch []byte) ([
 	return strategicpatch.StrategicMergePatch(before, patch, typ)
 }
 
-// ofStatus marks the manager of an applied status, which owns its fields apart from
-// those that it applied elsewhere.
+// ofStatus marks the manager of an applied status, which owns those fields
+// separately from the other fields that it applied.
 const ofStatus = "/status"
 
-// apply is server-side apply.
+// apply implements server-side apply.
 func (s *server) apply(r *request) (map[string]any, error) {
 	force := r.msg["force"] == true
 	o := metav1.PatchOptions{FieldManager: r.manager(), Force: &force}
@@ -131,8 +131,8 @@ func (s *server) apply(r *request) (map[string]any, error) {
 	return s.shown(r.gvk, now), nil
 }
 
-// applied is what the tracker applies: without a status, or with nothing but it. old is
-// nil if the object is not there.
+// applied returns the object that the tracker applies: without the status, or
+// only the status. old is nil if the object does not exist.
 func (s *server) applied(r *request, old map[string]any) (map[string]any, error) {
 	body := map[string]any{"metadata": map[string]any{}}
 	body["apiVersion"], body["kind"] = r.gvk.ToAPIVersionAndKind()
@@ -173,7 +173,7 @@ func (s *server) applied(r *request, old map[string]any) (map[string]any, error)
 	return body, err
 }
 
-// showManager writes an entry of managedFields as the API server does.
+// showManager formats an entry of managedFields as the API server does.
 func showManager(entry any) {
 	m, _ := entry.(map[string]any)
 	if name, ok := strings.CutSuffix(text(m, "manager"), ofStatus); ok {

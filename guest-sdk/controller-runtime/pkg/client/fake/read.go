@@ -28,7 +28,7 @@ func (s *server) get(r *request) (map[string]any, error) {
 	return s.shown(r.gvk, obj), nil
 }
 
-// list answers all objects of the kind that the selectors select, in one page.
+// list returns all objects of the kind that match the selectors, in one page.
 func (s *server) list(r *request) (map[string]any, error) {
 	byLabel, err := labels.Parse(text(r.msg, "labelSelector"))
 	if err != nil {
@@ -71,7 +71,7 @@ type index struct {
 	field string
 }
 
-// indexes are the fields of lists that can be selected by.
+// indexes has the fields that field selectors of lists can use.
 type indexes map[index]client.IndexerFunc
 
 func (x indexes) add(obj runtime.Object, scheme *runtime.Scheme, field string, extract client.IndexerFunc) error {
@@ -80,13 +80,13 @@ func (x indexes) add(obj runtime.Object, scheme *runtime.Scheme, field string, e
 		return err
 	}
 	if x[index{gvk, field}] != nil {
-		return fmt.Errorf("index[%s %s]: is there already", gvk.Kind, field)
+		return fmt.Errorf("index[%s %s]: already exists", gvk.Kind, field)
 	}
 	x[index{gvk, field}] = extract
 	return nil
 }
 
-// matcher returns what a field selector asks of an object.
+// matcher returns a function that evaluates a field selector.
 func (x indexes) matcher(gvk schema.GroupVersionKind, by fields.Selector) (func(client.Object) bool, error) {
 	want := by.Requirements()
 	for _, r := range want {

@@ -22,19 +22,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// server answers the requests of a module about objects, which a tracker of
-// client-go keeps.
+// server answers the object requests of a module. A tracker of client-go stores
+// the objects.
 type server struct {
 	mu sync.Mutex
-	// given is the scheme of the test. own has the kinds that were used so far, also
-	// those that given does not know.
+	// given is the scheme of the test. own also has all other kinds that were
+	// used so far.
 	given, own  *runtime.Scheme
 	tracker     testing.ObjectTracker
-	owns        bool // the tracker is not of the test
+	owns        bool // the server made the tracker, not the test
 	hasStatus   map[schema.GroupVersionKind]bool
 	indexes     indexes
 	showManaged bool
-	counter     *uint64 // of all versions; nil: each object has one
+	counter     *uint64 // global version counter; if nil, each object has its own
 }
 
 func newServer(given *runtime.Scheme, converters []managedfields.TypeConverter) *server {
@@ -45,8 +45,8 @@ func newServer(given *runtime.Scheme, converters []managedfields.TypeConverter) 
 	}
 }
 
-// client returns a client of the module's SDK. Each call has one of its own: it is
-// for one goroutine.
+// client returns a client of the module's SDK. Each call gets its own, because
+// a client must not be shared between goroutines.
 func (s *server) client() *wasmctl.Client {
 	return backed.Client(func(op string, msg map[string]any) (any, *wasmctl.Error) {
 		s.mu.Lock()
@@ -59,7 +59,7 @@ func (s *server) client() *wasmctl.Client {
 	})
 }
 
-// answer is an error as an API server answers it.
+// answer converts an error to the answer of an API server.
 func answer(err error) *wasmctl.Error {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -73,7 +73,7 @@ func answer(err error) *wasmctl.Error {
 	return e
 }
 
-// request is a request about one object, or about all of a kind.
+// request is a request for one object, or for all objects of a kind.
 type request struct {
 	gvk             schema.GroupVersionKind
 	namespace, name string
@@ -94,7 +94,7 @@ func resourceOf(gvk schema.GroupVersionKind) schema.GroupVersionResource {
 	return gvr
 }
 
-// operations by their names in the ABI.
+// operations maps the operation names of the ABI to their implementations.
 var operations = map[string]func(*server, *request) (map[string]any, error){
 	"api_get": (*server).get, "api_list": (*server).list, "api_create": (*server).create, "api_update": (*server).update,
 	"api_patch": (*server).patch, "api_apply": (*server).apply, "api_delete": (*server).delete,
@@ -103,7 +103,7 @@ var operations = map[string]func(*server, *request) (map[string]any, error){
 func (s *server) do(op string, msg map[string]any) (any, error) {
 	r := &request{msg: msg, sub: text(msg, "subresource")}
 	r.object, _ = msg["object"].(map[string]any)
-	named := msg // what names the object: the keys of the request, else the body
+	named := msg // the object is named by the keys of the request, otherwise by the body
 	if text(msg, "kind") == "" {
 		named = r.object
 		r.namespace, r.name = text(named, "metadata", "namespace"), text(named, "metadata", "name")
@@ -121,7 +121,7 @@ func (s *server) do(op string, msg map[string]any) (any, error) {
 	return run(s, r)
 }
 
-// know makes the kind known to the tracker: by its Go type, or as unstructured.
+// know registers the kind with the tracker: by its Go type, or as unstructured.
 func (s *server) know(gvk schema.GroupVersionKind) error {
 	if s.own.Recognizes(gvk) {
 		return nil
@@ -138,10 +138,10 @@ func (s *server) know(gvk schema.GroupVersionKind) error {
 	return nil
 }
 
-// firstVersion is that of objects that are there from the start.
+// firstVersion is the resourceVersion of the initial objects.
 const firstVersion = "999"
 
-// seed adds an object as it is, or those of a list.
+// seed adds an object unchanged, or all objects of a list.
 func (s *server) seed(obj runtime.Object) error {
 	if meta.IsListType(obj) {
 		items, err := meta.ExtractList(obj)

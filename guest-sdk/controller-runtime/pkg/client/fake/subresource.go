@@ -9,7 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// createSub carries out the subresources that are created: evictions and tokens.
+// createSub implements the subresources with a create operation: evictions and
+// tokens.
 func (s *server) createSub(r *request) (map[string]any, error) {
 	want := map[string]struct {
 		of   schema.GroupKind
@@ -38,10 +39,10 @@ func (s *server) createSub(r *request) (map[string]any, error) {
 	return r.object, nil
 }
 
-// scalable are the kinds of Kubernetes that have a Scale.
+// scalable lists the kinds of Kubernetes that have a Scale.
 var scalable = kindsOf(map[string][]string{"": {"ReplicationController"}, "apps": {"Deployment", "ReplicaSet", "StatefulSet"}})
 
-// scaleOf is the Scale of an object: of other kinds, of one that has spec.replicas.
+// scaleOf returns the Scale of an object. Custom resources need spec.replicas.
 func (r *request) scaleOf(obj map[string]any) (map[string]any, error) {
 	spec, _ := obj["spec"].(map[string]any)
 	if spec["replicas"] == nil && !scalable[r.gvk.GroupKind()] {
@@ -72,7 +73,8 @@ func (r *request) scaleOf(obj map[string]any) (map[string]any, error) {
 	}, nil
 }
 
-// selectorOf is a label selector, or the labels of a ReplicationController, as text.
+// selectorOf returns a label selector, or the labels of a
+// ReplicationController, as text.
 func selectorOf(v any) (string, error) {
 	m, _ := v.(map[string]any)
 	_, byLabels := m["matchLabels"]

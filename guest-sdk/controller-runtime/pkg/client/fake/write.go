@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// invalid is the answer to an object with a wrong field.
+// invalid returns the answer to an object with an invalid field.
 func (r *request) invalid(err *field.Error) error {
 	return apierrors.NewInvalid(r.gvk.GroupKind(), r.name, field.ErrorList{err})
 }
@@ -30,7 +30,8 @@ func (r *request) notFound() error {
 	return apierrors.NewNotFound(r.resource().GroupResource(), r.name)
 }
 
-// create stores a new object: as it is, also its status, without uid and time.
+// create stores a new object unchanged, including its status. It sets neither
+// uid nor creationTimestamp.
 func (s *server) create(r *request) (map[string]any, error) {
 	if r.sub != "" {
 		return s.createSub(r)
@@ -82,8 +83,8 @@ func (s *server) update(r *request) (map[string]any, error) {
 	return s.replace(r, old, r.object, unconditional[r.gvk.GroupKind()])
 }
 
-// replace writes an object over old. Without a resourceVersion it does so only if
-// anyVersion is set.
+// replace replaces old by an object. Without a resourceVersion this needs
+// anyVersion.
 func (s *server) replace(r *request, old, now map[string]any, anyVersion bool) (map[string]any, error) {
 	version := text(now, "metadata", "resourceVersion")
 	if version == "" && anyVersion {
@@ -113,7 +114,7 @@ func (s *server) replace(r *request, old, now map[string]any, anyVersion bool) (
 	return s.put(r, now)
 }
 
-// put stores an object that is there.
+// put stores an existing object.
 func (s *server) put(r *request, now map[string]any) (map[string]any, error) {
 	obj, err := s.typed(r.gvk, now)
 	if err != nil {
@@ -125,10 +126,10 @@ func (s *server) put(r *request, now map[string]any) (map[string]any, error) {
 	return s.get(&request{gvk: r.gvk, namespace: r.namespace, name: r.name})
 }
 
-// merged takes the status of the one, and all else of the other, where the status is
-// a subresource.
+// merged returns the object to store: if the status is a subresource, it takes
+// the status from one object and all other fields from the other.
 func (s *server) merged(r *request, old, now map[string]any) (map[string]any, error) {
-	isStatus := r.sub != "" // what a write of any subresource changes is the status
+	isStatus := r.sub != "" // a write of any subresource changes the status
 	switch {
 	case isStatus && !s.hasStatus[r.gvk]:
 		return nil, r.notFound()
@@ -149,7 +150,7 @@ func (s *server) merged(r *request, old, now map[string]any) (map[string]any, er
 	return out, nil
 }
 
-// next counts a resourceVersion up.
+// next returns the next resourceVersion.
 func (s *server) next(version string) (string, error) {
 	if s.counter != nil {
 		*s.counter++
@@ -160,7 +161,7 @@ func (s *server) next(version string) (string, error) {
 	}
 	n, err := strconv.ParseUint(version, 10, 64)
 	if err != nil {
-		return "", fmt.Errorf("resourceVersion %q is no number", version)
+		return "", fmt.Errorf("resourceVersion %q is not a number", version)
 	}
 	return strconv.FormatUint(n+1, 10), nil
 }

@@ -1,4 +1,4 @@
-// Package interceptor puts functions before the calls of a client, for tests.
+// Package interceptor intercepts the calls of a client, for tests.
 package interceptor
 
 import (
@@ -12,8 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Funcs are called instead of the client's methods; those that are nil leave a
-// method alone. SubResource comes before the functions of subresources.
+// Funcs are called instead of the client's methods. A nil function does not
+// intercept its method. SubResource takes precedence over the functions of
+// subresources.
 type Funcs struct {
 	Get               func(ctx context.Context, client client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error
 	List              func(ctx context.Context, client client.WithWatch, list client.ObjectList, opts ...client.ListOption) error
@@ -32,8 +33,8 @@ type Funcs struct {
 	SubResourceApply  func(ctx context.Context, client client.Client, subResourceName string, obj runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error
 }
 
-// NewClient returns a client that calls the functions, which get the client that
-// they stand before.
+// NewClient returns a client that calls the functions. They receive the
+// intercepted client.
 func NewClient(interceptedClient client.WithWatch, funcs Funcs) client.WithWatch {
 	return interceptor{interceptedClient, funcs}
 }
@@ -142,7 +143,7 @@ func (i interceptor) IsObjectNamespaced(obj runtime.Object) (bool, error) {
 	return i.client.IsObjectNamespaced(obj)
 }
 
-// subResource stands before the client of one subresource.
+// subResource intercepts the client of one subresource.
 type subResource struct {
 	interceptor
 	name string

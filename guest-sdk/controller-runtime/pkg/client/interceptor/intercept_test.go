@@ -37,7 +37,7 @@ func calls(ctx context.Context, c client.WithWatch) {
 	_ = c.Status().Update(ctx, obj())
 }
 
-// noting returns functions that note their names instead of doing anything.
+// noting returns functions that record their names and have no other effect.
 func noting(note func(name string)) interceptor.Funcs {
 	var f interceptor.Funcs
 	v := reflect.ValueOf(&f).Elem()
@@ -56,8 +56,8 @@ func noting(note func(name string)) interceptor.Funcs {
 	return f
 }
 
-// Each call goes to its function. Without functions it goes to the client, on which another
-// interceptor may stand.
+// Each call goes to its function. Without functions it goes to the client,
+// which may be another interceptor.
 func TestNewClient_EachCallHasItsFunction(t *testing.T) {
 	var names []string
 	c := interceptor.NewClient(fake.NewFakeClient(), noting(func(name string) { names = append(names, name) }))
@@ -75,7 +75,7 @@ func TestNewClient_EachCallHasItsFunction(t *testing.T) {
 	}
 }
 
-// SubResource comes before the functions of subresources.
+// SubResource takes precedence over the functions of subresources.
 func TestNewClient_SubResourceComesFirst(t *testing.T) {
 	f := noting(func(name string) { t.Errorf("%s was called", name) })
 	inner := fake.NewFakeClient()

@@ -13,18 +13,19 @@ import (
 // Queue is a TypedQueue of requests.
 type Queue = TypedQueue[queue.Item]
 
-// TypedQueue adds at once what is to be added later or by a rate.
+// TypedQueue adds all items immediately, including delayed and rate-limited
+// ones.
 type TypedQueue[request comparable] struct {
 	workqueue.TypedInterface[request]
 	AddedRateLimitedLock sync.Mutex
-	// AddedRatelimited is what AddRateLimited was called with.
+	// AddedRatelimited has the arguments of AddRateLimited.
 	AddedRatelimited []any
 }
 
 // AddAfter adds item.
 func (q *TypedQueue[request]) AddAfter(item request, _ time.Duration) { q.Add(item) }
 
-// AddRateLimited adds item, and notes it.
+// AddRateLimited adds item, and records it in AddedRatelimited.
 func (q *TypedQueue[request]) AddRateLimited(item request) {
 	q.AddedRateLimitedLock.Lock()
 	defer q.AddedRateLimitedLock.Unlock()

@@ -15,7 +15,7 @@ import (
 // Object is client.Object, in version 0.15.
 type Object = client.Object
 
-// OperationResult is what CreateOrUpdate or CreateOrPatch did.
+// OperationResult is the action that CreateOrUpdate or CreateOrPatch took.
 type OperationResult string
 
 // The results.
@@ -27,12 +27,12 @@ const (
 	OperationResultUpdatedStatusOnly OperationResult = "updatedStatusOnly"
 )
 
-// MutateFn changes the object in place to what is wanted.
+// MutateFn changes the object in place to the desired state.
 type MutateFn func() error
 
-// CreateOrUpdate reads obj, lets f change it, and writes it if that made a
-// difference. An object that does not exist is created. The status is not
-// written.
+// CreateOrUpdate reads obj, calls f to change it, and writes it if it has
+// changed. It creates an object that does not exist. It does not write the
+// status.
 func CreateOrUpdate(ctx context.Context, c client.Client, obj client.Object, f MutateFn) (OperationResult, error) {
 	created, err := getOrCreate(ctx, c, obj, f)
 	if created || err != nil {
@@ -46,14 +46,14 @@ func CreateOrUpdate(ctx context.Context, c client.Client, obj client.Object, f M
 	return doneIf(err == nil, OperationResultUpdated), err
 }
 
-// CreateOrPatch does the same by merge patches, and writes the status too. The
-// status of an object that it creates is not written.
+// CreateOrPatch is like CreateOrUpdate, but uses merge patches, and also writes
+// the status, except for an object that it creates.
 func CreateOrPatch(ctx context.Context, c client.Client, obj client.Object, f MutateFn) (OperationResult, error) {
 	created, err := getOrCreate(ctx, c, obj, f)
 	if created || err != nil {
 		return doneIf(created, OperationResultCreated), err
 	}
-	before := obj.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy of one
+	before := obj.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy of obj
 	was, wasStatus, err := split(obj)
 	if err != nil {
 		return OperationResultNone, err
@@ -74,7 +74,7 @@ func CreateOrPatch(ctx context.Context, c client.Client, obj client.Object, f Mu
 	if !statusChanged {
 		return doneIf(changed, OperationResultUpdated), nil
 	}
-	if changed { // the answer of the patch is in obj now, and has the status that is stored
+	if changed { // the patch has replaced the status in obj by the stored one
 		if before, err = prepareStatus(obj, wasStatus, isStatus); err != nil {
 			return OperationResultUpdated, err
 		}
@@ -95,7 +95,8 @@ func doneIf(done bool, what OperationResult) OperationResult {
 	return OperationResultNone
 }
 
-// getOrCreate reads obj, or creates it as f makes it, and reports which.
+// getOrCreate reads obj, or creates it after f has changed it, and reports
+// whether it created obj.
 func getOrCreate(ctx context.Context, c client.Client, obj client.Object, f MutateFn) (created bool, err error) {
 	err = c.Get(ctx, client.ObjectKeyFromObject(obj), obj)
 	if !apierrors.IsNotFound(err) {
@@ -108,7 +109,7 @@ func getOrCreate(ctx context.Context, c client.Client, obj client.Object, f Muta
 	return err == nil, err
 }
 
-// mutate lets f change obj, but not its name.
+// mutate calls f to change obj, and checks that the name stays the same.
 func mutate(f MutateFn, obj client.Object) error {
 	if f == nil {
 		return nil
@@ -123,7 +124,7 @@ func mutate(f MutateFn, obj client.Object) error {
 	return nil
 }
 
-// split returns obj without its status, and the status.
+// split returns obj without its status, and the status separately.
 func split(obj client.Object) (rest map[string]any, status any, err error) {
 	rest, err = runtime.DefaultUnstructuredConverter.ToUnstructured(obj.DeepCopyObject())
 	if err != nil {
@@ -134,10 +135,10 @@ func split(obj client.Object) (rest map[string]any, status any, err error) {
 	return rest, status, nil
 }
 
-// prepareStatus gives obj the status that is wanted, and returns what a patch of
-// it starts from.
+// prepareStatus sets the desired status of obj, and returns the base of a patch
+// of the status.
 func prepareStatus(obj client.Object, was, wanted any) (before client.Object, err error) {
-	before = obj.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy of one
+	before = obj.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy of obj
 	if err := setStatus(before, was); err != nil {
 		return nil, err
 	}
@@ -152,7 +153,8 @@ func setStatus(obj client.Object, status any) error {
 	if status != nil {
 		all["status"] = status
 	}
-	// The conversion adds to what is there: it has to start from nothing.
+	// The conversion merges into the existing object, so clear the object
+	// first.
 	if v := reflect.ValueOf(obj); v.Kind() == reflect.Pointer {
 		v.Elem().SetZero()
 	}

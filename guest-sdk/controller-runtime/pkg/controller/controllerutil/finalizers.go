@@ -1,5 +1,5 @@
-// Package controllerutil has what many reconcilers need: create or update,
-// references to owners, finalizers.
+// Package controllerutil has helper functions for reconcilers: create or
+// update, owner references, finalizers.
 package controllerutil
 
 import (
@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// AddFinalizer adds a finalizer to o, and reports whether it was not there.
+// AddFinalizer adds a finalizer to o, and reports whether it was missing.
 func AddFinalizer(o client.Object, finalizer string) (finalizersUpdated bool) {
 	if ContainsFinalizer(o, finalizer) {
 		return false
@@ -17,7 +17,8 @@ func AddFinalizer(o client.Object, finalizer string) (finalizersUpdated bool) {
 	return true
 }
 
-// RemoveFinalizer removes a finalizer from o, and reports whether it was there.
+// RemoveFinalizer removes a finalizer from o, and reports whether it was
+// present.
 func RemoveFinalizer(o client.Object, finalizer string) (finalizersUpdated bool) {
 	had := o.GetFinalizers()
 	left := slices.DeleteFunc(slices.Clone(had), func(f string) bool { return f == finalizer })

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
-// An owner that is nil is an error, not a panic.
+// A nil owner is an error, not a panic.
 func TestOwner_NilIsAnError(t *testing.T) {
 	var owner metav1.Object
 	yes, scheme := true, runtime.NewScheme()

@@ -13,8 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// AlreadyOwnedError says that an object has a controller already, which is
-// another object.
+// AlreadyOwnedError means that another object already controls an object.
 type AlreadyOwnedError struct {
 	Object metav1.Object
 	Owner  metav1.OwnerReference
@@ -34,8 +33,8 @@ func WithBlockOwnerDeletion(blockOwnerDeletion bool) OwnerReferenceOption {
 }
 
 // SetControllerReference makes owner the controller of controlled. It replaces
-// an older reference to the same object. Another controller is an
-// *AlreadyOwnedError.
+// an older reference to the same owner. If controlled has another controller,
+// it returns an *AlreadyOwnedError.
 func SetControllerReference(owner, controlled metav1.Object, scheme *runtime.Scheme, opts ...OwnerReferenceOption) error {
 	ref, err := reference(owner, controlled, scheme)
 	if err != nil {
@@ -66,8 +65,8 @@ func SetOwnerReference(owner, object metav1.Object, scheme *runtime.Scheme, opts
 	return nil
 }
 
-// RemoveOwnerReference removes the reference to owner. It is an error if there
-// is none.
+// RemoveOwnerReference removes the reference to owner. It returns an error if
+// there is none.
 func RemoveOwnerReference(owner, object metav1.Object, scheme *runtime.Scheme) error {
 	gvk, err := kindOf(owner, scheme)
 	if err != nil {
@@ -83,7 +82,7 @@ func RemoveOwnerReference(owner, object metav1.Object, scheme *runtime.Scheme) e
 	return nil
 }
 
-// RemoveControllerReference removes the reference to owner, which has to be the
+// RemoveControllerReference removes the reference to owner, which must be the
 // controller of object.
 func RemoveControllerReference(owner, object metav1.Object, scheme *runtime.Scheme) error {
 	if !HasControllerReference(object) {
@@ -105,7 +104,7 @@ func HasControllerReference(object metav1.Object) bool {
 	return slices.ContainsFunc(object.GetOwnerReferences(), isController)
 }
 
-// HasOwnerReference reports whether one of the references is to obj.
+// HasOwnerReference reports whether one of the references refers to obj.
 func HasOwnerReference(ownerRefs []metav1.OwnerReference, obj client.Object, scheme *runtime.Scheme) (bool, error) {
 	gvk, err := apiutil.GVKForObject(obj, scheme)
 	if err != nil {
@@ -117,7 +116,7 @@ func HasOwnerReference(ownerRefs []metav1.OwnerReference, obj client.Object, sch
 
 func isController(ref metav1.OwnerReference) bool { return ref.Controller != nil && *ref.Controller }
 
-// reference is the one that object may have to owner.
+// reference returns the owner reference of object to owner, if it is valid.
 func reference(owner, object metav1.Object, scheme *runtime.Scheme) (metav1.OwnerReference, error) {
 	gvk, err := kindOf(owner, scheme)
 	if err != nil {
@@ -143,7 +142,7 @@ func kindOf(owner metav1.Object, scheme *runtime.Scheme) (schema.GroupVersionKin
 	return apiutil.GVKForObject(obj, scheme)
 }
 
-// upsert writes ref over the reference to the same object, or adds it.
+// upsert replaces the reference to the same owner by ref, or adds ref.
 func upsert(ref metav1.OwnerReference, object metav1.Object) {
 	refs := slices.Clone(object.GetOwnerReferences())
 	if i := indexOf(refs, ref); i >= 0 {
@@ -158,8 +157,8 @@ func indexOf(refs []metav1.OwnerReference, ref metav1.OwnerReference) int {
 	return slices.IndexFunc(refs, func(r metav1.OwnerReference) bool { return sameOwner(r, ref) })
 }
 
-// sameOwner reports whether two references are to the same object, in whatever
-// version of its group.
+// sameOwner reports whether two references refer to the same object, regardless
+// of the version of its group.
 func sameOwner(a, b metav1.OwnerReference) bool {
 	ga, errA := schema.ParseGroupVersion(a.APIVersion)
 	gb, errB := schema.ParseGroupVersion(b.APIVersion)

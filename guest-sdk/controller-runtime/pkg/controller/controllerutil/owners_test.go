@@ -22,8 +22,9 @@ func configMap(namespace, name string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 }
 
-// TestSetControllerReference_OneControllerOnly: setting it again changes nothing
-// but the reference, and a second controller is an *AlreadyOwnedError.
+// TestSetControllerReference_OneControllerOnly checks that setting the same
+// controller again only updates the reference, and that a second controller is
+// an *AlreadyOwnedError.
 func TestSetControllerReference_OneControllerOnly(t *testing.T) {
 	s := testScheme(t)
 	child, one, two := configMap("a", "child"), configMap("a", "one"), configMap("a", "two")
@@ -57,8 +58,8 @@ func TestSetControllerReference_OneControllerOnly(t *testing.T) {
 	}
 }
 
-// TestSetControllerReference_OwnersAreWhereTheGarbageCollectorLooks: in the same
-// namespace, or in none.
+// TestSetControllerReference_OwnersAreWhereTheGarbageCollectorLooks checks that
+// an owner is in the same namespace or cluster-scoped.
 func TestSetControllerReference_OwnersAreWhereTheGarbageCollectorLooks(t *testing.T) {
 	s := testScheme(t)
 	for name, tc := range map[string]struct {
@@ -75,7 +76,8 @@ func TestSetControllerReference_OwnersAreWhereTheGarbageCollectorLooks(t *testin
 	}
 }
 
-// TestFinalizers_SayWhatTheyChanged: a finalizer is there once.
+// TestFinalizers_SayWhatTheyChanged checks the results, and that an object has
+// a finalizer at most once.
 func TestFinalizers_SayWhatTheyChanged(t *testing.T) {
 	o := configMap("a", "a")
 	for i, want := range []bool{true, false} {

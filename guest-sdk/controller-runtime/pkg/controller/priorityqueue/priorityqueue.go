@@ -1,5 +1,5 @@
-// Package priorityqueue has the queue that handlers may know. In a module the host has
-// the queue, and priorities of its own.
+// Package priorityqueue has the queue type of handlers. In a module, the host
+// has the queue and its own priorities.
 package priorityqueue
 
 import (
@@ -9,14 +9,14 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// AddOpts say when items are to be run. In a module they have no effect.
+// AddOpts control when items run. In a module they have no effect.
 type AddOpts struct {
 	After       time.Duration
 	RateLimited bool
 	Priority    *int
 }
 
-// PriorityQueue is the queue that handlers of a module get.
+// PriorityQueue is the queue that handlers of a module receive.
 type PriorityQueue[T comparable] interface {
 	workqueue.TypedRateLimitingInterface[T]
 	// AddWithOpts adds items.
@@ -35,8 +35,8 @@ type Opts[T comparable] struct {
 // Opt changes the options.
 type Opt[T comparable] func(*Opts[T])
 
-// New returns a queue without priorities, for a Controller's NewQueue, which is not
-// called in a module, and for tests.
+// New returns a queue without priorities. It is for tests, and for the NewQueue
+// option of a Controller, which a module does not call.
 func New[T comparable](name string, o ...Opt[T]) PriorityQueue[T] {
 	opts := Opts[T]{RateLimiter: workqueue.DefaultTypedControllerRateLimiter[T]()}
 	for _, opt := range o {

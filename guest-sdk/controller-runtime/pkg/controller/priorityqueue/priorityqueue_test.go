@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 )
 
-// A queue gives each item once, those that are to come later then.
+// A queue returns each item once, delayed items when they are due.
 func TestQueue_GivesEachItemOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := priorityqueue.New[string]("test")

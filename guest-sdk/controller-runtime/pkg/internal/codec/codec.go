@@ -1,4 +1,4 @@
-// Package codec turns objects of Go into values of the host, and back.
+// Package codec converts Go objects to values of the host, and back.
 package codec
 
 import (
@@ -14,9 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/internal/kinds"
 )
 
-// Body returns what is sent of obj. The kind of a typed object is set until
-// restore is called: programs seldom set it. A namespace of an object that has none is left
-// out until then, as the real API server does.
+// Body returns the value to send for obj. Until restore is called, the kind of
+// a typed object is set, because programs seldom set it, and the namespace of a
+// cluster-scoped object is cleared, because the real API server ignores it.
 func Body(obj runtime.Object, gvk schema.GroupVersionKind) (body any, restore func()) {
 	back := func() {}
 	if o, ok := obj.(metav1.Object); ok && o.GetNamespace() != "" && kinds.ClusterScoped(gvk.GroupKind()) {
@@ -36,7 +36,7 @@ func Body(obj runtime.Object, gvk schema.GroupVersionKind) (body any, restore fu
 	}
 }
 
-// Plain returns what is sent of obj as it is.
+// Plain returns the value to send for obj, unchanged.
 func Plain(obj any) any {
 	if u, ok := obj.(runtime.Unstructured); ok {
 		return u.UnstructuredContent()
@@ -44,11 +44,11 @@ func Plain(obj any) any {
 	return obj
 }
 
-// Decode replaces obj, which is a pointer, by what v holds. What holds no object
-// is an error.
+// Decode replaces obj, which is a pointer, by the object in v. It returns an
+// error if v has no object.
 func Decode(v wasmctl.Object, obj any) error {
 	if v.Type() != wasmctl.TypeMap {
-		return fmt.Errorf("decode %T: the host answered no object", obj)
+		return fmt.Errorf("decode %T: the answer of the host has no object", obj)
 	}
 	if u, ok := obj.(runtime.Unstructured); ok {
 		var m map[string]any
@@ -65,8 +65,8 @@ func Decode(v wasmctl.Object, obj any) error {
 	return nil
 }
 
-// SetKind is SetGroupVersionKind of the object's kind, which would make the text of group
-// and version once more.
+// SetKind sets the kind of obj. Unlike SetGroupVersionKind, it does not build
+// the apiVersion string again.
 func SetKind(obj runtime.Object, apiVersion, kind string) {
 	switch of := obj.GetObjectKind().(type) {
 	case *metav1.TypeMeta:
@@ -76,8 +76,8 @@ func SetKind(obj runtime.Object, apiVersion, kind string) {
 	}
 }
 
-// RefTo names an object. Programs may pass a namespace of an object that has none: the real
-// client leaves it out.
+// RefTo returns a reference to an object. It drops the namespace of a
+// cluster-scoped object, as the real client does.
 func RefTo(gvk schema.GroupVersionKind, namespace, name string) wasmctl.ObjectRef {
 	if kinds.ClusterScoped(gvk.GroupKind()) {
 		namespace = ""
@@ -86,7 +86,7 @@ func RefTo(gvk schema.GroupVersionKind, namespace, name string) wasmctl.ObjectRe
 	return wasmctl.ObjectRef{APIVersion: apiVersion, Kind: kind, Namespace: namespace, Name: name}
 }
 
-// RefOf returns the name that an object to send has.
+// RefOf returns the reference of an object to send.
 func RefOf(body any) (wasmctl.ObjectRef, error) {
 	v, err := wasmctl.NewValue(body)
 	if err != nil {

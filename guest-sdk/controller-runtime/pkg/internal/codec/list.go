@@ -15,18 +15,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// KindOfItems returns the kind of the items of a list, or of an object.
+// KindOfItems returns the kind of the items of a list, or the kind of an
+// object.
 func KindOfItems(list runtime.Object, scheme *runtime.Scheme) (schema.GroupVersionKind, error) {
 	gvk, err := apiutil.GVKForObject(list, scheme)
 	gvk.Kind = strings.TrimSuffix(gvk.Kind, "List")
 	return gvk, err
 }
 
-// List fills a list with objects that it decodes.
+// List decodes objects and appends them to a list.
 type List struct {
 	items reflect.Value // the slice
 
-	apiVersion, kind string // of the items
+	apiVersion, kind string // kind of the items
 }
 
 // NewList empties the list. gvk is the kind of its items.
@@ -41,7 +42,7 @@ func NewList(list runtime.Object, gvk schema.GroupVersionKind) (*List, error) {
 	return &List{items, apiVersion, kind}, nil
 }
 
-// Append decodes an object to the end of the list, and returns it.
+// Append decodes an object, appends it to the list, and returns it.
 func (l *List) Append(v wasmctl.Value) (runtime.Object, error) {
 	n := l.items.Len()
 	typ := l.items.Type().Elem()
@@ -55,7 +56,7 @@ func (l *List) Append(v wasmctl.Value) (runtime.Object, error) {
 	}
 	obj, ok := item.Interface().(runtime.Object)
 	if !ok {
-		return nil, fmt.Errorf("list of %s: its items are no objects", typ)
+		return nil, fmt.Errorf("list of %s: its items are not objects", typ)
 	}
 	if err := Decode(wasmctl.Object{Value: v}, obj); err != nil {
 		return nil, err
@@ -67,11 +68,11 @@ func (l *List) Append(v wasmctl.Value) (runtime.Object, error) {
 // Drop removes the last object.
 func (l *List) Drop() { l.items.SetLen(l.items.Len() - 1) }
 
-// Len is the number of objects.
+// Len returns the number of objects.
 func (l *List) Len() int { return l.items.Len() }
 
-// DecodeList replaces list by a page of the API server. As with the real client,
-// typed items do not say their kind.
+// DecodeList replaces the content of list by a page of the API server. As with
+// the real client, typed items have no kind.
 func DecodeList(page wasmctl.List, list interface {
 	metav1.ListInterface
 	runtime.Object
@@ -105,7 +106,7 @@ func DecodeList(page wasmctl.List, list interface {
 	return nil
 }
 
-// Keep drops the items of a list that keep does not want.
+// Keep removes the items of a list for which keep returns false.
 func Keep(list runtime.Object, keep func(runtime.Object) bool) error {
 	ptr, err := meta.GetItemsPtr(list)
 	if err != nil {

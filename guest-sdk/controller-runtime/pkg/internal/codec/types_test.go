@@ -22,8 +22,8 @@ import (
 	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
 )
 
-// sameAsJSON sends obj and a JSON of it to a variable of the type each, and
-// compares what was sent, and what arrived.
+// sameAsJSON sends obj and its JSON to variables of the same type, and compares
+// the sent and the received values.
 func sameAsJSON(t *testing.T, gvk schema.GroupVersionKind, typ reflect.Type, obj any) {
 	t.Helper()
 	js, err := json.Marshal(obj)
@@ -45,7 +45,8 @@ func sameAsJSON(t *testing.T, gvk schema.GroupVersionKind, typ reflect.Type, obj
 	if err := codec.Decode(wasmctl.Object{Value: v}, got); err != nil {
 		t.Fatalf("%v: %v", gvk, err)
 	}
-	// Compared as JSON: the bytes of a RawExtension may be spaced in another way.
+	// Compare as JSON, because the bytes of a RawExtension may differ in white
+	// space.
 	if a, b := parsed(t, mustJSON(t, got)), parsed(t, mustJSON(t, want)); !reflect.DeepEqual(a, b) {
 		t.Fatalf("%v: got\n%v\nwant\n%v", gvk, a, b)
 	}
@@ -68,7 +69,7 @@ func parsed(t *testing.T, js []byte) (v any) {
 	return v
 }
 
-// TestTypes_AreLikeJSON fills each type of k8s.io/api at random.
+// TestTypes_AreLikeJSON fills each type of k8s.io/api with random values.
 func TestTypes_AreLikeJSON(t *testing.T) {
 	fill := fuzzer.FuzzerFor(metafuzzer.Funcs, rand.NewSource(1), serializer.NewCodecFactory(scheme.Scheme))
 	for gvk, typ := range scheme.Scheme.AllKnownTypes() {
@@ -83,8 +84,8 @@ func TestTypes_AreLikeJSON(t *testing.T) {
 	}
 }
 
-// TestTypes_TakeWhatKubernetesHasWritten reads the objects of k8s.io/api/testdata,
-// in which each field is set.
+// TestTypes_TakeWhatKubernetesHasWritten decodes the objects of
+// k8s.io/api/testdata, in which each field is set.
 func TestTypes_TakeWhatKubernetesHasWritten(t *testing.T) {
 	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/api").Output()
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package declare has what a module says of its controllers, and makes the
-// reconciler of the host of it.
+// Package declare has the declarations of a module's controllers, and makes the
+// reconciler for the host from them.
 package declare
 
 import (
@@ -20,19 +20,19 @@ import (
 // Watch is a kind that a controller watches.
 type Watch struct {
 	// Object is an object of the kind: a PartialObjectMetadata for a watch of
-	// nothing but metadata.
+	// metadata only.
 	Object client.Object
-	// Handler says which objects an event concerns.
+	// Handler selects the objects that an event concerns.
 	Handler handler.EventHandler
-	// Predicates hide events; all have to pass one.
+	// Predicates hide events; an event must pass all of them.
 	Predicates []predicate.Predicate
-	// Wide says that the bounds of the manager's cache do not hold.
+	// Wide means that the restrictions of the manager's cache do not apply.
 	Wide bool
 }
 
 // Source is a source of events that can be declared.
 type Source interface {
-	// Declared returns the watch, or why there is none.
+	// Declared returns the watch, or an error if the source cannot be declared.
 	Declared() (Watch, error)
 }
 
@@ -40,21 +40,23 @@ type Source interface {
 type Controller struct {
 	Name    string
 	Watches []Watch
-	// Concurrency is how many objects are reconciled at a time.
+	// Concurrency is the number of objects reconciled at a time.
 	Concurrency int
 	// Timeout bounds a run, if it is not 0.
 	Timeout time.Duration
-	// Base returns the context that runs derive theirs from; nil is an empty one.
+	// Base returns the parent of the contexts of runs. If nil, the parent is an
+	// empty context.
 	Base func() context.Context
-	// Ignored names options that have no effect.
+	// Ignored lists options that have no effect.
 	Ignored []string
 	// Logger returns the logger of a run.
 	Logger func(*reconcile.Request) logr.Logger
-	// Reconcile carries out a run.
+	// Reconcile runs the program's reconciler.
 	Reconcile func(context.Context, reconcile.Request) (reconcile.Result, error)
 }
 
-// Wide are the kinds that are watched beyond the bounds of the manager's cache.
+// Wide returns the kinds whose watches ignore the restrictions of the manager's
+// cache.
 func (c *Controller) Wide(scheme *runtime.Scheme) (map[schema.GroupVersionKind]bool, error) {
 	out := map[schema.GroupVersionKind]bool{}
 	for _, w := range c.Watches {

@@ -20,10 +20,10 @@ import (
 // change is an event of the host with its objects decoded.
 type change struct {
 	listed   bool
-	old, now client.Object // nil: not there
+	old, now client.Object // nil if the object does not exist
 }
 
-// read decodes the objects of an event as objects of the type of like.
+// read decodes the objects of an event into the type of like.
 func read(e wasmctl.WatchEvent, like client.Object, gvk schema.GroupVersionKind) (c change, err error) {
 	c.listed = e.Type == wasmctl.WatchListed
 	for _, side := range []struct {
@@ -33,7 +33,7 @@ func read(e wasmctl.WatchEvent, like client.Object, gvk schema.GroupVersionKind)
 		if !side.from.Exists() {
 			continue
 		}
-		obj := reflect.New(reflect.TypeOf(like).Elem()).Interface().(client.Object) //nolint:forcetypeassert // the type of like
+		obj := reflect.New(reflect.TypeOf(like).Elem()).Interface().(client.Object) //nolint:forcetypeassert // it has the type of like
 		if err := codec.Decode(side.from, obj); err != nil {
 			return c, err
 		}
@@ -43,7 +43,7 @@ func read(e wasmctl.WatchEvent, like client.Object, gvk schema.GroupVersionKind)
 	return c, nil
 }
 
-// passes reports whether all predicates pass the change.
+// passes reports whether all predicates accept the change.
 func (c change) passes(list []predicate.Predicate) bool {
 	for _, p := range list {
 		var ok bool
@@ -62,7 +62,8 @@ func (c change) passes(list []predicate.Predicate) bool {
 	return true
 }
 
-// handle asks the handler which objects the change concerns.
+// handle returns the objects that, according to the handler, the change
+// concerns.
 func (c change) handle(ctx context.Context, h handler.EventHandler) []reconcile.Request {
 	q := &collector[queue.Item]{}
 	switch {
@@ -77,7 +78,7 @@ func (c change) handle(ctx context.Context, h handler.EventHandler) []reconcile.
 	return requests(q.items)
 }
 
-// requests are those of what a handler has added.
+// requests converts the items that a handler has added.
 func requests(items []queue.Item) (list []reconcile.Request) {
 	for _, item := range items {
 		if r, ok := any(item).(reconcile.Request); ok {

@@ -8,8 +8,8 @@ import (
 
 var _ priorityqueue.PriorityQueue[int] = (*collector[int])(nil)
 
-// collector is the queue that handlers write to. The host has the real one, so
-// it only collects what is added, whenever that is to be run.
+// collector is the queue that handlers write to. The real queue is in the host,
+// so collector only collects the items, and ignores delays.
 type collector[request comparable] struct{ items []request }
 
 // Add collects a request.
@@ -20,7 +20,7 @@ func (c *collector[request]) AddWithOpts(_ priorityqueue.AddOpts, items ...reque
 	c.items = append(c.items, items...)
 }
 
-// GetWithPriority returns nothing, as Get does.
+// GetWithPriority returns no item, like Get.
 func (c *collector[request]) GetWithPriority() (item request, priority int, shutdown bool) {
 	return item, 0, true
 }
@@ -37,10 +37,10 @@ func (c *collector[request]) Forget(request) {}
 // NumRequeues returns 0.
 func (c *collector[request]) NumRequeues(request) int { return 0 }
 
-// Len is the number of requests.
+// Len returns the number of requests.
 func (c *collector[request]) Len() int { return len(c.items) }
 
-// Get returns nothing: what is added here is run by the host.
+// Get returns no item, because the host runs the requests.
 func (c *collector[request]) Get() (item request, shutdown bool) { return item, true }
 
 // Done has no effect.

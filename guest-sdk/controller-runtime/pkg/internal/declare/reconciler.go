@@ -27,7 +27,7 @@ type planner struct {
 	scheme *runtime.Scheme
 	m      wasmctl.Manifest
 
-	mapped map[schema.GroupKind][]watched // those whose events the module maps
+	mapped map[schema.GroupKind][]watched // watches whose events the module maps
 	order  []schema.GroupKind
 }
 
@@ -85,15 +85,15 @@ func enqueuesItself(w watched) bool {
 	return ok
 }
 
-// isLikelyOwn reports whether a controller may reconcile a kind that it watches with a
-// handler of its own: it is none of Kubernetes.
+// isLikelyOwn reports whether a controller may reconcile a kind that it watches
+// with a custom handler: it must not be a built-in kind.
 func isLikelyOwn(w watched) bool {
 	_, _, owner := handler.Owner(w.Handler)
 	return !owner && !kinds.OfKubernetes(w.gvk.Group)
 }
 
-// enqueues returns the filter of events for which the program's handler enqueues the object
-// that they are about; before is asked first.
+// enqueues returns a filter for events for which the program's handler enqueues
+// the event's own object. It calls the filter before first.
 func (w watched) enqueues(before wasmctl.Filter) wasmctl.Filter {
 	return func(c *wasmctl.Context, e wasmctl.WatchEvent) bool {
 		if before != nil && !before(c, e) {
@@ -106,9 +106,10 @@ func (w watched) enqueues(before wasmctl.Filter) wasmctl.Filter {
 	}
 }
 
-// add sorts a watch: into the declared ones, or those that the module maps. The host
-// refuses an owner with a namespace of objects without one, which is without effect
-// natively. So these are mapped: nobody knows the scope of the owner at build.
+// add adds a watch to the declared watches or to those that the module maps.
+// The host refuses a namespaced owner of cluster-scoped objects, which has no
+// effect in a native program. The scope of the owner is unknown during the
+// build, so these watches are mapped.
 func (p *planner) add(w watched) {
 	owner, controller, ok := handler.Owner(w.Handler)
 	if ok && owner.Kind == p.m.For.Kind && owner.Group == p.m.For.Group && !kinds.ClusterScoped(w.gvk.GroupKind()) {
@@ -124,7 +125,7 @@ func (p *planner) add(w watched) {
 	p.mapped[gk] = append(p.mapped[gk], w)
 }
 
-// watch is the watch in the manifest, with its predicates.
+// watch returns the watch in the manifest, with its predicates.
 func (w watched) watch() wasmctl.Watch {
 	out := wasmctl.Watch{
 		Group: w.gvk.Group, Version: w.gvk.Version, Kind: w.gvk.Kind, MetadataOnly: w.metadataOnly(),
@@ -148,8 +149,8 @@ func (w watched) metadataOnly() bool {
 	return ok
 }
 
-// split returns the element for the predicates that the host knows, and the
-// others. An event has to pass all of them.
+// split returns elements for the predicates that the host knows, and the other
+// predicates. An event must pass all of them.
 func split(list []predicate.Predicate) (elements []string, rest []predicate.Predicate) {
 	var known []predicate.Predicate
 	for _, p := range list {
@@ -173,8 +174,9 @@ func split(list []predicate.Predicate) (elements []string, rest []predicate.Pred
 	return elements, rest
 }
 
-// mapping is the watch of a kind whose events the module maps. The manifest has
-// one for each kind, so the predicates of several are asked here.
+// mapping returns the watch of a kind whose events the module maps. The
+// manifest has one watch for each kind, so the predicates of several watches
+// are evaluated here.
 func mapping(list []watched) wasmctl.Watch {
 	one := len(list) == 1
 	out := list[0].watch()
@@ -203,8 +205,8 @@ func mapping(list []watched) wasmctl.Watch {
 	return out
 }
 
-// Kinds are those that the controller watches, and whether it has nothing but
-// their metadata.
+// Kinds returns the kinds that the controller watches. The value is true for a
+// watch of metadata only.
 func Kinds(m *wasmctl.Manifest) map[schema.GroupVersionKind]bool {
 	out := map[schema.GroupVersionKind]bool{}
 	for _, w := range slices.Concat([]wasmctl.Watch{*m.For}, m.Owns, m.Watches) {

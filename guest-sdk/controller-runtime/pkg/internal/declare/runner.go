@@ -18,17 +18,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// The back-off of Result.Requeue, as the real workqueue has it.
+// The back-off of Result.Requeue, with the values of the real workqueue.
 const (
 	firstRequeue = 5 * time.Millisecond
 	lastRequeue  = 1000 * time.Second
 )
 
-// runner carries out the runs of a controller.
+// runner runs the reconciler of a controller.
 type runner struct {
 	c *Controller
-	// again counts the runs in a row that asked for another one at once. Each
-	// instance counts for itself.
+	// again counts the consecutive runs that requested another one immediately.
+	// Each instance has its own counts.
 	again map[types.NamespacedName]int
 }
 
@@ -36,12 +36,13 @@ func newRunner(c *Controller) *runner {
 	return &runner{c: c, again: map[types.NamespacedName]int{}}
 }
 
-// moreGarbage lets the runs of an operator leave more garbage than Go's default of 100 %:
-// an operator has some megabytes in use, and to look at them takes as long as several
-// runs. It is for the first run, as the garbage of main would be in all instances.
+// moreGarbage raises the garbage limit above Go's default of 100 %. An operator
+// has some megabytes of live memory, and scanning them takes as long as several
+// runs. The first run calls it: an earlier call would put the garbage of main
+// into all instances.
 var moreGarbage = sync.OnceFunc(func() { debug.SetGCPercent(200) })
 
-// reconcile is a run of the host.
+// reconcile handles a run of the host.
 func (r *runner) reconcile(c *wasmctl.Context, obj wasmctl.Object) (wasmctl.Action, error) {
 	moreGarbage()
 	req := reconcile.Request{NamespacedName: types.NamespacedName(c.Key())}
@@ -68,21 +69,22 @@ func (r *runner) reconcile(c *wasmctl.Context, obj wasmctl.Object) (wasmctl.Acti
 	return r.action(req, result), nil
 }
 
-// action is what a result asks for.
+// action converts a result to an Action.
 func (r *runner) action(req reconcile.Request, result reconcile.Result) wasmctl.Action {
 	n := r.again[req.NamespacedName]
 	delete(r.again, req.NamespacedName)
 	switch {
 	case result.RequeueAfter > 0:
 		return wasmctl.Requeue(result.RequeueAfter)
-	case result.Requeue: //nolint:staticcheck // programs use it
+	case result.Requeue: //nolint:staticcheck // programs still use it
 		r.again[req.NamespacedName] = n + 1
 		return wasmctl.Requeue(backOff(n))
 	}
 	return wasmctl.AwaitChange()
 }
 
-// backOff is the wait after n runs that asked for another one before.
+// backOff returns the delay after n consecutive runs that requested another
+// one.
 func backOff(n int) time.Duration {
 	d := firstRequeue
 	for range n {
@@ -93,7 +95,7 @@ func backOff(n int) time.Duration {
 	return d
 }
 
-// classify marks what the host is to know of an error.
+// classify marks an error for the host.
 func classify(err error) error {
 	reason := string(apierrors.ReasonForError(err))
 	switch {

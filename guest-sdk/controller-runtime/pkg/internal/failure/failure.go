@@ -1,4 +1,4 @@
-// Package failure turns errors of the host into those of apimachinery.
+// Package failure converts errors of the host to those of apimachinery.
 package failure
 
 import (
@@ -12,7 +12,7 @@ import (
 	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
 )
 
-// codes are the answers of an API server that come closest to those of the host.
+// codes maps errors of the host to the closest answers of an API server.
 var codes = map[int]struct {
 	code   int32
 	reason metav1.StatusReason
@@ -28,9 +28,9 @@ var codes = map[int]struct {
 	wasmctl.StatusInternal:    {http.StatusInternalServerError, metav1.StatusReasonInternalError},
 }
 
-// FromHost returns err as an *apierrors.StatusError if the host answered it, so
-// that apierrors.IsNotFound and the others work. The API server's status is
-// handed on as it is.
+// FromHost returns err as an *apierrors.StatusError if it is an answer of the
+// host, so that apierrors.IsNotFound and similar functions work. A status of
+// the API server stays unchanged.
 func FromHost(err error) error {
 	e, ok := wasmctl.AsError(err)
 	if !ok {
@@ -52,8 +52,8 @@ func FromHost(err error) error {
 	return &apierrors.StatusError{ErrStatus: s}
 }
 
-// NoMatch returns err, or for a kind that the API server lacks what the real client finds
-// out before it asks.
+// NoMatch returns err, unless the API server lacks the kind. It then returns
+// the error with which the real client fails before it sends the request.
 func NoMatch(err error, gvk schema.GroupVersionKind) error {
 	if apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
 		return &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
@@ -61,7 +61,8 @@ func NoMatch(err error, gvk schema.GroupVersionKind) error {
 	return err
 }
 
-// details are the API server's, as far as they can be read.
+// details returns the details of the API server's status, as far as they can be
+// decoded.
 func details(e *wasmctl.Error) *metav1.StatusDetails {
 	if !e.Details.Exists() {
 		return nil

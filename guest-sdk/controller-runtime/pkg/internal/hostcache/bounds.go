@@ -18,13 +18,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/internal/codec"
 )
 
-// Bounds say which objects a cache has.
+// Bounds restrict the objects of a cache.
 type Bounds struct {
 	options cache.Options
 	byKind  map[schema.GroupVersionKind]cache.ByObject
 }
 
-// Bound is that of one kind. No namespaces are all.
+// Bound restricts one kind. Without namespaces, it covers all of them.
 type Bound struct {
 	Namespaces []string
 	Label      labels.Selector
@@ -50,7 +50,7 @@ func NewBounds(scheme *runtime.Scheme, o cache.Options) (Bounds, error) {
 	return b, nil
 }
 
-// Of returns the bound of a kind.
+// Of returns the restriction of a kind.
 func (b Bounds) Of(gvk schema.GroupVersionKind) Bound {
 	by := b.byKind[gvk]
 	if by.Namespaces == nil {
@@ -69,14 +69,14 @@ func (b Bounds) Of(gvk schema.GroupVersionKind) Bound {
 	return out
 }
 
-// has reports whether an object is within the namespaces and has the labels.
+// has reports whether an object is in the namespaces and matches the labels.
 func (b Bound) has(obj client.Object) bool {
 	ns := obj.GetNamespace()
 	return (ns == "" || len(b.Namespaces) == 0 || slices.Contains(b.Namespaces, ns)) &&
 		(b.Label == nil || b.Label.Matches(labels.Set(obj.GetLabels())))
 }
 
-// bounded reads from the API server what is within the bounds.
+// bounded reads from the API server, within the restrictions of a cache.
 type bounded struct {
 	api    client.Client
 	bounds Bounds

@@ -23,34 +23,36 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/internal/run"
 )
 
-// Cache reads watched kinds from the host, and others from the API server.
+// Cache reads watched kinds from the host, and all other kinds from the API
+// server.
 type Cache struct {
 	scheme *runtime.Scheme
 	api    client.Reader
-	own    *Bounds // nil: it is the manager's
-	number int     // of the caches of the program
+	own    *Bounds // restrictions; nil for the manager's cache
+	number int     // number of this cache in the program
 
 	mu      sync.Mutex
-	watched map[schema.GroupVersionKind]bool // true: nothing but metadata
+	watched map[schema.GroupVersionKind]bool // true if only metadata is watched
 	indexes map[indexKey]*index
 }
 
 // caches counts the caches of the program.
 var caches atomic.Int32
 
-// New returns a cache. api reads what is not watched.
+// New returns a cache. api reads kinds that are not watched.
 func New(scheme *runtime.Scheme, api client.Reader) *Cache {
 	return &Cache{scheme: scheme, api: api, number: int(caches.Add(1)), indexes: map[indexKey]*index{}}
 }
 
-// Watch sets the kinds that the host watches; true: nothing but their metadata.
+// Watch sets the kinds that the host watches. The value is true for a watch of
+// metadata only.
 func (c *Cache) Watch(list map[schema.GroupVersionKind]bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.watched = list
 }
 
-// has reports whether the host's cache has what is to be read into obj.
+// has reports whether the host's cache can serve a read into obj.
 func (c *Cache) has(obj runtime.Object, gvk schema.GroupVersionKind) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -58,7 +60,7 @@ func (c *Cache) has(obj runtime.Object, gvk schema.GroupVersionKind) bool {
 	return ok && (!metadataOnly || isMetadata(obj))
 }
 
-// current returns the SDK's cache for the call that the module carries out.
+// current returns the SDK's cache for the current call of the module.
 func current(ctx context.Context) (*wasmctl.Cache, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -78,7 +80,7 @@ func (c *Cache) Get(ctx context.Context, key client.ObjectKey, obj client.Object
 	return c.GetOfKind(ctx, gvk, key, obj, opts...)
 }
 
-// GetOfKind is Get of an object of that kind.
+// GetOfKind is Get for an object of that kind.
 func (c *Cache) GetOfKind(ctx context.Context, gvk schema.GroupVersionKind, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 	ref := codec.RefTo(gvk, key.Namespace, key.Name)
 	fromAPI := func() error {
@@ -109,9 +111,9 @@ func (c *Cache) GetOfKind(ctx context.Context, gvk schema.GroupVersionKind, key 
 	return nil
 }
 
-// pending reports whether an error of the host's cache is one of a kind that the API
-// server may lack, and that the host does not watch, or not yet. Then the API server
-// is asked.
+// pending reports whether the host's cache cannot answer because it does not
+// watch the kind, or has not listed it yet, and the API server may lack the
+// kind. Then the caller reads from the API server.
 func pending(err error, gvk schema.GroupVersionKind) bool {
 	e, ok := wasmctl.AsError(err)
 	if !ok || !kinds.MayLack(gvk.GroupKind()) {
@@ -136,5 +138,5 @@ func (*Cache) Start(ctx context.Context) error {
 // WaitForCacheSync implements cache.Informers.
 func (*Cache) WaitForCacheSync(context.Context) bool { return true }
 
-// errContinue is that of the real cache.
-var errContinue = errors.New("cache: a list of a watched kind has no pages: it is read without a limit of the API server; remove client.Continue")
+// errContinue is the error that the real cache returns.
+var errContinue = errors.New("cache: a list of a watched kind has no pages: it does not come from the API server; remove client.Continue")

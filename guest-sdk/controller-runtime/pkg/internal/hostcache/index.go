@@ -29,7 +29,7 @@ func (c *Cache) IndexField(_ context.Context, obj client.Object, field string, e
 	defer c.mu.Unlock()
 	key := indexKey{gvk, field}
 	if c.indexes[key] != nil {
-		return fmt.Errorf("index[%s %s]: is there already", gvk.Kind, field)
+		return fmt.Errorf("index[%s %s]: already exists", gvk.Kind, field)
 	}
 	c.indexes[key] = newIndex(c.number, field, extract)
 	return nil
@@ -47,12 +47,15 @@ func (c *Cache) indexer(gvk schema.GroupVersionKind, field string) *index {
 	return c.indexes[indexKey{gvk, field}]
 }
 
-// index tells the values of a field. The program's function is here, and the objects are
-// at the host, which gets the values of those that it listed and that do not match.
+// index computes the values of a field. The program's function runs in the
+// module, and the objects are in the host. The module reports to the host the
+// values of listed objects that do not match.
 type index struct {
 	extract client.IndexerFunc
-	// The host's indexes by what is listed: as with controller-runtime, the function is
-	// given objects of that form, and may know other values of each. Nil: none.
+	// byForm has the host's indexes by the form of the listed objects. As with
+	// controller-runtime, the function receives objects of that form, and may
+	// return different values for each form. It is nil without indexes in the
+	// host.
 	byForm *[forms]*wasmctl.Index
 }
 
@@ -74,7 +77,8 @@ func formOf(list runtime.Object) int {
 	return typed
 }
 
-// newIndex returns an index of the nth cache of the program. Each has functions of its own.
+// newIndex returns an index of the nth cache of the program. Each cache has its
+// own functions.
 func newIndex(n int, field string, extract client.IndexerFunc) *index {
 	x := &index{extract: extract, byForm: new([forms]*wasmctl.Index)}
 	for form := range x.byForm {
@@ -83,19 +87,19 @@ func newIndex(n int, field string, extract client.IndexerFunc) *index {
 	return x
 }
 
-// want is a value that an index has to have.
+// want is a required value of an index.
 type want struct {
 	index *index
 	value string
 }
 
-// matcher is what a field selector asks of an object.
+// matcher evaluates a field selector.
 type matcher struct {
 	nothing bool
 	wants   []want
 }
 
-// ask sets where the host looks.
+// ask adds the index to the options of a list of the host.
 func (m *matcher) ask(o *wasmctl.CacheListOptions, form int) {
 	if m == nil {
 		return
@@ -108,8 +112,8 @@ func (m *matcher) ask(o *wasmctl.CacheListOptions, form int) {
 	}
 }
 
-// matches reports whether an object matches. Where it lacks the value of an index of the
-// host, tell is called with that and all values.
+// matches reports whether an object matches. If the object lacks the required
+// value of an index of the host, it calls tell with the index and all values.
 func (m *matcher) matches(obj client.Object, tell func(x *index, values []string)) bool {
 	if m == nil {
 		return true

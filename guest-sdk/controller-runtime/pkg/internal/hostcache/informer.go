@@ -27,7 +27,7 @@ func (*Cache) GetInformerForKind(_ context.Context, gvk schema.GroupVersionKind,
 	return informer{gvk}, nil
 }
 
-// informer stands for the host's watch of a kind.
+// informer represents the host's watch of a kind.
 type informer struct{ gvk schema.GroupVersionKind }
 
 // AddEventHandler implements cache.Informer.
@@ -66,8 +66,8 @@ func (informer) HasSynced() bool { return true }
 // IsStopped implements cache.Informer.
 func (informer) IsStopped() bool { return false }
 
-// registration is that of a handler that is left out. What newer versions of client-go
-// ask for beside HasSynced, it has not.
+// registration is the registration of a handler that is left out. It has only
+// HasSynced, and no other methods of newer versions of client-go.
 type registration struct{ informers.Registration }
 
 // HasSynced implements informers.Registration.

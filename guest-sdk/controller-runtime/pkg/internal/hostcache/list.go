@@ -73,7 +73,7 @@ func (c *Cache) List(ctx context.Context, list client.ObjectList, opts ...client
 	return nil
 }
 
-// add appends an object, unless the indexes do not match.
+// add appends an object if the indexes match.
 func add(items *codec.List, found wasmctl.Object, match *matcher, form int) error {
 	obj, err := items.Append(found.Value)
 	if err != nil {
@@ -86,8 +86,8 @@ func add(items *codec.List, found wasmctl.Object, match *matcher, form int) erro
 	return nil
 }
 
-// selectsNothing reports whether a selector is the one for no object, which its
-// text does not say.
+// selectsNothing reports whether a selector matches no object. The text of the
+// selector does not show that.
 func selectsNothing(s labels.Selector) bool {
 	if s == nil {
 		return false
@@ -96,9 +96,9 @@ func selectsNothing(s labels.Selector) bool {
 	return !selectable
 }
 
-// matcher returns what the field selector asks of an object, by the indexes; nil
-// is nothing. Of a kind that is not watched, fields without an index are the API
-// server's.
+// matcher returns the matcher of the field selector for fields with an index,
+// or nil if there are none. For a kind that is not watched, the API server
+// evaluates fields without an index.
 func (c *Cache) matcher(gvk schema.GroupVersionKind, o *client.ListOptions) (*matcher, error) {
 	if o.FieldSelector == nil {
 		return nil, nil
@@ -127,8 +127,8 @@ func (c *Cache) watches(gvk schema.GroupVersionKind) bool {
 	return ok
 }
 
-// fromAPI lists a kind that is not watched. Fields with an index are compared
-// here: the API server does not know them.
+// fromAPI lists a kind that is not watched. Fields with an index are evaluated
+// here, because the API server does not know them.
 func (c *Cache) fromAPI(ctx context.Context, list client.ObjectList, gvk schema.GroupVersionKind, o *client.ListOptions, match *matcher) error {
 	plain := *o
 	if match != nil {

@@ -8,14 +8,15 @@ import (
 )
 
 func init() {
-	newcache.Make = func(config *rest.Config, options any) (any, error) { return own(config, options.(cache.Options)) } //nolint:forcetypeassert // package cache passes them
+	newcache.Make = func(config *rest.Config, options any) (any, error) { return own(config, options.(cache.Options)) } //nolint:forcetypeassert // package cache passes this type
 }
 
-// made are the caches of Options.NewCache while a manager calls it.
+// made receives the caches that Options.NewCache makes while a manager calls
+// it.
 var made func(*Cache)
 
-// own returns a cache beside the manager's: it reads from the API server what is within
-// its bounds.
+// own returns a cache that is separate from the manager's. It reads from the
+// API server, within its restrictions.
 func own(config *rest.Config, o cache.Options) (*Cache, error) {
 	api, err := client.New(config, client.Options{Scheme: o.Scheme, Mapper: o.Mapper})
 	if err != nil {
@@ -33,21 +34,22 @@ func own(config *rest.Config, o cache.Options) (*Cache, error) {
 	return c, nil
 }
 
-// Made returns the caches that were made while f ran.
+// Made returns the caches that f makes.
 func Made(f func() error) (list []*Cache, err error) {
 	made = func(c *Cache) { list = append(list, c) }
 	defer func() { made = nil }()
 	return list, f()
 }
 
-// Join makes an own cache that of the manager, and returns its bounds.
+// Join makes a separate cache the manager's cache, and returns its
+// restrictions.
 func (c *Cache) Join(api client.Reader) Bounds {
 	bounds := *c.own
 	c.own, c.api = nil, api
 	return bounds
 }
 
-// IsOwn reports whether a cache is beside the manager's.
+// IsOwn reports whether a cache is separate from the manager's.
 func IsOwn(c any) bool {
 	own, ok := c.(*Cache)
 	return ok && own.own != nil

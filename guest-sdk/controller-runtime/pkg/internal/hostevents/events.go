@@ -1,4 +1,4 @@
-// Package hostevents records Kubernetes events by the host.
+// Package hostevents records Kubernetes events through the host.
 package hostevents
 
 import (
@@ -16,7 +16,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// wanted is set once the program has made a recorder by itself.
+// wanted is set once the program has made its own recorder.
 var wanted atomic.Bool
 
 // New returns recorders for a broadcaster of the program.
@@ -28,7 +28,7 @@ func New(scheme *runtime.Scheme) Actions {
 // Wanted reports whether a broadcaster of the program has recorders.
 func Wanted() bool { return wanted.Load() }
 
-// Recorder implements EventRecorder of client-go's package record.
+// Recorder implements the EventRecorder of client-go's package record.
 type Recorder struct{ Scheme *runtime.Scheme }
 
 // Event records an event about an object.
@@ -41,17 +41,18 @@ func (r Recorder) Eventf(object runtime.Object, eventtype, reason, messageFmt st
 	r.Event(object, eventtype, reason, fmt.Sprintf(messageFmt, args...))
 }
 
-// AnnotatedEventf is Eventf: events of the host have no annotations.
+// AnnotatedEventf is Eventf. It ignores the annotations, which events of the
+// host do not have.
 func (r Recorder) AnnotatedEventf(object runtime.Object, _ map[string]string, eventtype, reason, messageFmt string, args ...any) {
 	r.Eventf(object, eventtype, reason, messageFmt, args...)
 }
 
-// record hands an event to the host. As in client-go, a failure is logged and
-// nothing else.
+// record passes an event to the host. As in client-go, a failure is only
+// logged.
 func (r Recorder) record(regarding, related runtime.Object, e wasmctl.Event) {
 	c := run.Current(context.Background())
 	if c == nil {
-		logf.Log.Info("event not recorded: it was not in a call of Reconcile", "reason", e.Reason)
+		logf.Log.Info("event not recorded: it was recorded outside of Reconcile", "reason", e.Reason)
 		return
 	}
 	e.Regarding, e.Related = r.ref(regarding), r.ref(related)
@@ -60,7 +61,8 @@ func (r Recorder) record(regarding, related runtime.Object, e wasmctl.Event) {
 	}
 }
 
-// ref names an object, or returns nil for one that cannot be named.
+// ref returns a reference to an object, or nil if the object cannot be
+// identified.
 func (r Recorder) ref(obj runtime.Object) *wasmctl.EventObject {
 	if obj == nil {
 		return nil
@@ -80,8 +82,8 @@ func (r Recorder) ref(obj runtime.Object) *wasmctl.EventObject {
 	}
 }
 
-// Actions implements EventRecorder and AnnotatedEventRecorder of client-go's package
-// events.
+// Actions implements the EventRecorder and AnnotatedEventRecorder of
+// client-go's package events.
 type Actions struct{ Recorder }
 
 // Eventf records an event with an action.
@@ -91,7 +93,8 @@ func (r Actions) Eventf(regarding, related runtime.Object, eventtype, reason, ac
 	})
 }
 
-// AnnotatedEventf is Eventf: events of the host have no annotations.
+// AnnotatedEventf is Eventf. It ignores the annotations, which events of the
+// host do not have.
 func (r Actions) AnnotatedEventf(regarding, related runtime.Object, _ map[string]string, eventtype, reason, action, note string, args ...any) {
 	r.Eventf(regarding, related, eventtype, reason, action, note, args...)
 }

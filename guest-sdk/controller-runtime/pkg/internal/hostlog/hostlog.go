@@ -1,5 +1,5 @@
-// Package hostlog is the logr.LogSink of a module: what it logs goes to the log
-// of the host, which adds the controller, the object and the run.
+// Package hostlog is the logr.LogSink of a module. It writes to the log of the
+// host, which adds the controller, the object and the run.
 package hostlog
 
 import (
@@ -12,10 +12,11 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// Level is the level of a line, by the numbers of log/slog.
+// Level is the level of a line, with the numbers of log/slog.
 type Level int
 
-// The levels that logr has, whose levels above 0 are debugging, and Warn, which zap has too.
+// The levels of logr, in which all numbers above 0 are debug levels, plus Warn,
+// which zap has.
 const (
 	Debug Level = -4
 	Info  Level = 0
@@ -23,23 +24,25 @@ const (
 	Error Level = 8
 )
 
-// Host takes the lines of a run.
+// Host receives the lines of a run.
 type Host interface {
-	// Enabled reports whether lines of the level are kept.
+	// Enabled reports whether lines of the level are recorded.
 	Enabled(level Level) bool
 	// Log writes one line; attrs are pairs of a name and a value.
 	Log(level Level, msg string, attrs []any)
 }
 
-// Current is the host of the run; nil outside of one. One thread runs in a module.
+// Current is the host of the current run, or nil outside of a run. A module has
+// a single thread.
 var Current Host
 
-// Outside is the host outside of a run, in main for example; nil in a program that
-// is no module.
+// Outside is the host outside of a run, for example in main. It is nil in a
+// program that is not a module.
 var Outside Host
 
-// host is where lines of a level go; nil is standard error. Errors outside of a run
-// go there too: what a main that gives up printed is part of the host's error.
+// host returns the destination of lines of a level; nil is standard error.
+// Errors outside of a run also go to standard error, because the output of a
+// main that exits becomes part of the host's error.
 func host(level Level) Host {
 	if Current == nil && level < Error {
 		return Outside
@@ -47,11 +50,12 @@ func host(level Level) Host {
 	return Current
 }
 
-// Options of a sink. The zero value has the levels of the host.
+// Options are the options of a sink. The zero value uses the levels of the
+// host.
 type Options struct {
-	// Enabled bounds the levels of logr; nil keeps all.
+	// Enabled filters the levels of logr. If nil, all levels are enabled.
 	Enabled func(level int) bool
-	// Dest gets the lines instead of the host, as text.
+	// Dest receives the lines as text, instead of the host.
 	Dest io.Writer
 }
 
@@ -75,7 +79,7 @@ func (s *sink) Enabled(level int) bool {
 	return s.o.Dest != nil || Enabled(levelOf(level))
 }
 
-// Enabled reports whether lines of the level are kept.
+// Enabled reports whether lines of the level are recorded.
 func Enabled(level Level) bool {
 	h := host(level)
 	return h == nil || h.Enabled(level)
@@ -139,7 +143,7 @@ func Write(level Level, msg string, attrs []any) {
 	_, _ = io.WriteString(os.Stderr, line(level, msg, attrs))
 }
 
-// line is a line of text.
+// line formats a line of text.
 func line(level Level, msg string, attrs []any) string {
 	var b strings.Builder
 	b.WriteString(map[Level]string{Debug: "DEBUG ", Warn: "WARN ", Error: "ERROR "}[level])

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/internal/hostlog"
 )
 
-// host keeps lines from a level on.
+// host records lines from a level on.
 type host struct {
 	from  hostlog.Level
 	lines []string
@@ -22,8 +22,8 @@ func (h *host) Log(level hostlog.Level, msg string, attrs []any) {
 	h.lines = append(h.lines, fmt.Sprint(level, " ", msg, " ", attrs))
 }
 
-// Lines have their levels, names and values, within a run and before it. Errors before it
-// are not among them: they are printed.
+// Lines have their levels, names and values, within a run and before it. Errors
+// before a run are printed instead.
 func TestHost_GetsTheLevels(t *testing.T) {
 	for _, place := range []*hostlog.Host{&hostlog.Current, &hostlog.Outside} {
 		h := &host{from: hostlog.Debug}
@@ -48,7 +48,7 @@ func TestHost_GetsTheLevels(t *testing.T) {
 	}
 }
 
-// The run comes before the module, and a writer before both.
+// The run takes precedence over the module, and a writer over both.
 func TestHost_TheNearestGetsTheLine(t *testing.T) {
 	run, module, dest := &host{}, &host{}, &bytes.Buffer{}
 	hostlog.Current, hostlog.Outside = run, module

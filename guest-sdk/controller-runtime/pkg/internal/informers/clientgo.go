@@ -1,8 +1,9 @@
 //go:build wasmctl_rest || !wasip1
 
-// Package informers has the types of client-go's package cache that programs give to an
-// informer: those of that package itself where the program has the REST client anyway,
-// which package cache brings. wasmctl build sets the tag then.
+// Package informers has the types of client-go's package cache that programs
+// pass to an informer. With this build tag they are aliases of that package.
+// wasmctl build sets the tag if the program includes the REST client anyway, on
+// which that package depends.
 package informers
 
 import "k8s.io/client-go/tools/cache"

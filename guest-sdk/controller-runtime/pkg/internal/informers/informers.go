@@ -1,17 +1,18 @@
 //go:build !wasmctl_rest && wasip1
 
-// Package informers has the types of client-go's package cache that programs give to an
-// informer, for a program without that package: it brings the REST client.
+// Package informers has the types of client-go's package cache that programs
+// pass to an informer, for programs without that package, which depends on the
+// REST client.
 package informers
 
 type (
-	// EventHandler gets events.
+	// EventHandler receives events.
 	EventHandler interface {
 		OnAdd(obj any, isInInitialList bool)
 		OnUpdate(oldObj, newObj any)
 		OnDelete(obj any)
 	}
-	// Registration is that of a handler.
+	// Registration is the registration of a handler.
 	Registration interface{ HasSynced() bool }
 	// HandlerOptions have no effect.
 	HandlerOptions struct{}

@@ -11,16 +11,16 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// asked are the kinds that the program has asked a mapper or discovery about, and that
-// an API server may lack. Programs do that before they declare a watch: so a
-// watch of such a kind does not have to be there.
+// asked has the kinds for which the program queried a mapper or discovery, and
+// which an API server may lack. Programs do that before they declare a watch,
+// so a watch of such a kind is optional.
 var (
 	askedMu sync.Mutex
 	asked   = map[schema.GroupKind]bool{} // guarded by askedMu
 )
 
-// Ask answers the question whether the API server has a kind. Main runs before the
-// host has one to ask: the answer is yes, unless the build was told otherwise.
+// Ask reports whether the API server has a kind. main runs before the host has
+// an API server, so the answer is yes, unless the build has excluded the kind.
 func Ask(gk schema.GroupKind) error {
 	if lacks(gk) {
 		return &meta.NoKindMatchError{GroupKind: gk}
@@ -32,24 +32,25 @@ func Ask(gk schema.GroupKind) error {
 	defer askedMu.Unlock()
 	if !asked[gk] {
 		asked[gk] = true
-		logf.Log.Info("takes it that the API server has this kind, or will have it; for a cluster without, use wasmctl build --without KIND.GROUP", "kind", gk.String())
+		logf.Log.Info("assumes that the API server has this kind, or will have it; for a cluster without it, use wasmctl build --without KIND.GROUP", "kind", gk.String())
 	}
 	return nil
 }
 
-// MayLack reports whether the program asked about a kind, and so works without it.
+// MayLack reports whether the program queried a kind, and so can work without
+// it.
 func MayLack(gk schema.GroupKind) bool {
 	askedMu.Lock()
 	defer askedMu.Unlock()
 	return asked[gk]
 }
 
-// lacks reports whether the program was built for clusters without the kind or its group.
+// lacks reports whether the program was built without the kind or its group.
 func lacks(gk schema.GroupKind) bool {
 	return program.Without(gk.Group) || program.Without(gk.String())
 }
 
-// OfKubernetes reports whether a group comes with the API server.
+// OfKubernetes reports whether a group is built into the API server.
 func OfKubernetes(group string) bool {
 	if !strings.Contains(group, ".") {
 		return true
@@ -57,7 +58,7 @@ func OfKubernetes(group string) bool {
 	return strings.HasSuffix(group, ".k8s.io") && ownGroups[group]
 }
 
-// ownGroups are the groups of Kubernetes with a domain.
+// ownGroups has the groups of Kubernetes that have a domain.
 var ownGroups = map[string]bool{}
 
 func init() {

@@ -1,4 +1,4 @@
-// Package kinds maps kinds to resources, without an API server to ask.
+// Package kinds maps kinds to resources without an API server.
 package kinds
 
 import (
@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// clusterScoped are the kinds of Kubernetes whose objects have no namespace.
+// clusterScoped has the built-in cluster-scoped kinds.
 var clusterScoped = map[schema.GroupKind]bool{}
 
 func init() {
@@ -36,17 +36,17 @@ func init() {
 	}
 }
 
-// mapper guesses: the resource from the kind, by the rules of plurals, and the
-// scope from what is known of Kubernetes' own kinds and from LearnClusterScoped.
+// mapper guesses the resource from the kind, by the rules for plurals. The
+// scope comes from a list of the built-in kinds and from LearnClusterScoped.
 type mapper struct {
-	// known has the kinds of the scheme. It is made when it is first asked, which most
-	// programs never do: with client-go's scheme it is a megabyte of maps, for each
-	// collection of garbage to go through.
+	// known has the kinds of the scheme. It is made on first use, which most
+	// programs never reach: with client-go's scheme, it is a megabyte of maps
+	// that each garbage collection would scan.
 	known func() *meta.DefaultRESTMapper
 }
 
-// NewMapper returns a mapper of the kinds of the scheme. A module cannot ask the
-// API server what it has.
+// NewMapper returns a mapper for the kinds of the scheme. A module cannot query
+// the API server for its kinds.
 func NewMapper(scheme *runtime.Scheme) meta.RESTMapper {
 	return &mapper{sync.OnceValue(func() *meta.DefaultRESTMapper {
 		m := meta.NewDefaultRESTMapper(scheme.PrioritizedVersionsAllGroups())
@@ -59,7 +59,7 @@ func NewMapper(scheme *runtime.Scheme) meta.RESTMapper {
 	})}
 }
 
-// ClusterScoped reports whether objects of the kind are known to have no namespace.
+// ClusterScoped reports whether the kind is known to be cluster-scoped.
 func ClusterScoped(gk schema.GroupKind) bool { return clusterScoped[gk] }
 
 func scope(gk schema.GroupKind) meta.RESTScope {
@@ -127,7 +127,7 @@ func (m *mapper) ResourceSingularizer(resource string) (string, error) {
 	return m.known().ResourceSingularizer(resource)
 }
 
-// LearnClusterScoped notes that objects of the kind have no namespace.
+// LearnClusterScoped records that the kind is cluster-scoped.
 func LearnClusterScoped(apiVersion, kind string) {
 	clusterScoped[schema.FromAPIVersionAndKind(apiVersion, kind).GroupKind()] = true
 }

@@ -1,4 +1,5 @@
-// Package newcache connects package cache with what makes caches, which imports it.
+// Package newcache connects package cache with the package that makes caches,
+// which imports package cache.
 package newcache
 
 import "sigs.k8s.io/controller-runtime/pkg/internal/rest"

@@ -1,7 +1,7 @@
 //go:build wasmctl_before_018 && wasmctl_before_019
 
-// Package older_test uses what has another form before versions 0.18 and 0.19. Its tests
-// are run with both tags by TestAPI_OfOlderVersions.
+// Package older_test uses the symbols that differ before versions 0.18 and
+// 0.19. TestAPI_OfOlderVersions runs its tests with both tags.
 package older_test
 
 import (
@@ -33,7 +33,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// byName is a handler of the program's own: it enqueues the object without "of-".
+// byName is a custom handler: it enqueues the object without the prefix "of-".
 type byName struct{ handler.Funcs }
 
 // Create implements handler.EventHandler.
@@ -45,7 +45,7 @@ var (
 	_ handler.EventHandler = byName{}
 	// hidden hides one object.
 	hidden = predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetName() != "hidden" })
-	// nothing is a reconciler that does nothing.
+	// nothing is a reconciler without an effect.
 	nothing = reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) { return reconcile.Result{}, nil })
 	// decoder is a pointer in these versions.
 	decoder *admission.Decoder = admission.NewDecoder(scheme.Scheme)
@@ -63,7 +63,7 @@ func newManager(t *testing.T) ctrl.Manager {
 // check asserts that the controller reconciles ConfigMaps, and maps a created Secret to one.
 func check(t *testing.T, c any) {
 	t.Helper()
-	declared, err := c.(declare.Declarer).Declare() //nolint:forcetypeassert // all are
+	declared, err := c.(declare.Declarer).Declare() //nolint:forcetypeassert // all controllers implement it
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,8 @@ func check(t *testing.T, c any) {
 	}
 }
 
-// TestWatch_HasTheHandlerBefore018: source.Kind has none; with it come predicates.
+// TestWatch_HasTheHandlerBefore018: Watch takes the handler and the predicates,
+// and source.Kind takes neither.
 func TestWatch_HasTheHandlerBefore018(t *testing.T) {
 	m := newManager(t)
 	var limiter ratelimiter.RateLimiter = workqueue.DefaultControllerRateLimiter()
@@ -113,7 +114,8 @@ func TestWatch_HasTheHandlerBefore018(t *testing.T) {
 	}
 }
 
-// TestBuilder_RawSourcesHaveHandlersBefore018: and the filters of the builder.
+// TestBuilder_RawSourcesHaveHandlersBefore018 includes the event filters of the
+// builder.
 func TestBuilder_RawSourcesHaveHandlersBefore018(t *testing.T) {
 	m := newManager(t)
 	c, err := ctrl.NewControllerManagedBy(m).For(&corev1.ConfigMap{}).
@@ -124,7 +126,7 @@ func TestBuilder_RawSourcesHaveHandlersBefore018(t *testing.T) {
 	check(t, c)
 }
 
-// TestHandler_WritesToAQueueOfAnything: in Watches of a builder.
+// TestHandler_WritesToAQueueOfAnything uses Watches of a builder.
 func TestHandler_WritesToAQueueOfAnything(t *testing.T) {
 	c, err := ctrl.NewControllerManagedBy(newManager(t)).For(&corev1.ConfigMap{}).
 		Watches(&corev1.Secret{}, handler.Funcs{CreateFunc: byName{}.Create}, builder.WithPredicates(hidden)).Build(nothing)
@@ -134,7 +136,8 @@ func TestHandler_WritesToAQueueOfAnything(t *testing.T) {
 	check(t, c)
 }
 
-// TestDecoder_IsAPointer: and reads the object of a request.
+// TestDecoder_IsAPointer checks that the pointer decodes the object of a
+// request.
 func TestDecoder_IsAPointer(t *testing.T) {
 	text, err := json.Marshal(&corev1.Secret{Type: "x"})
 	if err != nil {

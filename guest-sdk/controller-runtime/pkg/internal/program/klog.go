@@ -8,8 +8,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/internal/hostlog"
 )
 
-// logKlog gives what klog logs to the host, with its level, unless main has given it to
-// a contextual logger. Loggers that main has made by klog.Background log so, too.
+// logKlog sends the output of klog to the host, with its level, unless main has
+// given klog a contextual logger. This includes loggers that main has made with
+// klog.Background.
 func logKlog() {
 	if reflect.TypeOf(klog.Background().GetSink()) == reflect.TypeOf(klog.NewKlogr().GetSink()) {
 		klog.SetLogger(hostlog.New(hostlog.Options{}))

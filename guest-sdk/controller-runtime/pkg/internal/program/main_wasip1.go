@@ -7,14 +7,14 @@ import (
 	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
 )
 
-// mainMain is the program's main function. The module is a library to the host,
-// so Go does not run it.
+// mainMain is the program's main function. For the host, the module is a
+// library, so the Go runtime does not call it.
 //
 //go:linkname mainMain main.main
 func mainMain()
 
-// linked is what wasmctl build was told about main, as JSON in base64. It sets it
-// by the linker.
+// linked has the settings that wasmctl build was given for main, as JSON in
+// base64. The build sets it through the linker.
 var linked string
 
 // choose is nil before main has run.
@@ -33,8 +33,9 @@ func init() {
 	})
 }
 
-// exportPrepare runs main until it starts the manager, which is the same for all controllers of
-// the module: the host then makes instances of each of them that share it.
+// exportPrepare runs main until it starts the manager. This part is the same
+// for all controllers of the module, so the host makes the instances of all of
+// them from the result.
 //
 //go:wasmexport prepare_controllers
 func exportPrepare() { choose = begin(mainMain) }

@@ -11,9 +11,9 @@ func argsSizes(count, size unsafe.Pointer) uint32
 //go:wasmimport wasi_snapshot_preview1 args_get
 func args(places, text unsafe.Pointer) uint32
 
-// name returns the name of the controller that the module runs as now. os.Args has the
-// one that start code was given, which is another one's where the host has shared what
-// start code made.
+// name returns the name of the controller that the module currently runs as.
+// os.Args has the name that the start code received. That may be another
+// controller, if the host shares the result of the start code.
 func name() string {
 	var count, size uint32
 	if argsSizes(unsafe.Pointer(&count), unsafe.Pointer(&size)) != 0 || count == 0 || size == 0 {

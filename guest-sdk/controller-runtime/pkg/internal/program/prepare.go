@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// told is what wasmctl build was told about main.
+// told has the settings that wasmctl build was given for main.
 var told struct {
 	Args    []string          `json:"args"`
 	Env     map[string]string `json:"env"`
@@ -16,12 +16,12 @@ var told struct {
 	Objects []map[string]any  `json:"objects"`
 }
 
-// enableWebhooks is what the main.go of kubebuilder asks whether it shall register
-// webhooks. Nobody would serve them.
+// enableWebhooks is the variable from which the main.go of kubebuilder decides
+// whether to register webhooks. A module does not serve them.
 const enableWebhooks = "ENABLE_WEBHOOKS"
 
-// prepare gives main its arguments and its environment. It runs before packages of
-// the program are initialised that read them.
+// prepare sets the arguments and the environment of main. It runs before the
+// initialization of packages that read them.
 func prepare(linked string) error {
 	if err := os.Setenv(enableWebhooks, "false"); err != nil {
 		return err
@@ -31,7 +31,7 @@ func prepare(linked string) error {
 		err = json.Unmarshal(text, &told)
 	}
 	if err != nil {
-		return fmt.Errorf("main: what wasmctl build linked: %w", err)
+		return fmt.Errorf("main: settings of wasmctl build: %w", err)
 	}
 	for name, value := range told.Env {
 		if err := os.Setenv(name, value); err != nil {
@@ -42,8 +42,8 @@ func prepare(linked string) error {
 	return nil
 }
 
-// What the build may have been told to leave out: it is logged then, and is an
-// error else.
+// The features that a build can leave out. If so, their use is only logged,
+// otherwise it is an error.
 const (
 	Webhooks  = "webhooks"
 	Runnables = "runnables"
@@ -51,24 +51,24 @@ const (
 	Writes    = "writes"
 )
 
-// Without reports whether the program may have something that has no effect.
+// Without reports whether the build leaves out the feature.
 func Without(what string) bool { return slices.Contains(told.Without, what) }
 
-// Objects are what main sees before it starts the manager.
+// Objects returns the objects that main can read before it starts the manager.
 func Objects() []map[string]any { return told.Objects }
 
-// LeaveOut is what to do about it in the program's build.
+// LeaveOut returns the hint how to leave out the feature in a build.
 func LeaveOut(what string) string {
 	return "to build the program without it, use wasmctl build --without " + what
 }
 
-// NoEvents says what to do about a source of events that a module cannot have.
-const NoEvents = "a module gets its events from the host only; watch a kind with Watches, or return RequeueAfter"
+// NoEvents is the hint for a source of events that a module cannot have.
+const NoEvents = "a module gets its events only from the host; watch a kind with Watches, or return RequeueAfter"
 
-// NoWrites says what to do about writes of main.
+// NoWrites is the hint for writes of main.
 var NoWrites = "main writes before the manager starts, when a module has no API server: do this in Reconcile, or apply the object " +
 	"with the operator's other files; " + LeaveOut(Writes)
 
-// NoWebhooks says what to do about webhooks in a program.
-var NoWebhooks = "a module serves no webhooks: do not set them up where ENABLE_WEBHOOKS is \"false\", as it is in a module, " +
+// NoWebhooks is the hint for webhooks in a program.
+var NoWebhooks = "a module serves no webhooks: do not set them up if ENABLE_WEBHOOKS is \"false\", as it is in a module, " +
 	"or pass the program's own flag after \"--\" of wasmctl build; " + LeaveOut(Webhooks)

@@ -7,13 +7,13 @@ import (
 	"testing"
 )
 
-// TestPrepare_GivesMainWhatTheBuildWasTold: arguments and environment; webhooks are
-// off unless the environment says otherwise.
+// TestPrepare_GivesMainWhatTheBuildWasTold checks arguments and environment.
+// Webhooks are disabled unless the environment enables them.
 func TestPrepare_GivesMainWhatTheBuildWasTold(t *testing.T) {
 	args := os.Args
 	t.Cleanup(func() { os.Args = args })
 	for _, name := range []string{"A", enableWebhooks} {
-		t.Setenv(name, "") // put back afterwards
+		t.Setenv(name, "") // restored after the test
 	}
 	if err := prepare(""); err != nil || len(os.Args) != 1 || os.Getenv(enableWebhooks) != "false" || Without(Webhooks) {
 		t.Errorf("%v, %q, %q", err, os.Args, os.Getenv(enableWebhooks))

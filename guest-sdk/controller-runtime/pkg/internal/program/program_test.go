@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/internal/hostlog"
 )
 
-// TestBegin_MainRunsUntilItStartsTheManager: what main gives to Start counts, and
-// main need not return; a main that returns before is an error.
+// TestBegin_MainRunsUntilItStartsTheManager: the argument of Start is used, and
+// main need not return. A main that returns before Start is an error.
 func TestBegin_MainRunsUntilItStartsTheManager(t *testing.T) {
 	main := func() {
 		err := Start(func() Choose {
@@ -24,7 +24,7 @@ func TestBegin_MainRunsUntilItStartsTheManager(t *testing.T) {
 			}
 		})
 		if err == nil {
-			<-context.Background().Done() // as the manager waits
+			<-context.Background().Done() // like the manager
 		}
 	}
 	choose := begin(main)
@@ -38,7 +38,7 @@ func TestBegin_MainRunsUntilItStartsTheManager(t *testing.T) {
 	}
 }
 
-// lines is a host that keeps what is logged.
+// lines is a host that records lines.
 type lines []string
 
 func (*lines) Enabled(hostlog.Level) bool { return true }
@@ -46,8 +46,8 @@ func (l *lines) Log(level hostlog.Level, msg string, _ []any) {
 	*l = append(*l, fmt.Sprint(level, " ", msg))
 }
 
-// TestBegin_KlogLogsToTheHost: with its level, also by a logger that main has made of it. A
-// contextual logger that main gave to klog stays.
+// TestBegin_KlogLogsToTheHost checks the level, also for a logger that main has
+// made from klog. A contextual logger that main gave to klog is preserved.
 func TestBegin_KlogLogsToTheHost(t *testing.T) {
 	var host lines
 	hostlog.Outside, hostlog.Current = &host, &host

@@ -2,5 +2,5 @@
 
 package program
 
-// wasmctl build sets the tag if the program asks for time zones by their names.
+// wasmctl build sets the tag if the program looks up time zones by name.
 import _ "time/tzdata"

@@ -1,7 +1,7 @@
 //go:build !wasmctl_before_019
 
-// Package queue has the type of the queues that handlers write to, which another one stands
-// for in programs for versions before 0.19.
+// Package queue has the type of the queues that handlers write to. Programs for
+// versions before 0.19 get another type.
 package queue
 
 import (
@@ -13,5 +13,5 @@ import (
 // Of is a queue of requests.
 type Of[request comparable] = workqueue.TypedRateLimitingInterface[request]
 
-// Item is what the queue of most handlers has.
+// Item is the item type of most queues.
 type Item = reconcile.Request

@@ -5,8 +5,8 @@ package queue
 
 import "k8s.io/client-go/util/workqueue"
 
-// Of is a queue of anything.
-type Of[request comparable] = workqueue.RateLimitingInterface //nolint:staticcheck // what those versions have
+// Of is a queue with items of any type.
+type Of[request comparable] = workqueue.RateLimitingInterface //nolint:staticcheck // the type in those versions
 
-// Item is what it has.
+// Item is the item type of the queue.
 type Item = any

@@ -1,8 +1,8 @@
 //go:build wasmctl_rest || !wasip1
 
-// Package rest has what the stand-in knows of client-go's package of that name:
-// little, or that package itself where the program uses it anyway. wasmctl build
-// sets the tag then.
+// Package rest replaces client-go's package of that name by a small subset.
+// With this build tag it uses that package itself. wasmctl build sets the tag
+// if the program uses the package anyway.
 package rest
 
 import (
@@ -15,25 +15,25 @@ import (
 	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
 )
 
-// hostURL stands for the host of the module. wasmctl build makes client-go's InClusterConfig
-// return a configuration with it.
+// hostURL represents the host of the module. wasmctl build changes client-go's
+// InClusterConfig so that it returns a configuration with this URL.
 const hostURL = "http://wasmctl.invalid"
 
 // Config is client-go's.
 type Config = rest.Config
 
-// Serve answers a request of a client of client-go. Package manager sets it, and a
-// manager once it knows its kinds.
+// Serve answers a request of a client of client-go. Package manager sets it,
+// and a manager replaces it when it knows its kinds.
 var Serve func(*http.Request) (*http.Response, error)
 
-// New returns the configuration of the host: clients that are made with it call
-// the host.
+// New returns the configuration for the host. Clients with this configuration
+// call the host.
 func New() *Config { return For(nil) }
 
-// For returns one whose client is that of each call, instead of that of the host:
-// package fake has it.
+// For returns a configuration that calls the client returned by client, instead
+// of the host. Package fake uses it.
 func For(client func() *wasmctl.Client) *Config {
-	// A module has no protobuf code, which clients prefer if nothing is said.
+	// A module has no protobuf code, which clients would prefer by default.
 	const json = "application/json"
 	return &rest.Config{
 		Host: hostURL, Transport: &transport{client},
@@ -41,7 +41,7 @@ func For(client func() *wasmctl.Client) *Config {
 	}
 }
 
-// ClientOf returns the client of For; nil for that of the host.
+// ClientOf returns the client function given to For, or nil for the host.
 func ClientOf(c *Config) func() *wasmctl.Client {
 	if t, ok := c.Transport.(*transport); ok {
 		return t.client
@@ -52,14 +52,15 @@ func ClientOf(c *Config) func() *wasmctl.Client {
 // HTTPClient returns the client for requests with a configuration.
 func HTTPClient(c *Config) *http.Client { return &http.Client{Transport: c.Transport} }
 
-// Check returns an error for a configuration that asks for more than the host does.
+// Check returns an error for a configuration that needs more than the host
+// offers.
 func Check(c *Config) error {
 	_, own := c.Transport.(*transport)
 	switch {
 	case !own && c.Host != "" && c.Host != hostURL:
-		return fmt.Errorf("config[%s]: is not that of ctrl.GetConfig: a module works in the cluster of its host; run the operator's own binary for others", c.Host)
+		return fmt.Errorf("config[%s]: not the configuration of ctrl.GetConfig: a module works in the cluster of its host; for other clusters, run the operator's own binary", c.Host)
 	case c.Impersonate.UserName != "":
-		return fmt.Errorf("config: impersonates %q: a module has the rights of its grant, and acts as nobody else", c.Impersonate.UserName)
+		return fmt.Errorf("config: impersonates %q: a module has the rights of its grant, and cannot act as another user", c.Impersonate.UserName)
 	}
 	return nil
 }
@@ -69,7 +70,7 @@ type transport struct{ client func() *wasmctl.Client }
 // RoundTrip implements http.RoundTripper.
 func (*transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if user := r.Header.Get("Impersonate-User"); user != "" {
-		return nil, fmt.Errorf("client-go: impersonates %q: a module has the rights of its grant, and acts as nobody else", user)
+		return nil, fmt.Errorf("client-go: impersonates %q: a module has the rights of its grant, and cannot act as another user", user)
 	}
 	if r.URL.Path == "/version" {
 		return serverVersion(r), nil

@@ -1,7 +1,7 @@
 //go:build !wasmctl_rest && wasip1
 
-// Package rest has what the stand-in knows of client-go's package of that name:
-// little, or that package itself where the program uses it anyway.
+// Package rest replaces client-go's package of that name by a small subset, for
+// programs that do not use that package.
 package rest
 
 import (
@@ -12,11 +12,11 @@ import (
 	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
 )
 
-// Config stands for the *rest.Config of client-go in a program that does not use
-// that package, which is as large as half of the program. Its fields are those that
-// programs set, and have no effect.
+// Config replaces the *rest.Config of client-go in programs that do not use
+// that package, which would add half the size of the program. It has the fields
+// that programs set; they have no effect.
 type Config struct {
-	// Host is the name of the controller's host.
+	// Host is the name of the API server's host.
 	Host string
 	// UserAgent, QPS, Burst and Timeout are set by the host.
 	UserAgent string
@@ -24,7 +24,8 @@ type Config struct {
 	Burst     int
 	Timeout   time.Duration
 
-	// RateLimiter, the handlers of warnings and the content types are the host's too.
+	// RateLimiter, the warning handlers and the content types are set by the
+	// host, too.
 	RateLimiter               any
 	WarningHandler            any
 	WarningHandlerWithContext any
@@ -35,17 +36,17 @@ type Config struct {
 	client func() *wasmctl.Client
 }
 
-// New returns the configuration of the host.
+// New returns the configuration for the host.
 func New() *Config { return &Config{} }
 
-// For returns one whose client is that of each call, instead of that of the host:
-// package fake has it.
+// For returns a configuration that calls the client returned by client, instead
+// of the host. Package fake uses it.
 func For(client func() *wasmctl.Client) *Config { return &Config{client: client} }
 
-// ClientOf returns the client of For; nil for that of the host.
+// ClientOf returns the client function given to For, or nil for the host.
 func ClientOf(c *Config) func() *wasmctl.Client { return c.client }
 
-// HTTPClient returns a client that reaches nothing.
+// HTTPClient returns a client whose requests fail.
 func HTTPClient(*Config) *http.Client { return &http.Client{Transport: noTransport{}} }
 
 type noTransport struct{}
@@ -55,5 +56,5 @@ func (noTransport) RoundTrip(*http.Request) (*http.Response, error) {
 	return nil, errors.New("manager: a module has no network; use the client of the manager")
 }
 
-// Check returns nil: there is nothing that such a configuration could ask for.
+// Check returns nil, because the fields of this configuration have no effect.
 func Check(*Config) error { return nil }

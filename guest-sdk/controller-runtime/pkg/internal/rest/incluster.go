@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// Clients of a configuration that client-go has found in the cluster have no transport
-// of the host. They use the default one.
+// Clients whose configuration client-go has found in the cluster use the
+// default transport instead of the transport of the host.
 func init() {
 	if t, ok := http.DefaultTransport.(*http.Transport); ok {
 		t.RegisterProtocol("http", toHost{})
 	}
 }
 
-// toHost answers requests to the host, and no others.
+// toHost answers requests to the host, and refuses all others.
 type toHost struct{ transport }
 
 // RoundTrip implements http.RoundTripper.

@@ -13,11 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 )
 
-// libraries are the oldest ones of Kubernetes that a module is built with.
+// libraries is the oldest version of the Kubernetes libraries that a module is
+// built with.
 const libraries = "v0.34.0"
 
-// serverVersion answers what main asks most often before it has a manager. There may be no
-// API server yet, so it is the version of the libraries, whose kinds discovery tells too.
+// serverVersion answers the most frequent request that main makes before it has
+// a manager. There may be no API server yet, so the answer is the version of
+// the libraries, which also determines the kinds in discovery.
 func serverVersion(r *http.Request) *http.Response {
 	is := libraries
 	if info, ok := debug.ReadBuildInfo(); ok {

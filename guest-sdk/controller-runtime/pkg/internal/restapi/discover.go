@@ -12,9 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/internal/kinds"
 )
 
-// discover answers the question which kinds there are. Main asks before the host has
-// an API server, so the answer is the manager's scheme, as that of the mapper; nil is
-// no answer.
+// discover answers discovery requests. main sends them before the host has an
+// API server, so the answer comes from the manager's scheme, like that of the
+// mapper. It returns nil for other paths.
 func (s Server) discover(path string) any {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	switch {
@@ -40,7 +40,7 @@ func (s Server) discover(path string) any {
 	return nil
 }
 
-// groups are those with a name.
+// groups returns the named groups.
 func (s Server) groups() []string {
 	var names []string
 	for _, gv := range s.Client.Scheme().PrioritizedVersionsAllGroups() {
@@ -80,8 +80,8 @@ func (s Server) resources(gv schema.GroupVersion) any {
 	return list
 }
 
-// served are the kinds of a version that can be listed. API servers leave out what is
-// not stable of Kubernetes' own groups.
+// served returns the kinds of a version that can be listed. As in API servers,
+// versions of built-in groups that are not stable are left out.
 func (s Server) served(gv schema.GroupVersion) (list []*meta.RESTMapping) {
 	if kinds.OfKubernetes(gv.Group) && strings.Trim(gv.Version, "v0123456789") != "" {
 		return nil

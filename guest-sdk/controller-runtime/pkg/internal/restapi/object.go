@@ -15,14 +15,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// collection answers what is about all objects of a kind.
+// collection answers requests for all objects of a kind.
 func (s Server) collection(r *http.Request, req *request) (any, error) {
 	raw := &metav1.ListOptions{
 		LabelSelector: req.query.Get("labelSelector"), FieldSelector: req.query.Get("fieldSelector"),
 		ResourceVersion: req.query.Get("resourceVersion"), ResourceVersionMatch: metav1.ResourceVersionMatch(req.query.Get("resourceVersionMatch")),
 	}
 	opts := &client.ListOptions{Namespace: req.namespace, Continue: req.query.Get("continue"), Raw: raw}
-	opts.Limit, _ = strconv.ParseInt(req.query.Get("limit"), 10, 64) // 0 is none
+	opts.Limit, _ = strconv.ParseInt(req.query.Get("limit"), 10, 64) // 0 means no limit
 	switch r.Method {
 	case http.MethodGet:
 		list := &unstructured.UnstructuredList{}
@@ -36,7 +36,7 @@ func (s Server) collection(r *http.Request, req *request) (any, error) {
 	return nil, apierrors.NewMethodNotSupported(req.GroupResource(), r.Method)
 }
 
-// object answers what is about one object.
+// object answers requests for one object.
 func (s Server) object(r *http.Request, req *request) (any, error) {
 	obj := &unstructured.Unstructured{}
 	if sends(r.Method) {
@@ -89,7 +89,7 @@ func (s Server) call(r *http.Request, req *request, obj *unstructured.Unstructur
 	return apierrors.NewMethodNotSupported(req.GroupResource(), r.Method)
 }
 
-// sub answers what is about a subresource of the object named.
+// sub answers requests for a subresource of the object named.
 func (s Server) sub(r *http.Request, req *request, named, body *unstructured.Unstructured) (any, error) {
 	ctx, c := r.Context(), s.Client.SubResource(req.subresource)
 	dry, manager := req.query["dryRun"], req.query.Get("fieldManager")

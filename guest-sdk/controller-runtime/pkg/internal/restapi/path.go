@@ -1,5 +1,6 @@
-// Package restapi answers requests of the Kubernetes API over HTTP by calls of the
-// host, for programs that have clients of client-go beside the manager's.
+// Package restapi answers HTTP requests of the Kubernetes API by calls of the
+// host, for programs that use clients of client-go in addition to the manager's
+// client.
 package restapi
 
 import (
@@ -8,13 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// target is what the path of a request names.
+// target is the resource that the path of a request names.
 type target struct {
 	schema.GroupVersionResource
 	namespace, name, subresource string
 }
 
-// parse reads a path; ok is false for one that names no resource.
+// parse parses a path. ok is false if the path does not name a resource.
 func parse(path string) (t target, ok bool) {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	switch {

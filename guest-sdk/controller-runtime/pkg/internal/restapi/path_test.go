@@ -2,8 +2,8 @@ package restapi
 
 import "testing"
 
-// TestParse_NamesWhatThePathIsAbout: of the core group and of others, with and
-// without a namespace, also of a Namespace itself.
+// TestParse_NamesWhatThePathIsAbout covers the core group and others, with and
+// without a namespace, and Namespaces themselves.
 func TestParse_NamesWhatThePathIsAbout(t *testing.T) {
 	for path, want := range map[string]string{
 		"/api/v1/pods":                                  "/v1 pods|||",

@@ -16,14 +16,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Server answers by a client that calls the host. It finds the kind of a resource
-// by the mapper.
+// Server answers requests with a client that calls the host. The mapper maps
+// resources to kinds.
 type Server struct {
 	Client client.Client
 	Mapper meta.RESTMapper
 }
 
-// request is a request that was read.
+// request is a parsed request.
 type request struct {
 	target
 	gvk   schema.GroupVersionKind
@@ -70,7 +70,7 @@ func (s Server) answer(r *http.Request) (any, error) {
 	}
 	var err error
 	if req.gvk, err = s.Mapper.KindFor(t.GroupVersionResource); err != nil {
-		return nil, fmt.Errorf("client-go: resource[%s]: no kind of the manager's scheme: add its types to the scheme: %w", t.Resource, err)
+		return nil, fmt.Errorf("client-go: resource[%s]: unknown in the manager's scheme: add its types to the scheme: %w", t.Resource, err)
 	}
 	if r.Body != nil {
 		if req.body, err = io.ReadAll(r.Body); err != nil {
@@ -82,7 +82,7 @@ func (s Server) answer(r *http.Request) (any, error) {
 		answer = s.collection
 	}
 	obj, err := answer(r, req)
-	if meta.IsNoMatchError(err) { // the manager's client says so
+	if meta.IsNoMatchError(err) { // the error of the manager's client
 		err = apierrors.NewGenericServerResponse(http.StatusNotFound, r.Method, t.GroupResource(), t.name, err.Error(), 0, true)
 	}
 	return obj, err

@@ -1,5 +1,5 @@
-// Package rules has the rights that a module's manifest asks for: what the
-// program's +kubebuilder:rbac markers say, which are comments.
+// Package rules has the rights that a module's manifest requests, which come
+// from the program's +kubebuilder:rbac markers.
 package rules
 
 import (
@@ -14,13 +14,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// linked is what wasmctl build found in the markers, as JSON. It sets it by the
-// linker.
+// linked has the markers that wasmctl build found, as JSON. The build sets it
+// through the linker.
 var linked string
 
-// Capabilities returns the rights; none if the module was not built by wasmctl
-// build. A manifest names each resource, so a rule for all resources of a group is one
-// for each kind of it in the scheme; bare has the groups without any there.
+// Capabilities returns the rights. There are none if the module was not built
+// by wasmctl build. A manifest names each resource, so a rule for all resources
+// of a group becomes one rule for each of its kinds in the scheme. bare lists
+// the groups that have no kinds there.
 func Capabilities(scheme *runtime.Scheme) (all []wasmctl.Capability, bare []string, err error) {
 	return parse(linked, scheme)
 }
@@ -46,13 +47,14 @@ func parse(text string, scheme *runtime.Scheme) (all []wasmctl.Capability, bare 
 	return all, bare, nil
 }
 
-// appendEach appends a rule for each kind of the rule's group. As in Kubernetes, one for all
-// resources is also about their status; other subresources are rare, and roles name them.
+// appendEach appends a rule for each kind of the rule's group. As in
+// Kubernetes, a rule for all resources includes their status. Other
+// subresources are rare, and roles name them.
 func appendEach(all []wasmctl.Capability, c wasmctl.Capability, scheme *runtime.Scheme) []wasmctl.Capability {
-	status := map[string]bool{} // by resource: it has one
+	status := map[string]bool{} // resources with a status
 	for gvk, typ := range scheme.AllKnownTypes() {
 		if gvk.Group != c.Group || !scheme.Recognizes(gvk.GroupVersion().WithKind(gvk.Kind+"List")) {
-			continue // options and lists are registered, too
+			continue // the scheme also has options and lists
 		}
 		resource, _ := meta.UnsafeGuessKindToResource(gvk)
 		_, has := typ.FieldByName("Status")

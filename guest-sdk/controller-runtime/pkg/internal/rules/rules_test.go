@@ -26,8 +26,9 @@ func TestCapabilities_AreWhatWasLinked(t *testing.T) {
 	}
 }
 
-// A rule for all resources of a group becomes one for each kind in the scheme, whatever its
-// versions, and for the status of those that have one.
+// A rule for all resources of a group becomes one rule for each kind in the
+// scheme, regardless of its versions, and one for the status of kinds that have
+// a status.
 func TestCapabilities_NameTheResourcesOfAGroup(t *testing.T) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{batchv1.AddToScheme, batchv1beta1.AddToScheme, rbacv1.AddToScheme} {

@@ -1,4 +1,4 @@
-// Package run knows the call of the host that the module carries out now.
+// Package run tracks the current call of the module.
 package run
 
 import (
@@ -11,14 +11,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/internal/hostlog"
 )
 
-// now is the current call. A module carries out one at a time, and Reconcile may
-// have lost its context on the way to the client.
+// now is the current call. A module handles one call at a time, and the context
+// of Reconcile may not reach the client.
 var now atomic.Pointer[wasmctl.Context]
 
 type key struct{}
 
-// Enter begins a call. The returned context ends with it. It knows when the host
-// interrupts the call, and has no timer of its own for that: it would never be first.
+// Enter starts a call. The returned context ends with the call. It has the
+// deadline at which the host interrupts the call, but no timer, which could
+// never fire before that.
 func Enter(ctx context.Context, c *wasmctl.Context) (context.Context, func()) {
 	now.Store(c)
 	hostlog.Current = lines{c.Log()}
@@ -34,7 +35,7 @@ func Enter(ctx context.Context, c *wasmctl.Context) (context.Context, func()) {
 	}
 }
 
-// until is a context whose deadline somebody else looks after.
+// until is a context with a deadline that the host enforces.
 type until struct {
 	context.Context
 
@@ -44,8 +45,8 @@ type until struct {
 // Deadline implements context.Context.
 func (u until) Deadline() (time.Time, bool) { return u.at, true }
 
-// Current returns the call that ctx belongs to, else the one that the module
-// carries out now, or nil between calls.
+// Current returns the call that ctx belongs to, otherwise the current call of
+// the module, or nil between calls.
 func Current(ctx context.Context) *wasmctl.Context {
 	if c, ok := ctx.Value(key{}).(*wasmctl.Context); ok {
 		return c

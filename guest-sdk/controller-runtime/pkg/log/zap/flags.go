@@ -11,8 +11,8 @@ import (
 
 // BindFlags registers the flags of the options.
 func (o *Options) BindFlags(fs *flag.FlagSet) {
-	fs.BoolVar(&o.Development, "zap-devel", o.Development, "keep the debug level")
-	fs.Func("zap-log-level", "the lowest level that is kept: debug, info, error, panic, or a number above 0", func(s string) error {
+	fs.BoolVar(&o.Development, "zap-devel", o.Development, "enable the debug level")
+	fs.Func("zap-log-level", "the lowest enabled level: debug, info, error, panic, or a number above 0", func(s string) error {
 		level, err := parseLevel(s)
 		if err == nil {
 			o.Level = level
@@ -24,7 +24,7 @@ func (o *Options) BindFlags(fs *flag.FlagSet) {
 	}
 }
 
-// parseLevel reads a name, or a level of logr.
+// parseLevel parses a name or a level of logr.
 func parseLevel(s string) (zapcore.Level, error) {
 	switch strings.ToLower(s) {
 	case "debug":

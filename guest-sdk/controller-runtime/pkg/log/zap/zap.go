@@ -1,5 +1,5 @@
-// Package zap has the options of the logger that kubebuilder's projects make. In
-// a module the host writes the log: levels count, encodings do not.
+// Package zap has the options of the logger that kubebuilder's projects make.
+// In a module the host writes the log: levels have an effect, encodings do not.
 package zap
 
 import (
@@ -24,17 +24,18 @@ type Opts func(*Options)
 
 // Options of the logger. Only Development, Level and DestWriter have an effect.
 type Options struct {
-	// Development keeps the debug level too.
+	// Development enables the debug level, too.
 	Development          bool
 	Encoder              zapcore.Encoder
 	EncoderConfigOptions []EncoderConfigOption
 	NewEncoder           NewEncoderFunc
-	// DestWriter gets the lines instead of the host, as text, unless it is the program's
-	// output.
+	// DestWriter receives the lines as text, instead of the host, unless it is
+	// os.Stdout or os.Stderr.
 	DestWriter io.Writer
 	// DestWritter is DestWriter in version 0.15.
 	DestWritter io.Writer
-	// Level bounds what the host gets; the host has a level too.
+	// Level restricts the lines that go to the host; the host has its own
+	// level, too.
 	Level           zapcore.LevelEnabler
 	StacktraceLevel zapcore.LevelEnabler
 	ZapOpts         []zap.Option
@@ -47,7 +48,8 @@ func New(opts ...Opts) logr.Logger {
 	return hostlog.New(hostlog.Options{Dest: o.DestWriter, Enabled: o.keeps})
 }
 
-// NewRaw returns a logger of zap that writes to the host's log, and JSON to a DestWriter.
+// NewRaw returns a logger of zap that writes to the host's log, or JSON to
+// DestWriter.
 func NewRaw(opts ...Opts) *zap.Logger {
 	o := options(opts)
 	if o.DestWriter == nil {
@@ -65,13 +67,13 @@ func options(opts []Opts) *Options {
 	if o.DestWriter == nil {
 		o.DestWriter = o.DestWritter
 	}
-	if o.DestWriter == os.Stderr || o.DestWriter == os.Stdout { // the log of a program, which is the host's here
+	if o.DestWriter == os.Stderr || o.DestWriter == os.Stdout { // the log of the program, which goes to the host
 		o.DestWriter = nil
 	}
 	return o
 }
 
-// level is the one that the options say.
+// level returns the level that the options set.
 func (o *Options) level() zapcore.LevelEnabler {
 	switch {
 	case o.Level != nil:
@@ -82,8 +84,8 @@ func (o *Options) level() zapcore.LevelEnabler {
 	return zapcore.InfoLevel
 }
 
-// keeps reports whether lines of a level of logr are kept; logr counts the other
-// way round.
+// keeps reports whether lines of a level of logr are enabled. The levels of
+// logr have the opposite sign.
 func (o *Options) keeps(level int) bool {
 	return o.level().Enabled(zapcore.Level(-min(level, 127))) //nolint:gosec // bounded
 }

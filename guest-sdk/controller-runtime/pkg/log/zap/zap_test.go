@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 )
 
-// kept returns the levels of logr, up to 4, of which a logger keeps lines.
+// kept returns the levels of logr, up to 4, that a logger enables.
 func kept(opts ...zap.Opts) string {
 	var out bytes.Buffer
 	l := zap.New(append(opts, zap.WriteTo(&out))...)
@@ -27,8 +27,8 @@ func kept(opts ...zap.Opts) string {
 	return strings.NewReplacer("DEBUG ", "", "\n", "").Replace(out.String())
 }
 
-// Development keeps the debug level, a level counts more, and one of zap is the
-// negative one of logr.
+// Development enables the debug level, an explicit level overrides it, and a
+// level of zap is the negative level of logr.
 func TestNew_KeepsWhatTheOptionsSay(t *testing.T) {
 	for _, test := range []struct {
 		want string
@@ -46,7 +46,7 @@ func TestNew_KeepsWhatTheOptionsSay(t *testing.T) {
 	}
 }
 
-// host is a host that keeps what is logged.
+// host is a host that records lines.
 type host []string
 
 func (*host) Enabled(level hostlog.Level) bool { return level >= hostlog.Info }
@@ -54,7 +54,8 @@ func (h *host) Log(level hostlog.Level, msg string, attrs []any) {
 	*h = append(*h, fmt.Sprint(level, " ", msg, " ", attrs))
 }
 
-// What a program writes to its own output is its log, and keeps its levels.
+// Output of a program to its own standard output is its log, and has the right
+// levels.
 func TestNew_TheProgramsOutputIsTheHostsLog(t *testing.T) {
 	for _, out := range []io.Writer{nil, os.Stderr, os.Stdout} {
 		var got host
@@ -68,8 +69,8 @@ func TestNew_TheProgramsOutputIsTheHostsLog(t *testing.T) {
 	}
 }
 
-// A raw logger has levels, names and fields in the host's log, and gives it no more than the
-// host keeps.
+// A raw logger has levels, names and fields in the host's log, and sends only
+// lines that the host records.
 func TestNewRaw_WritesToTheHost(t *testing.T) {
 	var got host
 	hostlog.Current = &got
@@ -85,7 +86,7 @@ func TestNewRaw_WritesToTheHost(t *testing.T) {
 	}
 }
 
-// The flags of kubebuilder's projects are all there, and wrong levels are refused.
+// All flags of kubebuilder's projects exist, and invalid levels are refused.
 func TestFlags_SetTheLevel(t *testing.T) {
 	for args, want := range map[string]string{
 		"": "0", "-zap-devel": "01", "-zap-log-level=debug": "01", "-zap-log-level=3": "0123", "-zap-log-level=error": "",

@@ -1,4 +1,4 @@
-// Package signals has the context that ends on a signal. A module gets no
+// Package signals has the context that ends on a signal. A module receives no
 // signals: the host stops it between two runs.
 package signals
 

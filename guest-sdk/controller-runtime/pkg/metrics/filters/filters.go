@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// WithAuthenticationAndAuthorization returns a filter that changes nothing:
-// there is no server that it could guard.
+// WithAuthenticationAndAuthorization returns a filter without an effect,
+// because there is no server to protect.
 func WithAuthenticationAndAuthorization(*rest.Config, *http.Client) (server.Filter, error) {
 	return func(_ logr.Logger, handler http.Handler) (http.Handler, error) { return handler, nil }, nil
 }

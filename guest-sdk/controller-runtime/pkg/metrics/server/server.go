@@ -1,5 +1,5 @@
-// Package server has the options of the metrics server. A module serves
-// nothing: the host has the metrics of its controllers.
+// Package server has the options of the metrics server. A module has no server:
+// the host exports the metrics of its controllers.
 package server
 
 import (
@@ -13,10 +13,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/internal/rest"
 )
 
-// DefaultBindAddress is what Options.BindAddress means if it is empty.
+// DefaultBindAddress is the default of Options.BindAddress.
 var DefaultBindAddress = ":8080"
 
-// Filter puts authentication before a handler.
+// Filter wraps a handler with authentication.
 type Filter func(log logr.Logger, handler http.Handler) (http.Handler, error)
 
 // Options have no effect in a module.
@@ -33,7 +33,7 @@ type Options struct {
 	HandlerOpts    any
 }
 
-// Server stands for a server.
+// Server represents a metrics server.
 type Server interface {
 	// AddExtraHandler has no effect.
 	AddExtraHandler(path string, handler http.Handler) error

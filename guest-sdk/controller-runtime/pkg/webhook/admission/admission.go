@@ -1,5 +1,5 @@
-// Package admission has the types of admission webhooks, so that programs that
-// have some compile. A module serves none.
+// Package admission has the types of admission webhooks, so that programs with
+// webhooks compile. A module does not serve webhooks.
 package admission
 
 import (
@@ -13,12 +13,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Request is the question whether a write may happen.
+// Request asks whether a write is allowed.
 type Request struct {
 	admissionv1.AdmissionRequest
 }
 
-// Warnings are shown to the user who writes.
+// Warnings are shown to the user who sends the write.
 type Warnings []string
 
 // Validator checks objects of a type.
@@ -31,16 +31,16 @@ type Validator[T runtime.Object] interface {
 	ValidateDelete(ctx context.Context, obj T) (warnings Warnings, err error)
 }
 
-// CustomValidator is a Validator of any type.
+// CustomValidator is a Validator for any type.
 type CustomValidator = Validator[runtime.Object]
 
-// Defaulter fills in defaults of objects of a type.
+// Defaulter sets defaults in objects of a type.
 type Defaulter[T runtime.Object] interface {
-	// Default changes obj.
+	// Default sets the defaults in obj.
 	Default(ctx context.Context, obj T) error
 }
 
-// CustomDefaulter is a Defaulter of any type.
+// CustomDefaulter is a Defaulter for any type.
 type CustomDefaulter = Defaulter[runtime.Object]
 
 // DefaulterOption changes how a Defaulter is called.
@@ -53,7 +53,7 @@ func DefaulterRemoveUnknownOrOmitableFields(*defaulterOptions) {}
 
 // Handler answers requests.
 type Handler interface {
-	// Handle answers one.
+	// Handle answers one request.
 	Handle(context.Context, Request) Response
 }
 
@@ -71,7 +71,8 @@ type Webhook struct {
 	LogConstructor  func(base logr.Logger, req *Request) logr.Logger
 }
 
-// DefaultLogConstructor adds what the request is about.
+// DefaultLogConstructor adds the object and the user of the request to the
+// logger.
 func DefaultLogConstructor(base logr.Logger, req *Request) logr.Logger {
 	if req == nil {
 		return base
@@ -93,7 +94,7 @@ func (wh *Webhook) Handle(ctx context.Context, req Request) Response {
 	return wh.Handler.Handle(ctx, req)
 }
 
-// ServeHTTP answers that webhooks are not served.
+// ServeHTTP answers with the error that webhooks are not served.
 func (wh *Webhook) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	http.Error(w, errNotServed.Error(), http.StatusNotImplemented)
 }
@@ -118,16 +119,17 @@ func WithDefaulter[T runtime.Object](*runtime.Scheme, Defaulter[T], ...Defaulter
 // WithValidator returns a webhook that is not served.
 func WithValidator[T runtime.Object](*runtime.Scheme, Validator[T]) *Webhook { return &Webhook{} }
 
-// StandaloneOptions of a webhook in a server of one's own.
+// StandaloneOptions are the options of a webhook in a separate server.
 type StandaloneOptions struct {
 	Logger      logr.Logger
 	MetricsPath string
 }
 
-// StandaloneWebhook returns an error: a module serves nothing.
+// StandaloneWebhook returns an error, because a module has no server.
 func StandaloneWebhook(*Webhook, StandaloneOptions) (http.Handler, error) { return nil, errNotServed }
 
-// MultiMutatingHandler returns a handler that asks all, and merges their patches.
+// MultiMutatingHandler returns a handler that calls all handlers and merges
+// their patches.
 func MultiMutatingHandler(handlers ...Handler) Handler {
 	return HandlerFunc(func(ctx context.Context, req Request) Response {
 		var patches []jsonpatch.JsonPatchOperation
@@ -142,8 +144,8 @@ func MultiMutatingHandler(handlers ...Handler) Handler {
 	})
 }
 
-// MultiValidatingHandler returns a handler that asks one after the other until
-// one denies.
+// MultiValidatingHandler returns a handler that calls the handlers in turn
+// until one denies the request.
 func MultiValidatingHandler(handlers ...Handler) Handler {
 	return HandlerFunc(func(ctx context.Context, req Request) Response {
 		for _, h := range handlers {

@@ -7,15 +7,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// decoder reads JSON.
+// decoder decodes JSON.
 type decoder struct{}
 
-// Decode reads what Decoder says.
+// Decode implements Decoder.
 func (d decoder) Decode(req Request, into runtime.Object) error {
 	return d.DecodeRaw(req.Object, into)
 }
 
-// DecodeRaw reads what Decoder says.
+// DecodeRaw implements Decoder.
 func (decoder) DecodeRaw(rawObj runtime.RawExtension, into runtime.Object) error {
 	if len(rawObj.Raw) == 0 {
 		return errors.New("request: has no object")

@@ -4,13 +4,13 @@ package admission
 
 import "k8s.io/apimachinery/pkg/runtime"
 
-// Decoder reads the object of a request.
+// Decoder decodes the object of a request.
 type Decoder interface {
-	// Decode reads the object of req.
+	// Decode decodes the object of req.
 	Decode(req Request, into runtime.Object) error
-	// DecodeRaw reads an object.
+	// DecodeRaw decodes an object.
 	DecodeRaw(rawObj runtime.RawExtension, into runtime.Object) error
 }
 
-// NewDecoder returns a decoder of JSON.
+// NewDecoder returns a decoder for JSON.
 func NewDecoder(*runtime.Scheme) Decoder { return decoder{} }

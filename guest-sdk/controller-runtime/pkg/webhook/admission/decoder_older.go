@@ -4,8 +4,8 @@ package admission
 
 import "k8s.io/apimachinery/pkg/runtime"
 
-// Decoder reads the object of a request.
+// Decoder decodes the object of a request.
 type Decoder struct{ decoder }
 
-// NewDecoder returns a decoder of JSON.
+// NewDecoder returns a decoder for JSON.
 func NewDecoder(*runtime.Scheme) *Decoder { return &Decoder{} }

@@ -23,7 +23,7 @@ func (r Response) WithWarnings(warnings ...string) Response {
 	return r
 }
 
-// Complete fills in what every response has.
+// Complete sets the fields that every response needs.
 func (r *Response) Complete(req Request) error {
 	r.UID = req.UID
 	if r.Result == nil {
@@ -54,7 +54,7 @@ func Patched(message string, patches ...jsonpatch.JsonPatchOperation) Response {
 	return r
 }
 
-// Errored says that the question could not be answered.
+// Errored returns the response to a request that failed with an error.
 func Errored(code int32, err error) Response {
 	return Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &metav1.Status{Code: code, Message: err.Error()}}}
 }
@@ -68,7 +68,8 @@ func ValidationResponse(allowed bool, message string) Response {
 	return Response{AdmissionResponse: admissionv1.AdmissionResponse{Allowed: allowed, Result: status}}
 }
 
-// PatchResponseFromRaw allows the write, with what makes current of original.
+// PatchResponseFromRaw allows the write, with the patch that turns original
+// into current.
 func PatchResponseFromRaw(original, current []byte) Response {
 	patches, err := jsonpatch.CreatePatch(original, current)
 	if err != nil {

@@ -1,5 +1,6 @@
-// Package conversion has the converters of kinds with several versions. A module serves no
-// conversion webhook; its own code and tests can call them.
+// Package conversion has the converters of kinds with several versions. A
+// module does not serve conversion webhooks, but its own code and tests can
+// call the converters.
 package conversion
 
 import (
@@ -16,7 +17,8 @@ import (
 
 // Converter converts objects of a kind.
 type Converter interface {
-	// ConvertObject converts src into dst, which says its version.
+	// ConvertObject converts src to the version of dst, and stores the result
+	// in dst.
 	ConvertObject(ctx context.Context, src, dst runtime.Object) error
 }
 
@@ -30,7 +32,7 @@ type SpokeConverter[hubObject runtime.Object] interface {
 	ConvertSpokeToHub(ctx context.Context, spoke runtime.Object, hub hubObject) error
 }
 
-// NewSpokeConverter makes a converter of two functions.
+// NewSpokeConverter makes a converter from two functions.
 func NewSpokeConverter[hubObject, spokeObject client.Object](
 	spoke spokeObject, convertHubToSpokeFunc func(ctx context.Context, src hubObject, dst spokeObject) error,
 	convertSpokeToHubFunc func(ctx context.Context, src spokeObject, dst hubObject) error,
@@ -65,7 +67,8 @@ func (f funcs[hubObject, spokeObject]) ConvertSpokeToHub(ctx context.Context, sp
 	return f.to(ctx, s, hub)
 }
 
-// NewHubSpokeConverter makes a converter of those of all versions but the hub.
+// NewHubSpokeConverter makes a converter from the converters of all versions
+// except the hub.
 func NewHubSpokeConverter[hubObject runtime.Object](hub hubObject, spokeConverter ...SpokeConverter[hubObject]) func(scheme *runtime.Scheme) (Converter, error) {
 	return func(scheme *runtime.Scheme) (Converter, error) {
 		gvk, err := apiutil.GVKForObject(hub, scheme)
@@ -94,7 +97,7 @@ func NewHubSpokeConverter[hubObject runtime.Object](hub hubObject, spokeConverte
 	}
 }
 
-// star converts by way of the hub.
+// star converts through the hub.
 type star[hubObject runtime.Object] struct {
 	scheme *runtime.Scheme
 	hub    schema.GroupVersionKind
@@ -129,7 +132,8 @@ func (s *star[hubObject]) ConvertObject(ctx context.Context, src, dst runtime.Ob
 	return s.spokes[to].ConvertHubToSpoke(ctx, hub, dst)
 }
 
-// NewWebhookHandler returns a handler that answers that webhooks are not served.
+// NewWebhookHandler returns a handler that answers with the error that webhooks
+// are not served.
 func NewWebhookHandler(*runtime.Scheme, ...Registry) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "webhook: a module serves no webhooks", http.StatusNotImplemented)

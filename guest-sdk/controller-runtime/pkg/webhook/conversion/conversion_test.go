@@ -14,7 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/conversion"
 )
 
-// The versions of a kind whose value is in another place each: v1 is the hub.
+// The versions of a kind, which store a value in different fields; v1 is the
+// hub.
 type (
 	hub struct{ corev1.ConfigMap }
 	v2  struct{ corev1.Secret }
@@ -52,8 +53,8 @@ func spokes() []conversion.SpokeConverter[*hub] {
 	}
 }
 
-// Any version becomes any other one, by way of the hub; to itself, and from a version without
-// a converter, is an error.
+// Each version converts to each other version through the hub. A conversion to
+// the same version, or from a version without a converter, is an error.
 func TestHubSpoke_ConvertsEachVersionToEach(t *testing.T) {
 	c, err := conversion.NewHubSpokeConverter(&hub{}, spokes()...)(newScheme())
 	if err != nil {
@@ -91,7 +92,7 @@ func TestHubSpoke_ConvertsEachVersionToEach(t *testing.T) {
 	}
 }
 
-// All versions but the hub need one converter.
+// Each version except the hub needs one converter.
 func TestHubSpoke_NeedsEachVersionOnce(t *testing.T) {
 	all := spokes()
 	for _, list := range [][]conversion.SpokeConverter[*hub]{nil, all[:1], {all[0], all[0], all[1]}} {
@@ -101,7 +102,7 @@ func TestHubSpoke_NeedsEachVersionOnce(t *testing.T) {
 	}
 }
 
-// A registry has one converter of a kind.
+// A registry accepts one converter for a kind.
 func TestRegistry_HasOneOfAKind(t *testing.T) {
 	r := conversion.NewRegistry()
 	c, _ := conversion.NewHubSpokeConverter(&hub{}, spokes()...)(newScheme())
@@ -114,8 +115,9 @@ func TestRegistry_HasOneOfAKind(t *testing.T) {
 	}
 }
 
-// A kind is convertible if one version is the hub and all others convert; some of them is an
-// error, and one version alone needs none.
+// A kind is convertible if one version is the hub and all others convert. If
+// only some convert, it is an error. A kind with a single version is not
+// convertible.
 func TestIsConvertible_AllOrNone(t *testing.T) {
 	s := newScheme()
 	if ok, err := conversion.IsConvertible(s, &hub{}); ok || err == nil || !strings.Contains(err.Error(), "2 convert to none") {
@@ -134,7 +136,7 @@ func TestIsConvertible_AllOrNone(t *testing.T) {
 	}
 }
 
-// A decoder makes the type of the version that the text says.
+// A decoder returns the type of the version in the text.
 func TestDecoder_ReadsTheVersionThatItSays(t *testing.T) {
 	d := conversion.NewDecoder(newScheme())
 	obj, gvk, err := d.Decode([]byte(`{"apiVersion":"example.com/v2","kind":"App","metadata":{"name":"a"}}`))

@@ -15,7 +15,8 @@ import (
 
 // Registry has the converters of kinds.
 type Registry interface {
-	// RegisterConverter sets the converter of a kind, once.
+	// RegisterConverter sets the converter of a kind. It returns an error if
+	// the kind already has one.
 	RegisterConverter(gk schema.GroupKind, converter Converter) error
 	// GetConverter returns the converter of a kind.
 	GetConverter(gk schema.GroupKind) (Converter, bool)
@@ -34,7 +35,7 @@ func (r *registry) RegisterConverter(gk schema.GroupKind, converter Converter) e
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.all[gk] != nil {
-		return fmt.Errorf("converter[%s]: is there already", gk)
+		return fmt.Errorf("converter[%s]: already exists", gk)
 	}
 	r.all[gk] = converter
 	return nil
@@ -48,7 +49,7 @@ func (r *registry) GetConverter(gk schema.GroupKind) (Converter, bool) {
 	return c, ok
 }
 
-// versionsOf are all versions of a kind that the scheme has.
+// versionsOf returns all versions of a kind in the scheme.
 func versionsOf(scheme *runtime.Scheme, of schema.GroupVersionKind) []schema.GroupVersionKind {
 	var list []schema.GroupVersionKind
 	for gvk := range scheme.AllKnownTypes() {
@@ -59,8 +60,9 @@ func versionsOf(scheme *runtime.Scheme, of schema.GroupVersionKind) []schema.Gro
 	return list
 }
 
-// IsConvertible reports whether obj's kind has several versions, of which one is the hub and
-// all others convert to it. It is an error if that is so of some of them.
+// IsConvertible reports whether the kind of obj has several versions, one of
+// which is the hub, to which all others convert. It returns an error if that is
+// true only for some of the versions.
 func IsConvertible(scheme *runtime.Scheme, obj runtime.Object) (bool, error) {
 	own, err := apiutil.GVKForObject(obj, scheme)
 	if err != nil {
@@ -92,7 +94,8 @@ func IsConvertible(scheme *runtime.Scheme, obj runtime.Object) (bool, error) {
 	return false, e
 }
 
-// PartialImplementationError is the error of a kind of which not all versions convert.
+// PartialImplementationError is the error of a kind with some versions that do
+// not convert.
 type PartialImplementationError struct {
 	kind         schema.GroupKind
 	hubs, others int
@@ -104,10 +107,10 @@ func (e PartialImplementationError) Error() string {
 		e.kind, e.hubs, e.others)
 }
 
-// Decoder reads objects of the scheme.
+// Decoder decodes objects of the scheme.
 type Decoder struct{ scheme *runtime.Scheme }
 
-// NewDecoder returns a decoder of JSON.
+// NewDecoder returns a decoder for JSON.
 func NewDecoder(scheme *runtime.Scheme) *Decoder {
 	if scheme == nil {
 		panic("conversion: NewDecoder: the scheme is nil")
@@ -115,7 +118,7 @@ func NewDecoder(scheme *runtime.Scheme) *Decoder {
 	return &Decoder{scheme}
 }
 
-// Decode reads an object of the kind that it says.
+// Decode decodes an object, whose content names its kind.
 func (d *Decoder) Decode(content []byte) (runtime.Object, *schema.GroupVersionKind, error) {
 	var says metav1.TypeMeta
 	if err := json.Unmarshal(content, &says); err != nil {
@@ -129,7 +132,7 @@ func (d *Decoder) Decode(content []byte) (runtime.Object, *schema.GroupVersionKi
 	return obj, &gvk, d.DecodeInto(content, obj)
 }
 
-// DecodeInto reads an object.
+// DecodeInto decodes an object.
 func (*Decoder) DecodeInto(content []byte, into runtime.Object) error {
 	return json.Unmarshal(content, into)
 }

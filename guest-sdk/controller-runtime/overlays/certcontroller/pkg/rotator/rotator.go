@@ -1,5 +1,6 @@
-// Package rotator takes the place of cert-controller's package of that name, which
-// makes the certificates of webhooks: a module serves none, so it needs none.
+// Package rotator replaces cert-controller's package of that name, which makes
+// the certificates of webhooks. A module does not serve webhooks, so it needs
+// no certificates.
 package rotator
 
 import (
@@ -11,7 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// WebhookType is what gets the certificate of the authority.
+// WebhookType is the type of object that receives the certificate of the
+// authority.
 type WebhookType int
 
 // The types.
@@ -23,13 +25,14 @@ const (
 	ExternalDataProvider
 )
 
-// WebhookInfo names what gets the certificate of the authority.
+// WebhookInfo names an object that receives the certificate of the authority.
 type WebhookInfo struct {
 	Name string
 	Type WebhookType
 }
 
-// CertRotator configures the making and renewal of certificates. Only IsReady has an effect.
+// CertRotator configures the creation and renewal of certificates. Only IsReady
+// has an effect.
 type CertRotator struct {
 	SecretKey      types.NamespacedName
 	CertDir        string
@@ -37,7 +40,7 @@ type CertRotator struct {
 	CAOrganization string
 	DNSName        string
 	ExtraDNSNames  []string
-	// IsReady is closed at once.
+	// IsReady is closed immediately.
 	IsReady                chan struct{}
 	Webhooks               []WebhookInfo
 	FieldOwner             string
@@ -54,7 +57,7 @@ type CertRotator struct {
 	ControllerName         string
 }
 
-// AddRotator marks the certificates as ready, and does nothing more.
+// AddRotator marks the certificates as ready, and has no other effect.
 func AddRotator(mgr manager.Manager, cr *CertRotator) error {
 	mgr.GetLogger().Info("certificates for webhooks have no effect in a module", "secret", cr.SecretKey.String())
 	if cr.IsReady != nil {

@@ -17,11 +17,11 @@ import (
 // EventSink stores events. In a module, the host stores them, and ignores the sink.
 type EventSink any
 
-// EventSinkImpl stands for the sink that writes to the API server.
+// EventSinkImpl represents the sink that writes to the API server.
 type EventSinkImpl struct{ Interface any }
 
-// EventBroadcaster hands events to the host, to handlers, or to a log. It does so at
-// once, because a module does not run between two calls of the host.
+// EventBroadcaster sends events to the host, to handlers, or to a log. It does
+// so immediately, because a module does not run between two calls of the host.
 type EventBroadcaster interface {
 	// StartRecordingToSink makes the host record the events.
 	StartRecordingToSink(stopCh <-chan struct{})
@@ -35,7 +35,7 @@ type EventBroadcaster interface {
 	StartStructuredLogging(verbosity klog.Level) func()
 	// StartLogging logs each event.
 	StartLogging(logger klog.Logger) (func(), error)
-	// Shutdown stops all of that.
+	// Shutdown stops recording, handlers and logs.
 	Shutdown()
 }
 
@@ -99,8 +99,8 @@ type sender struct {
 // WithLogger implements EventRecorderLogger.
 func (s *sender) WithLogger(klog.Logger) EventRecorderLogger { return s }
 
-// AnnotatedEventf implements AnnotatedEventRecorder: events of the host have no
-// annotations.
+// AnnotatedEventf implements AnnotatedEventRecorder. It ignores the
+// annotations, which events of the host do not have.
 func (s *sender) AnnotatedEventf(regarding, related runtime.Object, _ map[string]string, eventtype, reason, action, note string, args ...any) {
 	s.Eventf(regarding, related, eventtype, reason, action, note, args...)
 }
@@ -124,7 +124,8 @@ func (s *sender) Eventf(regarding, related runtime.Object, eventtype, reason, ac
 	}
 }
 
-// refer returns a reference of an object; an empty one of an object that has none.
+// refer returns a reference to an object. It is empty if the object cannot be
+// referenced.
 func (s *sender) refer(obj runtime.Object) corev1.ObjectReference {
 	if ref, err := reference.GetReference(s.scheme, obj); err == nil {
 		return *ref
@@ -132,7 +133,7 @@ func (s *sender) refer(obj runtime.Object) corev1.ObjectReference {
 	return corev1.ObjectReference{}
 }
 
-// named returns an object that has the name of a reference.
+// named returns an object with the name in a reference.
 func named(obj runtime.Object) runtime.Object {
 	ref, ok := obj.(*corev1.ObjectReference)
 	if !ok {

@@ -20,7 +20,7 @@ type AnnotatedEventRecorder interface {
 	AnnotatedEventf(regarding, related runtime.Object, annotations map[string]string, eventtype, reason, action, note string, args ...any)
 }
 
-// EventRecorderLogger is an EventRecorder that logs to a logger of the caller.
+// EventRecorderLogger is an EventRecorder with the caller's logger.
 type EventRecorderLogger interface {
 	EventRecorder
 	// WithLogger returns the same recorder for another logger.
@@ -29,7 +29,7 @@ type EventRecorderLogger interface {
 
 // FakeRecorder writes events as text to a channel, for tests.
 type FakeRecorder struct {
-	// Events gets the events; nil drops them.
+	// Events receives the events. If nil, they are discarded.
 	Events chan string
 }
 

@@ -22,8 +22,8 @@ type EventSink interface {
 	Patch(oldEvent *corev1.Event, data []byte) (*corev1.Event, error)
 }
 
-// EventBroadcaster hands events to the host, to handlers, or to a log. It does so at
-// once, because a module does not run between two calls of the host.
+// EventBroadcaster sends events to the host, to handlers, or to a log. It does
+// so immediately, because a module does not run between two calls of the host.
 type EventBroadcaster interface {
 	// StartEventWatcher calls a function with each event.
 	StartEventWatcher(eventHandler func(*corev1.Event)) watch.Interface
@@ -35,11 +35,11 @@ type EventBroadcaster interface {
 	StartStructuredLogging(verbosity klog.Level) watch.Interface
 	// NewRecorder returns a recorder. The host names the controller as the source.
 	NewRecorder(scheme *runtime.Scheme, source corev1.EventSource) EventRecorderLogger
-	// Shutdown stops all of that.
+	// Shutdown stops recording, handlers and logs.
 	Shutdown()
 }
 
-// CorrelatorOptions have no effect: the host joins events that are alike.
+// CorrelatorOptions have no effect, because the host aggregates similar events.
 type CorrelatorOptions struct {
 	LRUCacheSize         int
 	BurstSize            int
@@ -74,9 +74,9 @@ func NewBroadcasterForTests(time.Duration) EventBroadcaster { return &broadcaste
 
 type broadcaster struct{ to []*receiver }
 
-// receiver gets events until it is stopped.
+// receiver receives events until it is stopped.
 type receiver struct {
-	host    bool // the host gets them
+	host    bool // send the events to the host
 	handle  func(*corev1.Event)
 	stopped bool
 }
@@ -84,7 +84,8 @@ type receiver struct {
 // Stop implements watch.Interface.
 func (r *receiver) Stop() { r.stopped = true }
 
-// ResultChan implements watch.Interface: there is none to read from.
+// ResultChan implements watch.Interface. It returns nil, because there is no
+// channel of events.
 func (*receiver) ResultChan() <-chan watch.Event { return nil }
 
 func (b *broadcaster) add(r *receiver) watch.Interface {
@@ -162,7 +163,7 @@ func (s *sender) AnnotatedEventf(object runtime.Object, annotations map[string]s
 	}
 }
 
-// named returns an object that has the name of a reference.
+// named returns an object with the name in a reference.
 func named(object runtime.Object) runtime.Object {
 	ref, ok := object.(*corev1.ObjectReference)
 	if !ok {
@@ -174,7 +175,7 @@ func named(object runtime.Object) runtime.Object {
 	}
 }
 
-// event is what handlers get.
+// event returns the event for handlers.
 func (s *sender) event(object runtime.Object, annotations map[string]string, eventtype, reason, message string) *corev1.Event {
 	now := metav1.Now()
 	e := &corev1.Event{

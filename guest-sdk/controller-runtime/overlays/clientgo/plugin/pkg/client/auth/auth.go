@@ -1,2 +1,2 @@
-// Package auth has nothing: a module does not log in anywhere.
+// Package auth is empty, because a module does not log in.
 package auth

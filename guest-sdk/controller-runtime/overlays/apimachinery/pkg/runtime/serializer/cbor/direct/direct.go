@@ -3,7 +3,7 @@ package direct
 
 import "errors"
 
-var errNoCBOR = errors.New("cbor: a module does not have it: use JSON")
+var errNoCBOR = errors.New("cbor: not available in a module: use JSON")
 
 // Marshal returns an error.
 func Marshal(any) ([]byte, error) { return nil, errNoCBOR }

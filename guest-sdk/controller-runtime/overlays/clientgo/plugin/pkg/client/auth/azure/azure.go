@@ -1,2 +1,2 @@
-// Package azure has nothing: a module does not log in anywhere.
+// Package azure is empty, because a module does not log in.
 package azure

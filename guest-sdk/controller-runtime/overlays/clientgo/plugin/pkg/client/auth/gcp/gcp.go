@@ -1,2 +1,2 @@
-// Package gcp has nothing: a module does not log in anywhere.
+// Package gcp is empty, because a module does not log in.
 package gcp

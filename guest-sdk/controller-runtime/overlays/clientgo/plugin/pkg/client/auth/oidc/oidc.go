@@ -1,2 +1,2 @@
-// Package oidc has nothing: a module does not log in anywhere.
+// Package oidc is empty, because a module does not log in.
 package oidc
