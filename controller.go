@@ -10,6 +10,7 @@ import (
 	"github.com/wasmctl/wasmctl/internal/engine"
 	"github.com/wasmctl/wasmctl/internal/life"
 	"github.com/wasmctl/wasmctl/internal/logging"
+	"github.com/wasmctl/wasmctl/internal/rollout"
 )
 
 type source = func() (Module, ControllerOptions, error)
@@ -95,11 +96,11 @@ func (c *Controller) Restart() { c.life.Restart() }
 // cannot be used is refused, and the live one goes on. The error wraps
 // ErrSameModule where the module is live already.
 func (c *Controller) Swap(ctx context.Context, m Module, o SwapOptions) (revision uint64, err error) {
-	revision, _, err = c.swap(ctx, m, o)
+	revision, _, err = c.swap(ctx, m, o.rollout())
 	return revision, err
 }
 
-func (c *Controller) swap(ctx context.Context, m Module, o SwapOptions) (revision uint64, canary bool, err error) {
+func (c *Controller) swap(ctx context.Context, m Module, o rollout.SwapOptions) (revision uint64, canary bool, err error) {
 	wasm, err := m.Read(ctx)
 	if err != nil {
 		return 0, false, err

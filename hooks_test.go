@@ -21,11 +21,11 @@ func hooked(n *counted) Native {
 	failed := false
 	native.Filter = func(_ context.Context, e *Event) (bool, error) {
 		var before, after corev1.ConfigMap
-		had, err := e.Old(&before)
+		had, err := e.DecodeOld(&before)
 		if err != nil {
 			return false, err
 		}
-		exists, err := e.New(&after)
+		exists, err := e.DecodeNew(&after)
 		return !had || !exists || before.Data["text"] != after.Data["text"], err
 	}
 	native.Map = func(_ context.Context, e *Event) ([]abi.Key, error) {
@@ -33,11 +33,11 @@ func hooked(n *counted) Native {
 			failed = true
 			panic("the first call")
 		}
-		if e.Kind.Kind != "Secret" {
+		if e.Kind != "Secret" {
 			return nil, errors.New("not a Secret")
 		}
 		var s corev1.Secret
-		if _, err := e.New(&s); err != nil {
+		if _, err := e.DecodeNew(&s); err != nil {
 			return nil, err
 		}
 		return []abi.Key{{Name: s.Labels["for"]}}, nil // of the same namespace

@@ -7,16 +7,12 @@ import (
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
-	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/host/isolate"
-	"github.com/wasmctl/wasmctl/host/kubeapi/grant"
 	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/internal/engine"
 	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/internal/plan"
-	"github.com/wasmctl/wasmctl/internal/rollout"
-	"github.com/wasmctl/wasmctl/internal/rollout/canary"
 	"github.com/wasmctl/wasmctl/internal/rollout/ledger"
 	"github.com/wasmctl/wasmctl/internal/telemetry"
 )
@@ -75,10 +71,6 @@ type Options struct {
 // minute. A random part of up to the same length is added. A field that is 0 has its default.
 type Backoff struct{ First, Max time.Duration }
 
-// Notes keep a text for each key, of at most some KiB. A key that was not set has
-// the empty one.
-type Notes = ledger.Notes
-
 // NoteKey is the key of what Notes keep of a controller.
 func NoteKey(controller string) string { return ledger.Key(controller) }
 
@@ -116,41 +108,14 @@ type ControllerOptions struct {
 	OnWrite func(Write)
 }
 
-// Write is a write that the API server has answered, with what it has changed.
-type Write = telemetry.Write
-
-// Canary says on which objects a module is tried first, and for how long.
-type Canary = rollout.Canary
-
-// Share is the Canary on a share of the objects, 0 to 1, until it is promoted.
-func Share(share float64) *Canary { return &Canary{Config: canary.Config{Share: share}} }
-
-// SwapOptions say how a module is swapped in: Canary, where it is not nil, is in
-// the place of the controller's, and Force tries one again that was rolled back.
-// The zero value does as the controller's options say.
-type SwapOptions = rollout.SwapOptions
-
-// Grant is what a module may do. The zero Grant is what the spec names: to watch the kinds
-// of For and Owns, and to write the status of the first.
-type Grant = plan.Grant
-
-// GrantManifest accepts all that the module's manifest asks for.
-var GrantManifest = Grant{Manifest: true}
-
-// ParseGrant reads a file of grants (docs/capabilities.md). The path is for
-// errors, which match ErrUsage.
-func ParseGrant(path string, content []byte) (Grant, error) { return plan.ParseGrant(path, content) }
-
-// GrantRules is the Grant of these rules.
-func GrantRules(rules ...abi.Capability) Grant {
-	return Grant{File: grant.File{{Capabilities: rules}}, Path: "rules"}
-}
-
 // engine returns the options of a controller with a module. The error matches ErrUsage.
 func (o *ControllerOptions) engine(m Module) (engine.Options, error) {
 	out := engine.Options{
-		Options:  plan.Options{ControllerSpec: o.ControllerSpec, Grant: o.Grants, Confine: o.Confine},
-		Fallback: NameOf(m), Source: m.String(), Triggers: sources(o.Triggers), Whole: o.Whole, Audit: o.Audit, OnWrite: o.OnWrite,
+		Options:  plan.Options{ControllerSpec: o.ControllerSpec, Grant: plan.Grant(o.Grants), Confine: o.Confine},
+		Fallback: NameOf(m), Source: m.String(), Triggers: sources(o.Triggers), Whole: o.Whole, Audit: o.Audit,
+	}
+	if o.OnWrite != nil {
+		out.OnWrite = func(w telemetry.Write) { o.OnWrite(Write(w)) }
 	}
 	errs := out.Validate(nil)
 	if err := v1alpha1.Errors(errs, func(path string) string { return path }); err != nil {
@@ -160,7 +125,7 @@ func (o *ControllerOptions) engine(m Module) (engine.Options, error) {
 	keys, _ := out.Module.Verify.Policy(nil) // Validate has checked it
 	out.Signed.By = keys.Fingerprints()
 	out.Settings, _ = out.Config.Texts() // Validate has checked it
-	if !o.Grants.IsZero() {
+	if !out.Grant.IsZero() {
 		return out, nil
 	}
 	var err error

@@ -137,14 +137,6 @@ type Native struct {
 	Moved func(has func(uid string) bool)
 }
 
-// Request is what a native reconciler is called with: the key and why, and the
-// object as the cache has it. Decode reads that into a Go type.
-type Request = engine.Request
-
-// Event is a change of a watched object, for Map and Filter of a Native: its methods Old and New
-// read the object before and after the change into a Go type.
-type Event = engine.Event
-
 // Action is what follows a run. The zero Action awaits a change.
 type Action = abi.Action
 
@@ -157,5 +149,8 @@ func (rt *Runtime) Add(ctx context.Context, n Native, o ControllerOptions) (*Con
 
 func (n *Native) engine() *engine.Native {
 	m := &abi.Manifest{Name: n.Name, For: &n.For, Owns: n.Owns, Watches: n.Watches, Finalizer: n.Finalizer}
-	return &engine.Native{Manifest: m, Install: n.Install, Reconcile: n.Reconcile, Finalize: n.Finalize, Map: n.Map, Filter: n.Filter, Moved: n.Moved}
+	return &engine.Native{
+		Manifest: m, Install: n.Install, Moved: n.Moved,
+		Reconcile: onRequest(n.Reconcile), Finalize: onRequest(n.Finalize), Map: onEvent(n.Map), Filter: onEvent(n.Filter),
+	}
 }

@@ -2,23 +2,59 @@ package wasmctl
 
 import (
 	"context"
+	"time"
 
+	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/internal/engine"
 	"github.com/wasmctl/wasmctl/internal/replay"
 	comparison "github.com/wasmctl/wasmctl/internal/replay/shadow"
 )
 
-// ShadowOptions say for how long a module shadows the live one: For bounds the
-// time, and Count, where it is not 0, the runs that are compared. All has the live
-// module reconcile all objects once.
-type ShadowOptions = engine.ShadowOptions
+// ShadowOptions say for how long a module shadows the live one.
+type ShadowOptions struct {
+	// For limits the time, and Count the number of compared runs; 0 means no limit.
+	For   time.Duration
+	Count int
+	// All makes the live module reconcile all objects once.
+	All bool
+}
 
-// Compared is a run of the live module that was compared with the shadow's. Values
-// of Secrets are hidden.
-type Compared = replay.Compared
+// Compared is a run of the live module that was compared with the shadow's. Values of Secrets
+// are hidden.
+type Compared struct {
+	Object      abi.Key
+	ReconcileID string
+	Differences []Difference
+}
+
+// Difference is one difference between a run of the live module and that of the shadow.
+type Difference struct {
+	// Of is the subject: "write", "action" or "error".
+	Of string
+	// Write describes the write, and Path is the path in its body, such as "data.color"; Path is
+	// empty if one of the runs does not have the write.
+	Write, Path string
+	// Live and Shadow are the values in both runs; nil means none.
+	Live, Shadow any
+}
 
 // ShadowSummary counts the runs that were compared.
-type ShadowSummary = comparison.Summary
+type ShadowSummary struct {
+	// Runs and Objects were compared. Different is the number of runs that differ; OfWrites,
+	// OfActions and OfErrors count the kinds of differences.
+	Runs, Objects, Different      int
+	OfWrites, OfActions, OfErrors int
+	// Dropped runs were not compared, because the other module is slower than the live one, or
+	// the controller was never idle.
+	Dropped int
+}
+
+// String describes the summary in a line.
+func (s *ShadowSummary) String() string {
+	return (&comparison.Summary{
+		Runs: s.Runs, Objects: s.Objects, Different: s.Different, OfWrites: s.OfWrites, OfActions: s.OfActions, OfErrors: s.OfErrors, Dropped: s.Dropped,
+	}).String()
+}
 
 // Shadow runs another module on the input of the live one's runs, with its writes
 // held back, and reports each run that was compared; an error of report ends it.
@@ -31,5 +67,13 @@ func (c *Controller) Shadow(ctx context.Context, m Module, o ShadowOptions, repo
 	if s, ok := m.(Signed); ok {
 		defer c.known(wasm, s.Proof())()
 	}
-	return c.life.Shadow(ctx, wasm, o, report)
+	limit := engine.ShadowOptions{Limit: replay.Limit{For: o.For, Count: o.Count}, All: o.All}
+	s, err := c.life.Shadow(ctx, wasm, limit, func(r replay.Compared) error {
+		out := Compared{Object: r.Object, ReconcileID: r.ReconcileID}
+		for _, d := range r.Differences {
+			out.Differences = append(out.Differences, Difference(d))
+		}
+		return report(out)
+	})
+	return ShadowSummary{s.Runs, s.Objects, s.Different, s.OfWrites, s.OfActions, s.OfErrors, s.Dropped}, err
 }

@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"runtime/debug"
 
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host/kubeapi"
 	"github.com/wasmctl/wasmctl/host/load"
@@ -25,72 +22,14 @@ type Native struct {
 	// Install is the command that installs the CRD of its kind; if empty, the default
 	// command.
 	Install string
-	// Reconcile and Finalize are the functions of the reconciler.
-	Reconcile, Finalize func(ctx context.Context, r *Request) (abi.Action, error)
+	// Reconcile and Finalize are the functions of the reconciler. They may read the cache.
+	Reconcile, Finalize func(context.Context, *abi.Request, *controller.Cache) (abi.Action, error)
 	// Map and Filter, if not nil, are the mapper and the predicate "func" of watches.
-	Map    func(context.Context, *Event) ([]abi.Key, error)
-	Filter func(context.Context, *Event) (bool, error)
+	Map    func(context.Context, *abi.Event) ([]abi.Key, error)
+	Filter func(context.Context, *abi.Event) (bool, error)
 	// Moved, if not nil, is called after the last run of objects that move to another
 	// replica. It must end the work that the reconciler does for them outside of its runs.
 	Moved func(has func(uid string) bool)
-}
-
-// Request is the argument of a native reconciler. Its Object is msgpack, or nil if the
-// object is gone.
-type Request struct {
-	*abi.Request
-
-	cache *controller.Cache
-}
-
-// Decode reads the object into a Go type of its kind, or into a map.
-func (r *Request) Decode(into any) error { return decode(r.Object, into) }
-
-// Cached reads an object of a watched kind from the cache into a Go type or a
-// map. It reports whether the object is there.
-func (r *Request) Cached(kind schema.GroupVersionResource, namespace, name string, into any) (bool, error) {
-	packed, err := r.cache.Get(kind, abi.Key{Namespace: namespace, Name: name})
-	if err != nil || packed == nil {
-		return false, err
-	}
-	return true, decode(packed, into)
-}
-
-// Event is a change of a watched object.
-type Event struct {
-	// Kind is the kind of the watch, and Key the object.
-	Kind schema.GroupVersionKind
-	Key  abi.Key
-	// Type is the kind of change.
-	Type abi.EventType
-
-	old, updated []byte // msgpack
-}
-
-// Old reads the object before the change into a Go type of its kind or a map. It reports
-// whether the object was known before.
-func (e *Event) Old(into any) (bool, error) { return e.old != nil, decodeIf(e.old, into) }
-
-// New reads the object after the change, as Old does. It reports whether the object exists.
-func (e *Event) New(into any) (bool, error) { return e.updated != nil, decodeIf(e.updated, into) }
-
-func decodeIf(packed []byte, into any) error {
-	if packed == nil {
-		return nil
-	}
-	return decode(packed, into)
-}
-
-func decode(packed []byte, into any) error {
-	object, err := abi.DecodeObject(packed)
-	if err != nil {
-		return err
-	}
-	if m, ok := into.(*map[string]any); ok {
-		*m = object
-		return nil
-	}
-	return runtime.DefaultUnstructuredConverter.FromUnstructured(object, into)
 }
 
 // LoadNative is the counterpart of Load for a reconciler in Go.
@@ -190,19 +129,15 @@ func (g nativeGuest) ErrorPolicy(context.Context, *abi.Failure) (abi.Result, err
 type nativeHooks nativeGuest
 
 // Map implements queue.Module.
-func (g nativeHooks) Map(ctx context.Context, ev *abi.Event) ([]abi.Key, error) {
-	return hook(ctx, ev, g.Native.Map)
+func (g nativeHooks) Map(ctx context.Context, ev *abi.Event) (keys []abi.Key, err error) {
+	defer recovered(&err)
+	return g.Native.Map(ctx, ev)
 }
 
 // Filter implements queue.Module.
-func (g nativeHooks) Filter(ctx context.Context, ev *abi.Event) (bool, error) {
-	return hook(ctx, ev, g.Native.Filter)
-}
-
-func hook[T any](ctx context.Context, ev *abi.Event, f func(context.Context, *Event) (T, error)) (res T, err error) {
+func (g nativeHooks) Filter(ctx context.Context, ev *abi.Event) (passes bool, err error) {
 	defer recovered(&err)
-	kind := schema.GroupVersionKind{Group: ev.Group, Version: ev.Version, Kind: ev.Kind}
-	return f(ctx, &Event{Kind: kind, Key: ev.Key, Type: ev.Type, old: ev.Old, updated: ev.New})
+	return g.Native.Filter(ctx, ev)
 }
 
 // recovered turns a panic of the reconciler into an error.
@@ -214,13 +149,13 @@ func recovered(err *error) {
 
 // call calls a function of the reconciler. A panic becomes an error of the object, as a
 // trap does.
-func (g nativeGuest) call(ctx context.Context, req *abi.Request, f func(context.Context, *Request) (abi.Action, error)) (res abi.Result, err error) {
+func (g nativeGuest) call(ctx context.Context, req *abi.Request, f func(context.Context, *abi.Request, *controller.Cache) (abi.Action, error)) (res abi.Result, err error) {
 	if d := g.controller.Timeout(); d > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, d)
 		defer cancel()
 	}
 	defer recovered(&err)
-	res.Action, err = f(ctx, &Request{req, g.controller.cache})
+	res.Action, err = f(ctx, req, g.controller.cache)
 	return res, err
 }

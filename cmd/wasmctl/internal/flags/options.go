@@ -18,6 +18,7 @@ import (
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/project"
 	"github.com/wasmctl/wasmctl/internal/failure"
+	"github.com/wasmctl/wasmctl/internal/plan"
 )
 
 // Options returns the options of the flags. The caller of wasmctl.New sets the others.
@@ -72,7 +73,7 @@ func (o *Leader) LeaseName(controller string) string {
 // Options returns the options of a controller, from a spec and its files. triggerOn.stdin reads stdin.
 // If dev is set and the spec has no grant, everything that the manifest requests is granted.
 func Options(s *v1alpha1.ControllerSpec, files *Files, stdin io.Reader, dev bool) wasmctl.ControllerOptions {
-	out := wasmctl.ControllerOptions{ControllerSpec: *s, Grants: files.Grant, Triggers: triggers(s.TriggerOn, stdin)}
+	out := wasmctl.ControllerOptions{ControllerSpec: *s, Grants: wasmctl.Grant(files.Grant), Triggers: triggers(s.TriggerOn, stdin)}
 	out.Config = Settings(s, files)
 	switch {
 	case s.GrantFile != "":
@@ -92,7 +93,7 @@ type Files struct {
 	Settings v1alpha1.Config
 	// SettingsText and GrantText are the contents of the files.
 	SettingsText, GrantText []byte
-	Grant                   wasmctl.Grant
+	Grant                   plan.Grant
 }
 
 // ReadFiles reads the files of settings and grants. The file of an audit is written later: ReadFiles
@@ -117,7 +118,7 @@ func ReadFiles(s *v1alpha1.ControllerSpec) (*Files, error) {
 		if f.GrantText, err = readFile(s.GrantFile, MaxNamed); err != nil {
 			return nil, failure.Usage.Wrap(fmt.Errorf("--grant %s: %w", s.GrantFile, reason(err)))
 		}
-		f.Grant, err = wasmctl.ParseGrant(s.GrantFile, f.GrantText)
+		f.Grant, err = plan.ParseGrant(s.GrantFile, f.GrantText)
 	}
 	return f, err
 }

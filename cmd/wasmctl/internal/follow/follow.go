@@ -17,6 +17,7 @@ import (
 	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/host/oci"
 	"github.com/wasmctl/wasmctl/internal/humanize"
+	"github.com/wasmctl/wasmctl/internal/plan"
 	"github.com/wasmctl/wasmctl/runtime/filewatch"
 )
 
@@ -171,7 +172,7 @@ func (o *Follower) regrant(_ context.Context, content []byte) {
 	path, before := o.spec.GrantFile, o.files
 	o.mu.Unlock()
 	name := o.Controller.Name()
-	next, err := wasmctl.ParseGrant(path, content)
+	next, err := plan.ParseGrant(path, content)
 	if err == nil {
 		_, err = next.Rules(name)
 	}

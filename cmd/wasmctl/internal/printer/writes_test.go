@@ -30,7 +30,8 @@ type printing struct {
 
 func newPrinting() *printing {
 	p := &printing{run: &abi.Run{ID: "1", Key: abi.Key{Namespace: "a", Name: "web"}}}
-	p.Recorder = telemetry.NewRecorder(telemetry.Config{History: 1 << 20, OnWrite: NewWrites(&p.out).Print})
+	writes := NewWrites(&p.out)
+	p.Recorder = telemetry.NewRecorder(telemetry.Config{History: 1 << 20, OnWrite: func(w telemetry.Write) { writes.Print(wasmctl.Write(w)) }})
 	p.For("web", kinds.Kind{})
 	p.History.Begin(&history.Running{ID: p.run.ID, Key: p.run.Key, Since: time.Now()})
 	return p

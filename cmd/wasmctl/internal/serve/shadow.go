@@ -13,6 +13,7 @@ import (
 	"github.com/wasmctl/wasmctl"
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/printer"
+	"github.com/wasmctl/wasmctl/internal/replay/shadow"
 )
 
 // reasonDiffers is the reason for refusing a module that behaved differently from the live one.
@@ -70,7 +71,8 @@ func (t *trial) report(c wasmctl.Compared) error {
 		return nil
 	}
 	if t.differs++; t.differs == 1 {
-		t.first = short(c.Object.String() + ": " + printer.Difference(&c.Differences[0]))
+		first := shadow.Difference(c.Differences[0])
+		t.first = short(c.Object.String() + ": " + printer.Difference(&first))
 	}
 	return nil
 }
