@@ -24,7 +24,7 @@ func pages(t *testing.T, do func(path, text string)) {
 	walk(t, ".md", do)
 }
 
-// walk calls a function with every file of this repository whose name ends so.
+// walk calls a function with every file of this repository whose name has a suffix.
 func walk(t *testing.T, suffix string, do func(path, text string)) {
 	t.Helper()
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
@@ -47,8 +47,8 @@ func walk(t *testing.T, suffix string, do func(path, text string)) {
 	}
 }
 
-// TestDocs_NamedTestsExist: a test that a page names is there. docs/properties.md
-// names tests of other projects too, and has a test of its own.
+// TestDocs_NamedTestsExist: every test that a page names exists. docs/properties.md also
+// names tests of other projects, and has a test of its own.
 func TestDocs_NamedTestsExist(t *testing.T) {
 	declared, n := declaredTests(t), 0
 	pages(t, func(path, text string) {
@@ -58,7 +58,7 @@ func TestDocs_NamedTestsExist(t *testing.T) {
 		for _, at := range testName.FindAllStringIndex(text, -1) {
 			name := text[at[0]:at[1]]
 			if strings.HasSuffix(text[:at[0]], "func ") {
-				continue // the page has it itself
+				continue // the page contains the test itself
 			}
 			n++
 			begin, some := strings.CutSuffix(name, "*")
@@ -75,7 +75,7 @@ func TestDocs_NamedTestsExist(t *testing.T) {
 	}
 }
 
-// TestDocs_BenchmarksExist: a command that measures something finds a benchmark.
+// TestDocs_BenchmarksExist: every command that runs a benchmark finds one.
 func TestDocs_BenchmarksExist(t *testing.T) {
 	n := 0
 	pages(t, func(path, text string) {
@@ -83,10 +83,10 @@ func TestDocs_BenchmarksExist(t *testing.T) {
 			n++
 			dir := folder.FindStringSubmatch(command[0])
 			if dir == nil {
-				continue // the folder stands before -bench
+				continue // the folder precedes -bench
 			}
 			at := dir[1]
-			if at == "." { // of the page
+			if at == "." { // the folder of the page
 				at = filepath.Dir(path)
 			}
 			pattern, err := regexp.Compile(strings.Trim(command[2], "'"))
@@ -124,7 +124,7 @@ func declaresBenchmark(t *testing.T, dir string, pattern *regexp.Regexp) bool {
 	return false
 }
 
-// TestDocs_MakeTargetsExist: a target of make that a page names is one.
+// TestDocs_MakeTargetsExist: every make target that a page names exists.
 func TestDocs_MakeTargetsExist(t *testing.T) {
 	targets := map[string]bool{}
 	for _, path := range []string{"Makefile", "cmd/wasmctl/internal/project/templates/all/Makefile.tmpl"} { // ours, and that of a new project
@@ -149,7 +149,7 @@ func TestDocs_MakeTargetsExist(t *testing.T) {
 	}
 }
 
-// TestSkips_AreSeen: what a test leaves out is found in a log by one word.
+// TestSkips_AreSeen: all skipped tests can be found in a log by one word.
 func TestSkips_AreSeen(t *testing.T) {
 	n := 0
 	walk(t, "_test.go", func(path, text string) {

@@ -15,22 +15,22 @@ import (
 
 type source = func() (Module, ControllerOptions, error)
 
-// Controller is a controller of a Runtime, from the time that it is wanted until it
-// has been stopped. It is safe for concurrent use.
+// Controller is a controller of a Runtime, from the moment it is added until it has been
+// stopped. It is safe for concurrent use.
 type Controller struct {
 	rt      *Runtime
 	source  source
-	native  *Native // nil for one with a module
+	native  *Native // nil for a controller with a module
 	log     *slog.Logger
 	life    *engine.Life
 	modules modules
 	results results
 
 	mu      sync.Mutex
-	name    string             // what it is called; guarded by mu
-	taken   string             // the name that it has started with, and keeps; guarded by mu
+	name    string             // the current name; guarded by mu
+	taken   string             // the name under which it has started, which is then fixed; guarded by mu
 	options *ControllerOptions // of the last attempt to load or of Want; nil before; guarded by mu
-	wanted  Module             // by Want, in the place of the source's; guarded by mu
+	wanted  Module             // the module passed to Want, in place of the source's; guarded by mu
 }
 
 func newController(rt *Runtime, name string, source source) *Controller {
@@ -39,62 +39,61 @@ func newController(rt *Runtime, name string, source source) *Controller {
 	return c
 }
 
-// Name is what the controller is called. It may change when its module is
-// loaded.
+// Name returns the name of the controller. It may change when its module is loaded.
 func (c *Controller) Name() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.name
 }
 
-// started reports whether the controller has started with a name, named whether its
-// options give it one.
+// started reports whether the controller has started under a name.
 func (c *Controller) started(name string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.taken == name
 }
 
+// named reports whether the options of the controller set this name.
 func (c *Controller) named(name string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.options != nil && c.options.Name == name
 }
 
-// Logger logs as the controller does: with its level, and into what wasmctl logs
-// shows of it.
+// Logger returns the controller's logger. Its lines have the level of the controller and
+// are shown by wasmctl logs.
 func (c *Controller) Logger() *slog.Logger { return c.log }
 
-// Started waits until the first attempt to load the controller has ended, and returns
-// its error: ErrStopping if it was stopped before.
+// Started waits until the first attempt to load the controller has ended, and returns its
+// error, or ErrStopping if the controller was stopped before.
 func (c *Controller) Started(ctx context.Context) error { return c.life.Started(ctx) }
 
-// Running reports whether the controller runs. Otherwise it is loaded, waits or has
+// Running reports whether the controller runs. Otherwise it is still loading, waits or has
 // failed.
 func (c *Controller) Running() bool { return c.life.View().Engine != nil }
 
-// Err is the reason why the controller does not run, from the last attempt to start
-// it. It is nil if the controller runs or was not tried yet. It matches the errors of
-// Load.
+// Err returns the reason why the controller does not run, from the last attempt to start
+// it. It is nil if the controller runs or has not been tried yet. It matches the same
+// errors as that of Load.
 func (c *Controller) Err() error { return c.life.View().Last }
 
 // Ended is closed when the controller has been stopped and everything that it
 // started has ended.
 func (c *Controller) Ended() <-chan struct{} { return c.life.Ended() }
 
-// Stop stops the controller cleanly, and returns when everything that it started has
-// ended, or ctx has. Its watches end unless others share them. The error matches
-// ErrForced if reconciles were interrupted.
+// Stop stops the controller cleanly, and returns when everything that it started has ended
+// or when ctx has ended. Its watches end unless other controllers share them. The error
+// matches ErrForced if reconciles were interrupted.
 func (c *Controller) Stop(ctx context.Context) error { return c.life.Stop(ctx) }
 
-// Restart stops the controller cleanly, and starts it again with the options that its
-// source returns then, and with the module that is live. It does not wait.
+// Restart stops the controller cleanly, and starts it again with the options that its source
+// then returns and with the module that is live. It does not wait.
 func (c *Controller) Restart() { c.life.Restart() }
 
-// Swap makes another module live, or runs it as a canary first, and returns its
-// revision when that has begun. Queue, timers and caches stay. A module that
-// cannot be used is refused, and the live one goes on. The error wraps
-// ErrSameModule where the module is live already.
+// Swap makes another module live, or runs it as a canary first, and returns its revision
+// when that has begun. The queue, timers and caches are preserved. A module that cannot be
+// used is refused, and the live one goes on. The error wraps ErrSameModule if the module is
+// already live.
 func (c *Controller) Swap(ctx context.Context, m Module, o SwapOptions) (revision uint64, err error) {
 	revision, _, err = c.swap(ctx, m, o.rollout())
 	return revision, err
@@ -109,11 +108,10 @@ func (c *Controller) swap(ctx context.Context, m Module, o rollout.SwapOptions) 
 	return c.life.Swap(ctx, wasm, o)
 }
 
-// Want brings the controller to a module and options, which take the place of those of
-// its source: by a swap, new settings or a restart, or by nothing. A controller that
-// does not run is loaded with them. A module that was rolled back before is only
-// swapped in by force. The error wraps ErrSettings if the live module refuses the
-// settings.
+// Want brings the controller to a module and options, which replace those of its source: by
+// a swap, by new settings or by a restart, or not at all if nothing differs. If the
+// controller does not run, it is loaded with them. A module that was rolled back is swapped
+// in only by force. The error wraps ErrSettings if the live module refuses the settings.
 func (c *Controller) Want(ctx context.Context, m Module, o ControllerOptions, so SwapOptions) error {
 	settings, err := o.Config.Texts()
 	if err != nil {
@@ -140,10 +138,10 @@ func (c *Controller) Want(ctx context.Context, m Module, o ControllerOptions, so
 	return c.life.Want(ctx, engine.Wanted{Digest: digest, Module: m, Settings: settings, Differs: differs, Force: so.Force, Why: so.Why})
 }
 
-// digested is implemented by modules that know their digest without being read.
+// digested is implemented by modules whose digest is known before they are read.
 type digested interface{ Digest() string }
 
-// difference is what differs between options; functions do not count.
+// difference classifies the difference between options; functions are ignored.
 func difference(a, b ControllerOptions) life.Difference {
 	settings := !reflect.DeepEqual(a.Config, b.Config)
 	for _, o := range []*ControllerOptions{&a, &b} {
@@ -158,43 +156,44 @@ func difference(a, b ControllerOptions) life.Difference {
 	return life.Nothing
 }
 
-// Rollback makes the module of an earlier revision live again; 0 is the one
-// before. It becomes a new revision, without probation.
+// Rollback makes the module of an earlier revision live again; 0 is the previous revision.
+// It becomes a new revision, without probation.
 func (c *Controller) Rollback(ctx context.Context, to uint64) (revision uint64, err error) {
 	revision, _, err = c.life.Rollback(ctx, to, "requested through the API")
 	return revision, err
 }
 
 // FollowReplicas rolls back the live module, or ends the canary, if another replica has
-// rolled it back since this one took it, according to the Runtime's Notes.
+// rolled it back since this replica took it, according to the Runtime's Notes.
 func (c *Controller) FollowReplicas(ctx context.Context) error { return c.life.FollowReplicas(ctx) }
 
-// Promote gives the canary all objects, and Abort none. They return the revision
-// that is live. The error is ErrNoCanary if there is none.
+// Promote makes the canary live for all objects. It returns the live revision. The error is
+// ErrNoCanary if there is no canary.
 func (c *Controller) Promote(ctx context.Context) (revision uint64, err error) {
 	return c.life.Promote(ctx, "requested through the API")
 }
 
-// Abort is described at Promote.
+// Abort gives the objects of the canary back to the live revision. It returns the live
+// revision. The error is ErrNoCanary if there is no canary.
 func (c *Controller) Abort(ctx context.Context) (revision uint64, err error) {
 	return c.life.Abort(ctx, "requested through the API")
 }
 
-// Configure gives the module other settings in the place of those of its options,
-// and reconciles all objects. The error wraps ErrRefused if the module does not accept
-// them; the old ones stay then.
+// Configure replaces the settings of the options, and reconciles all objects. The error
+// wraps ErrRefused if the module does not accept the settings; the old ones then stay in
+// force.
 func (c *Controller) Configure(ctx context.Context, settings map[string]string) error {
 	_, err := c.life.Configure(ctx, settings)
 	return err
 }
 
-// Trigger asks for reconciles of objects, or of all where none is named, and
-// returns how many it asked for.
+// Trigger requests reconciles of objects, or of all objects if none is given, and returns
+// the number of requests.
 func (c *Controller) Trigger(ctx context.Context, objects ...abi.Key) (int, error) {
 	return c.trigger(ctx, objects, false)
 }
 
-// ForceTrigger is Trigger, but no run is skipped because of ControllerOptions.Memo.
+// ForceTrigger is like Trigger, but no run is skipped because of the spec's Memo.
 func (c *Controller) ForceTrigger(ctx context.Context, objects ...abi.Key) (int, error) {
 	return c.trigger(ctx, objects, true)
 }
@@ -207,11 +206,11 @@ func (c *Controller) trigger(ctx context.Context, objects []abi.Key, force bool)
 	return e.Trigger(ctx, objects, force)
 }
 
-// Pause stops the controller from starting reconciles; Resume lets it start them
-// again, also those that were asked for meanwhile.
+// Pause stops the controller from starting reconciles. Requests are queued until Resume.
 func (c *Controller) Pause() error { return c.pause(true) }
 
-// Resume is described at Pause.
+// Resume lets the controller start reconciles again, including those that were requested in
+// the meantime.
 func (c *Controller) Resume() error { return c.pause(false) }
 
 func (c *Controller) pause(paused bool) error {

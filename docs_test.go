@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// link finds relative links of Markdown: what is in the parentheses.
+// link finds relative links of Markdown; it captures the target.
 var link = regexp.MustCompile(`\]\(([^()\s:]+)\)`)
 
 // TestDocs_IndexNamesEachPage: docs/README.md links to every page of docs, and
@@ -39,8 +39,8 @@ func TestDocs_IndexNamesEachPage(t *testing.T) {
 	}
 }
 
-// TestDocs_LinksLeadSomewhere: every relative link of every page leads to a file,
-// and to a heading of it where it names one.
+// TestDocs_LinksLeadSomewhere: every relative link of every page leads to a file, and to a
+// heading of that file if the link names one.
 func TestDocs_LinksLeadSomewhere(t *testing.T) {
 	links := 0
 	pages(t, func(path, text string) {
@@ -56,7 +56,7 @@ func TestDocs_LinksLeadSomewhere(t *testing.T) {
 	}
 }
 
-// TestArchitecture_NamesEachPackage: the map of the code has all of it.
+// TestArchitecture_NamesEachPackage: ARCHITECTURE.md names every package.
 func TestArchitecture_NamesEachPackage(t *testing.T) {
 	text, err := os.ReadFile("ARCHITECTURE.md")
 	if err != nil {
@@ -68,7 +68,7 @@ func TestArchitecture_NamesEachPackage(t *testing.T) {
 	}
 	for pkg := range strings.FieldsSeq(string(out)) {
 		name, _ := strings.CutPrefix(pkg, module+"/")
-		if parts := strings.Split(name, "/"); len(parts) > 2 { // its last two parts will do
+		if parts := strings.Split(name, "/"); len(parts) > 2 { // its last two parts suffice
 			name = strings.Join(parts[len(parts)-2:], "/")
 		}
 		if pkg != module && !strings.Contains(string(text), name+"`") {
@@ -77,7 +77,7 @@ func TestArchitecture_NamesEachPackage(t *testing.T) {
 	}
 }
 
-// prose is a page without its indented code.
+// prose returns a page without its indented code.
 func prose(page string) string {
 	var b strings.Builder
 	for line := range strings.Lines(page) {
@@ -111,7 +111,7 @@ func leadsSomewhere(page, target string) bool {
 	return false
 }
 
-// anchor is the name that a heading has in links.
+// anchor returns the name of a heading in links.
 func anchor(title string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

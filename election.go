@@ -25,7 +25,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/shard/slots"
 )
 
-// elector returns what takes part in the election.
+// elector returns the Elector of this replica.
 func (o *Election) elector(config *rest.Config, log *slog.Logger) (*leader.Elector, error) {
 	host, err := o.check()
 	if err != nil {
@@ -37,7 +37,7 @@ func (o *Election) elector(config *rest.Config, log *slog.Logger) (*leader.Elect
 	})
 }
 
-// newMember returns what takes part in sharing the objects.
+// newMember returns the member that shares the objects with other replicas.
 func (rt *Runtime) newMember(config *rest.Config) (*shard.Member, error) {
 	o := rt.opts.Election
 	host, err := o.check()
@@ -50,7 +50,7 @@ func (rt *Runtime) newMember(config *rest.Config) (*shard.Member, error) {
 	})
 }
 
-// leaseName makes the name of a Lease of that of a host.
+// leaseName derives the name of a Lease from that of a host.
 func leaseName(host string) string {
 	name := strings.Trim(strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' {
@@ -61,7 +61,7 @@ func leaseName(host string) string {
 	return cmp.Or(name[:min(len(name), 200)], "replica")
 }
 
-// check checks the name of the Lease, and returns that of this host.
+// check validates the name of the Lease, and returns the name of this host.
 func (o *Election) check() (host string, err error) {
 	if host, err = os.Hostname(); err != nil {
 		return "", fmt.Errorf("election: %w", err)
@@ -78,7 +78,7 @@ func (o *Election) check() (host string, err error) {
 	return host, nil
 }
 
-// flag is the one of the command that asks for it.
+// flag returns the flag of the command that enables this kind of election.
 func (o *Election) flag() string {
 	if o.Shards > 0 {
 		return "--shards"
@@ -90,8 +90,7 @@ func (o *Election) namespace() string {
 	return cmp.Or(o.Namespace, podNamespace(), corev1.NamespaceDefault)
 }
 
-// podNamespace is the namespace of the pod that this process runs in; empty
-// outside of a cluster.
+// podNamespace returns the namespace of this process's pod; empty outside of a cluster.
 func podNamespace() string {
 	b, err := os.ReadFile("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 	if err != nil {
@@ -100,19 +99,19 @@ func podNamespace() string {
 	return strings.TrimSpace(string(b))
 }
 
-// eventsAbout is what events about a controller as a whole are about, where a
-// user of kubectl would look: the Lease of the election, else the pod, else,
-// outside of a cluster, the first namespace that is watched.
+// eventsAbout returns the object that events about a controller as a whole refer to, where
+// a user of kubectl would look: the Lease of the election, otherwise the pod, or outside of
+// a cluster the first watched namespace.
 func (rt *Runtime) eventsAbout(watched []string) corev1.ObjectReference {
 	if o := rt.opts.Election; o != nil {
 		lease := corev1.ObjectReference{APIVersion: "coordination.k8s.io/v1", Kind: "Lease", Namespace: o.namespace(), Name: o.Name}
-		if o.Shards > 0 { // there are several
+		if o.Shards > 0 { // there are several Leases
 			lease.Name = shard.RecordName(o.Name)
 		}
 		return lease
 	}
 	if ns := podNamespace(); ns != "" {
-		if name, err := os.Hostname(); err == nil { // a pod's is its name
+		if name, err := os.Hostname(); err == nil { // the host name of a pod is the pod's name
 			return corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: ns, Name: name}
 		}
 	}
@@ -120,17 +119,17 @@ func (rt *Runtime) eventsAbout(watched []string) corev1.ObjectReference {
 	return corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Namespace: ns, Name: ns}
 }
 
-// lease is the part that a Run takes in an election.
+// lease is the participation of a Run in an election.
 type lease struct {
 	lost    <-chan struct{} // nil without an election
 	release func() error    // returns when the lease has been given up
-	// handOver gives what this replica runs to others, until force is closed, while
-	// its controllers go on.
+	// handOver hands the objects of this replica over to others while its controllers go
+	// on. It returns early if force is closed.
 	handOver func(force <-chan struct{})
 }
 
-// elect starts to take part in the election, if there is one. The lease is kept
-// while ctx's controllers stop, until release.
+// elect joins the election, if there is one. The lease is held while the controllers of ctx
+// stop, until release is called.
 func (rt *Runtime) elect(ctx context.Context) lease {
 	handOver := func(<-chan struct{}) {}
 	if rt.opts.Election == nil {
@@ -169,15 +168,14 @@ func (rt *Runtime) elect(ctx context.Context) lease {
 }
 
 const (
-	// joinWithin is how long a replica waits for its controllers before it takes
-	// objects.
+	// joinWithin is how long a replica waits for its controllers before it takes objects.
 	joinWithin = 30 * time.Second
-	// handOverWithin is how long a replica that stops waits for others to take its
-	// objects over. Then its controllers stop all the same.
+	// handOverWithin is how long a replica that stops waits for others to take its objects
+	// over. Then its controllers stop in any case.
 	handOverWithin = 15 * time.Second
 )
 
-// share takes part in sharing the objects, as soon as all controllers have been tried.
+// share joins the sharing of objects once all controllers have been tried.
 func (rt *Runtime) share(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -185,17 +183,17 @@ func (rt *Runtime) share(ctx context.Context) error {
 	defer cancel()
 	wg.Go(func() {
 		for _, c := range rt.Controllers() {
-			_ = c.Started(waiting) // it is retried otherwise
+			_ = c.Started(waiting) // a controller that failed is retried
 		}
 		rt.member.Ready(ctx)
 	})
 	return rt.member.Run(ctx)
 }
 
-// alarm records an event about the slots that nobody runs, or several replicas; none: that
-// is over. Any controller can record it.
+// alarm records an event about slots that no replica or several replicas run. If wrong is
+// empty, the problem is over. Any controller can record the event.
 func (rt *Runtime) alarm(wrong string) {
-	e := events.Event{Type: corev1.EventTypeWarning, Reason: "SlotsNotCovered", Action: "Share", Note: wrong + "; wasmctl status --all-replicas shows who runs what"}
+	e := events.Event{Type: corev1.EventTypeWarning, Reason: "SlotsNotCovered", Action: "Share", Note: wrong + "; wasmctl status --all-replicas shows which replica runs which slots"}
 	if wrong == "" {
 		e.Type, e.Reason, e.Note = corev1.EventTypeNormal, "SlotsCovered", "each slot is run by one replica, or is on its way to one"
 	}
@@ -207,8 +205,8 @@ func (rt *Runtime) alarm(wrong string) {
 	}
 }
 
-// Uncovered says which slots nobody runs, or several replicas, where replicas share
-// objects; "" is none. Shared is false where they do not.
+// Uncovered describes the slots that no replica or several replicas run; it is empty if
+// there are none. shared is false unless replicas share objects.
 func (rt *Runtime) Uncovered() (wrong string, shared bool) {
 	if rt.member == nil {
 		return "", false
@@ -216,8 +214,8 @@ func (rt *Runtime) Uncovered() (wrong string, shared bool) {
 	return rt.member.View().Wrong, true
 }
 
-// Owns reports whether an object is this replica's by its uid, where replicas share
-// objects; else each object is.
+// Owns reports whether this replica runs the object with this uid. Unless replicas share
+// objects, it runs every object.
 func (rt *Runtime) Owns(uid string) bool {
 	if rt.member == nil {
 		return true

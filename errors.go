@@ -12,49 +12,49 @@ import (
 	"github.com/wasmctl/wasmctl/internal/rollout"
 )
 
-// Errors of this package match one of these, with errors.Is, where a caller can
-// do something about them. Their texts say what.
+// Errors of this package match one of these, with errors.Is, if a caller can act on them.
+// Their texts explain what to do.
 var (
-	// ErrUsage says that an option is wrong.
+	// ErrUsage means that an option is invalid.
 	ErrUsage error = failure.Usage
-	// ErrModule says that a module cannot be loaded.
+	// ErrModule means that a module cannot be loaded.
 	ErrModule error = failure.Module
-	// ErrCluster says that the API server cannot be used as configured.
+	// ErrCluster means that the API server cannot be used as configured.
 	ErrCluster error = failure.Cluster
-	// ErrUnknownKind says that the API server does not have a kind, or several of
+	// ErrUnknownKind means that the API server does not have a kind, or has several with
 	// its name.
 	ErrUnknownKind error = failure.Kind
-	// ErrDenied says that a right is missing: it is not granted to the module, or the
-	// API server denies it.
+	// ErrDenied means that a right is missing: it is not granted to the module, or the API
+	// server denies it.
 	ErrDenied error = failure.Denied
-	// ErrNotGranted says which ErrDenied is about the grant.
+	// ErrNotGranted matches an ErrDenied whose cause is the grant.
 	ErrNotGranted = plan.ErrNotGranted
-	// ErrForced says that reconciles were interrupted by a stop.
+	// ErrForced means that a stop has interrupted reconciles.
 	ErrForced error = failure.Forced
-	// ErrLeaseLost says that another replica may lead now.
+	// ErrLeaseLost means that another replica may be the leader now.
 	ErrLeaseLost error = failure.Lost
 )
 
 // Errors of requests to a controller.
 var (
-	// ErrSameModule says that the module runs already.
+	// ErrSameModule means that the module already runs.
 	ErrSameModule = host.ErrSameModule
-	// ErrRefused says that the module does not accept its settings.
+	// ErrRefused means that the module does not accept its settings.
 	ErrRefused = operation.ErrRefused
-	// ErrSettings says that the live module does not accept the settings that are wanted.
+	// ErrSettings means that the live module does not accept the requested settings.
 	ErrSettings = engine.ErrSettings
-	// ErrNoCanary says that there is nothing to promote or to abort.
+	// ErrNoCanary means that there is no canary to promote or to abort.
 	ErrNoCanary = rollout.ErrNoCanary
-	// ErrPreparing says that this module is being prepared already.
+	// ErrPreparing means that this module is already being prepared.
 	ErrPreparing = engine.ErrPreparing
-	// ErrShadowed says that another module shadows the live one already.
+	// ErrShadowed means that another module already shadows the live one.
 	ErrShadowed = replay.ErrShadowed
-	// ErrNative says that a native reconciler has no module.
+	// ErrNative means that a native reconciler has no module.
 	ErrNative = engine.ErrNative
-	// ErrNotRunning says that the controller is loaded, waits or has failed.
+	// ErrNotRunning means that the controller is still loading, waits or has failed.
 	ErrNotRunning = engine.ErrNotRunning
-	// ErrStopping says that the controller or the Runtime ends.
+	// ErrStopping means that the controller or the Runtime is ending.
 	ErrStopping = engine.ErrStopping
-	// ErrNameTaken says that another controller of the Runtime has the name.
+	// ErrNameTaken means that another controller of the Runtime has the name.
 	ErrNameTaken = errors.New("another controller has this name")
 )

@@ -1,4 +1,4 @@
-// Package wasmctl_test holds the rules that are about the module as a whole.
+// Package wasmctl_test checks the rules for the Go module as a whole.
 package wasmctl_test
 
 import (
@@ -13,14 +13,14 @@ import (
 
 const module = "github.com/wasmctl/wasmctl"
 
-// outside is what reaches the library and is not reached by it.
+// outside are the packages that use the library and that it must not use.
 var outside = []string{module + "/cmd/", module + "/devcluster", "github.com/spf13/cobra", "k8s.io/kubernetes", "go.etcd.io/"}
 
-// engine decides, from what host and runtime offer.
+// engine are the packages that make decisions on top of host and runtime.
 var engine = []string{module + "/internal/engine", module + "/internal/life", module + "/internal/plan", module + "/internal/rollout", module + "/internal/telemetry", module + "/internal/adminserver"}
 
-// forbidden says which packages (by prefix; module is the root package alone) must
-// not reach which, not even through others. ARCHITECTURE.md gives the reasons.
+// forbidden lists which packages (by prefix; module is the root package alone) must not
+// import which others, not even indirectly. ARCHITECTURE.md gives the reasons.
 var forbidden = []struct {
 	from string
 	to   []string
@@ -69,8 +69,8 @@ func goList(t *testing.T, args ...string) []string {
 	return strings.Fields(string(out))
 }
 
-// TestImports_ArrowsPointOneWay asks the go command for all imports of each
-// side, direct and indirect.
+// TestImports_ArrowsPointOneWay checks all direct and indirect imports of each side with
+// the go command.
 func TestImports_ArrowsPointOneWay(t *testing.T) {
 	for _, rule := range forbidden {
 		self := module + strings.TrimPrefix(strings.TrimSuffix(rule.from, "/..."), ".")
@@ -85,7 +85,7 @@ func TestImports_ArrowsPointOneWay(t *testing.T) {
 	}
 }
 
-// TestImports_OnePackageKnowsWazero: to try another engine, one changes vm.
+// TestImports_OnePackageKnowsWazero: only package vm has to change for another engine.
 func TestImports_OnePackageKnowsWazero(t *testing.T) {
 	var known []string
 	for _, line := range goList(t, "-f", `{{$p := .ImportPath}}{{range .Imports}}{{$p}}|{{.}}{{"\n"}}{{end}}`, "./...") {
@@ -98,8 +98,8 @@ func TestImports_OnePackageKnowsWazero(t *testing.T) {
 	}
 }
 
-// TestImports_TheCommandUsesTheLibrary: the command reaches the runtime through
-// the root package.
+// TestImports_TheCommandUsesTheLibrary: the command uses the runtime through the root
+// package.
 func TestImports_TheCommandUsesTheLibrary(t *testing.T) {
 	for _, dep := range goList(t, "-f", `{{join .Imports "\n"}}`, "./cmd/wasmctl") {
 		if slices.Contains([]string{module + "/runtime/applier", module + "/runtime/controller", module + "/runtime/runner"}, dep) {
@@ -108,21 +108,21 @@ func TestImports_TheCommandUsesTheLibrary(t *testing.T) {
 	}
 }
 
-// ofTheProcess may set and use what is global to a process: commands, and what
-// starts control planes for tests.
+// ofTheProcess may set and use the global state of a process: commands, and packages that
+// start control planes for tests.
 var ofTheProcess = []string{module + "/cmd/", module + "/devcluster/devclustertest", module + "/test/e2e/internal/e2e"}
 
-// globals are what is global to a process: packages that only a program has a use
-// for, and, after a dot, names of others; a name that ends in * is all that begin
-// so.
+// globals are uses of the global state of a process: packages that only a program needs
+// and, after a dot, names in other packages; a name that ends in * stands for all names
+// with that prefix.
 var globals = []string{
 	"github.com/spf13/cobra", "github.com/spf13/pflag", "os/signal", "os.Stdin", "os.Stdout", "os.Exit", "os.Args", "runtime.GOMAXPROCS",
 	"k8s.io/klog/v2.Set*", "k8s.io/klog/v2.LogToStderr", "k8s.io/klog/v2.InitFlags", "go.opentelemetry.io/otel.Set*",
 	"log/slog.SetDefault", "k8s.io/client-go/rest.SetDefaultWarningHandler",
 }
 
-// TestGlobals_AreOfCommands: a program that has the library in it is the only one
-// to read stdin, handle signals, end the process or set what all of it shares.
+// TestGlobals_AreOfCommands: only a program may read stdin, handle signals, end the process
+// or set global state, not the library.
 func TestGlobals_AreOfCommands(t *testing.T) {
 	n := 0
 	for _, line := range goList(t, "-f", `{{$p := .}}{{range .GoFiles}}{{$p.ImportPath}}|{{$p.Dir}}/{{.}}{{"\n"}}{{end}}{{range .IgnoredGoFiles}}{{$p.ImportPath}}|{{$p.Dir}}/{{.}}{{"\n"}}{{end}}`, "./...") {
@@ -140,14 +140,14 @@ func TestGlobals_AreOfCommands(t *testing.T) {
 	}
 }
 
-// globalsIn returns the globals that a file uses. runtime.GOMAXPROCS(0) only asks.
+// globalsIn returns the globals that a file uses. runtime.GOMAXPROCS(0) only reads.
 func globalsIn(t *testing.T, path string) (used []string) {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := map[string]string{} // of packages in the file
+	names := map[string]string{} // of the packages that the file imports
 	for _, spec := range file.Imports {
 		imported := strings.Trim(spec.Path.Value, `"`)
 		name := imported[strings.LastIndex(imported, "/")+1:]
@@ -191,7 +191,7 @@ func isGlobal(name string) bool {
 	})
 }
 
-// TestGlobals_AreFound: what the test above relies on.
+// TestGlobals_AreFound checks globalsIn.
 func TestGlobals_AreFound(t *testing.T) {
 	got := slices.Concat(globalsIn(t, "cmd/wasmctl/process.go"), globalsIn(t, "cmd/wasmctl/libraries.go"), globalsIn(t, "cmd/wasmctl/main.go"))
 	for _, want := range []string{"os/signal", "runtime.GOMAXPROCS", "k8s.io/klog/v2.SetOutput", "k8s.io/klog/v2.LogToStderr", "os.Exit", "os.Stdin"} {
@@ -204,8 +204,8 @@ func TestGlobals_AreFound(t *testing.T) {
 	}
 }
 
-// TestImports_RunnerKnowsOnlyTheScheduler holds the one exception of the
-// standard-library-only rule.
+// TestImports_RunnerKnowsOnlyTheScheduler checks the only exception from the rule that
+// package runner uses only the standard library.
 func TestImports_RunnerKnowsOnlyTheScheduler(t *testing.T) {
 	for _, dep := range goList(t, "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", "./runtime/runner") {
 		if dep != module+"/runtime/runner" && dep != module+"/runtime/scheduler" {

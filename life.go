@@ -9,10 +9,10 @@ import (
 	"github.com/wasmctl/wasmctl/internal/engine"
 )
 
-// loader supplies what a controller's life loads. It implements engine.Source.
+// loader loads the engine of a controller's life. It implements engine.Source.
 type loader struct{ *Controller }
 
-// Load implements engine.Source. After an error nothing is left.
+// Load implements engine.Source. After an error nothing remains.
 func (l loader) Load(ctx context.Context, digest string, waits func(why string)) (a engine.Attempt) {
 	c := l.Controller
 	m, o, err := c.read()
@@ -58,12 +58,12 @@ func (c *Controller) read() (Module, ControllerOptions, error) {
 	if c.wanted != nil {
 		return c.wanted, *c.options, nil
 	}
-	c.mu.Unlock() // it may take long, and log
+	c.mu.Unlock() // the source may take long, and may log
 	m, o, err := c.source()
 	c.mu.Lock()
 	switch {
 	case err != nil:
-	case c.wanted != nil: // meanwhile
+	case c.wanted != nil: // Want was called in the meantime
 		return c.wanted, *c.options, nil
 	default:
 		c.options = &o
@@ -71,14 +71,15 @@ func (c *Controller) read() (Module, ControllerOptions, error) {
 	return m, o, err
 }
 
-// loadModule returns the digest of the module, if it could be read.
+// loadModule loads the module into e. It returns the digest of the module, if it could be
+// read.
 func (c *Controller) loadModule(ctx context.Context, e *engine.Controller, m Module) (digest string, err error) {
-	if _, ok := m.(local); !ok { // no other controller waits for a registry
+	if _, ok := m.(local); !ok { // do not hold a turn while reading from a registry
 		wasm, err := m.Read(ctx)
 		if err != nil {
 			return "", err
 		}
-		m = c.remember(m, wasm) // who has signed it decides about its rights
+		m = c.remember(m, wasm) // its signers decide about its rights
 	}
 	end, err := c.rt.turns.take(ctx)
 	if err != nil {
@@ -93,9 +94,9 @@ func (c *Controller) loadModule(ctx context.Context, e *engine.Controller, m Mod
 	return digest, e.Load(ctx, wasm, digest, end)
 }
 
-// start starts what is loaded.
+// start starts a loaded engine.
 func (c *Controller) start(e *engine.Controller) error {
-	c.rt.starts.Lock() // names are checked one after the other
+	c.rt.starts.Lock() // names are checked one at a time
 	defer c.rt.starts.Unlock()
 	if err := c.rt.conflict(c, e); err != nil {
 		return err
@@ -109,8 +110,8 @@ func (c *Controller) start(e *engine.Controller) error {
 	return nil
 }
 
-// admit lets a controller begin as soon as the Runtime runs, with what was loaded of
-// it, if anything. After an error nothing is left of it.
+// admit lets a controller begin as soon as the Runtime runs, with its loaded engine, if
+// there is one. After an error nothing remains of it.
 func (rt *Runtime) admit(c *Controller, e *engine.Controller) error {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
@@ -129,9 +130,9 @@ func (rt *Runtime) admit(c *Controller, e *engine.Controller) error {
 	return nil
 }
 
-// ended notes the end of a controller.
+// ended records the end of a controller.
 func (rt *Runtime) ended(c *Controller, err error) {
-	if err != nil && !c.life.Stopped() { // otherwise it is the error of Stop
+	if err != nil && !c.life.Stopped() { // otherwise Stop returns the error
 		rt.mu.Lock()
 		rt.errs = append(rt.errs, err)
 		rt.mu.Unlock()

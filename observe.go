@@ -17,19 +17,18 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/watcher"
 )
 
-// Metrics serves the metrics of the Runtime for Prometheus, under
-// controller-runtime's names and its own.
+// Metrics returns a handler for the Prometheus metrics of the Runtime, which have
+// controller-runtime's names and names of its own.
 func (rt *Runtime) Metrics() http.Handler { return rt.shared.Metrics.Handler() }
 
-// HandleHealth serves /livez and /readyz. The first is about what only a new
-// process helps with, the second about whether the Runtime does its work.
+// HandleHealth serves /livez and /readyz. The first fails if only a restart of the process
+// helps, and the second if the Runtime does not do its work.
 func (rt *Runtime) HandleHealth(mux *http.ServeMux) {
 	rt.probes.live.Handle(mux)
 	rt.probes.ready.Handle(mux)
 }
 
-// Admin is what wasmctl's commands ask and steer a process by: serve it with
-// admin.New.
+// Admin returns the service behind wasmctl's commands. A program serves it with admin.New.
 func (rt *Runtime) Admin() admin.Service {
 	s := adminserver.Service{
 		Version: rt.opts.Version, Hardening: rt.opts.Hardening, InsecureRegistries: rt.opts.InsecureRegistries, Started: rt.startedAt, Gate: rt.shared.Gate,
@@ -48,7 +47,7 @@ func (rt *Runtime) Admin() admin.Service {
 	return s
 }
 
-// probes are the checks of health.
+// probes has the health checks.
 type probes struct{ live, ready *health.Checks }
 
 func (p *probes) init(rt *Runtime) {
@@ -83,7 +82,7 @@ func (rt *Runtime) stopping() bool {
 	return rt.stop != nil && rt.stop.Err() != nil
 }
 
-// allRun says which controllers do not run, and why.
+// allRun returns an error that lists the controllers that do not run, and why.
 func (rt *Runtime) allRun() error {
 	var errs []error
 	for _, c := range rt.Controllers() {
@@ -111,7 +110,7 @@ func (rt *Runtime) swapped(controller, result string) {
 	}
 }
 
-// figures are those of what the controllers share.
+// figures returns the metrics of the process as a whole.
 func (rt *Runtime) figures() metrics.Process {
 	f := metrics.Process{Controllers: map[string]int{}, ForgedCode: rt.forged.Load()}
 	for _, c := range rt.Controllers() {
@@ -159,7 +158,7 @@ func shardFigures(v *shard.View, now time.Time) *metrics.Shards {
 	return f
 }
 
-// summary is what this replica tells the others of its controllers.
+// summary returns the summary of this replica's controllers that it shares with the others.
 func (rt *Runtime) summary() (sum shard.Summary) {
 	for _, c := range rt.Controllers() {
 		e := c.life.View().Engine
@@ -190,7 +189,7 @@ func isOpen(c <-chan struct{}) bool {
 	}
 }
 
-// snapshot is the controller as package adminserver sees it.
+// snapshot returns the controller in the form of package adminserver.
 func (c *Controller) snapshot() adminserver.Controller {
 	v := c.life.View()
 	c.mu.Lock()
@@ -207,13 +206,13 @@ func (c *Controller) snapshot() adminserver.Controller {
 		out.For, out.Canary = o.For.String(), rollout.OptionsOf(o.Rollout).Canary
 	}
 	if v.Engine != nil && v.Engine.Module != nil {
-		if m, ok := c.modules.get(v.Engine.Module.Digest()); ok { // where the live one comes from
+		if m, ok := c.modules.get(v.Engine.Module.Digest()); ok { // the origin of the live module
 			out.Source = m.String()
 		}
 	}
 	return out
 }
 
-// Status is how far the controller is, and, once it runs, all that is known of
-// it: what wasmctl status shows.
+// Status returns the phase of the controller and, once it runs, its figures, as wasmctl
+// status shows them.
 func (c *Controller) Status() admin.Controller { return adminserver.Status(c.snapshot()) }

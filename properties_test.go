@@ -14,24 +14,22 @@ var (
 	shownBy  = regexp.MustCompile(`(?m)^  Tests: (.*(?:\n  .*)*)`) // the end of a list item
 )
 
-// TestProperties_EachNamedTestExists: docs/properties.md says which test holds
-// which promise. A name may end in an underscore, for all tests that begin so.
+// TestProperties_EachNamedTestExists: docs/properties.md names the test of each promise. A
+// name that ends in an underscore stands for all tests with that prefix.
 func TestProperties_EachNamedTestExists(t *testing.T) {
 	checkNamedTests(t, "docs/properties.md", heldBy, 100)
 }
 
-// TestSecurity_EachNamedTestExists: docs/security.md says which test shows what
-// stops a threat.
+// TestSecurity_EachNamedTestExists: docs/security.md names the test of each defense.
 func TestSecurity_EachNamedTestExists(t *testing.T) {
 	checkNamedTests(t, "docs/security.md", shownBy, 35)
 }
 
-// TestLimits_EachNamedTestExists: docs/limits.md says which test tries a limit at
-// its edge.
+// TestLimits_EachNamedTestExists: docs/limits.md names the test of each limit.
 func TestLimits_EachNamedTestExists(t *testing.T) { checkNamedTests(t, "docs/limits.md", heldBy, 18) }
 
-// checkNamedTests checks that each test exists that an entry of a page names, and
-// that the page has at least so many entries.
+// checkNamedTests checks that every test named in an entry of a page exists, and that the
+// page has at least min entries.
 func checkNamedTests(t *testing.T, file string, entry *regexp.Regexp, least int) {
 	t.Helper()
 	declared := declaredTests(t)
@@ -56,8 +54,7 @@ func checkNamedTests(t *testing.T, file string, entry *regexp.Regexp, least int)
 	}
 }
 
-// declaredTests returns the names of all tests of this repository, each between
-// spaces.
+// declaredTests returns the names of all tests of this repository, separated by spaces.
 func declaredTests(t *testing.T) string {
 	t.Helper()
 	var names strings.Builder

@@ -1,5 +1,5 @@
-// Package wasmctl runs Kubernetes controllers whose reconcile logic is a
-// WebAssembly module, and native reconcilers beside them, in a Go program.
+// Package wasmctl runs Kubernetes controllers whose reconcile logic is a WebAssembly
+// module, and also native reconcilers, in a Go program.
 //
 //	rt, err := wasmctl.New(restConfig, wasmctl.Options{Logger: log})
 //	g.Go(func() error { return rt.Run(ctx) }) // returns when everything that it started has ended
@@ -7,10 +7,9 @@
 //	revision, err := c.Swap(ctx, wasmctl.File("greeter-2.wasm"), wasmctl.SwapOptions{Canary: wasmctl.Share(0.10)})
 //	err = c.Stop(ctx) // drains
 //
-// The controllers of a Runtime share watches, caches of the API server's answers,
-// workers and one lease. Each has rights, limits and logs of its own. A program
-// may have several Runtimes: they share nothing. This package sets nothing that is
-// global to the process.
+// The controllers of a Runtime share watches, caches, workers and one lease. Each has
+// rights, limits and logs of its own. A program may have several Runtimes, which share
+// nothing. This package does not change any global state of the process.
 package wasmctl
 
 import (
@@ -61,26 +60,26 @@ type Runtime struct {
 	begun  chan struct{} // closed by Run
 
 	mu          sync.Mutex
-	controllers []*Controller   // in the order in which they came; guarded by mu
-	stop        context.Context // Run's; nil before; guarded by mu
-	stopped     bool            // no more controllers begin; guarded by mu
-	errs        []error         // of controllers that have ended; guarded by mu
+	controllers []*Controller   // in the order in which they were added; guarded by mu
+	stop        context.Context // the context of Run; nil before; guarded by mu
+	stopped     bool            // no more controllers may begin; guarded by mu
+	errs        []error         // the errors of controllers that have ended; guarded by mu
 	wg          sync.WaitGroup  // of controllers; added to under mu, unless stopped
 	running     atomic.Bool     // Run has begun
-	forged      atomic.Uint64   // entries of the cache that were ignored
+	forged      atomic.Uint64   // the number of rejected cache entries
 	starts      sync.Mutex      // held while a controller takes its name
-	turns       turns           // of loading a module
-	bytes       spill.Shared    // of modules
+	turns       turns           // bounds concurrent loads of modules
+	bytes       spill.Shared    // the bytes of modules
 }
 
-// New returns a Runtime for a cluster. It sends nothing yet. The error matches
-// ErrUsage or ErrCluster.
+// New returns a Runtime for a cluster. It sends no request. The error matches ErrUsage or
+// ErrCluster.
 func New(config *rest.Config, o Options) (*Runtime, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	config = rest.CopyConfig(config)
-	config.QPS = -1 // the API server's priority and fairness decides
+	config.QPS = -1 // the API server's priority and fairness limits requests
 	config.UserAgent = "wasmctl/" + o.Version
 	rt := &Runtime{opts: o, log: o.Logger, startedAt: time.Now(), force: make(chan struct{}), begun: make(chan struct{}), turns: newTurns(cmp.Or(o.CPUs, goruntime.GOMAXPROCS(0)))}
 	rt.ctx, rt.cancel = context.WithCancel(context.Background())
@@ -139,16 +138,16 @@ func New(config *rest.Config, o Options) (*Runtime, error) {
 	return rt, nil
 }
 
-// Load loads a module and starts its controller: at once where the Runtime runs,
-// else when it does. It waits for the API server and for kinds that may come,
-// until ctx ends. After an error nothing is left of it; it matches ErrUsage,
-// ErrModule, ErrUnknownKind, ErrDenied or ErrNameTaken.
+// Load loads a module and starts its controller: at once if the Runtime runs, and otherwise
+// when it does. It waits for the API server and for kinds that do not exist yet, until ctx
+// ends. After an error nothing remains; the error matches ErrUsage, ErrModule,
+// ErrUnknownKind, ErrDenied or ErrNameTaken.
 func (rt *Runtime) Load(ctx context.Context, m Module, o ControllerOptions) (*Controller, error) {
 	return rt.LoadFunc(ctx, func() (Module, ControllerOptions, error) { return m, o, nil })
 }
 
-// LoadFunc is Load for what source returns: now, and at each restart of the
-// controller.
+// LoadFunc is like Load, but calls source for the module and the options: now, and at each
+// restart of the controller.
 func (rt *Runtime) LoadFunc(ctx context.Context, source func() (Module, ControllerOptions, error)) (*Controller, error) {
 	return rt.load(ctx, source, nil)
 }
@@ -168,14 +167,14 @@ func (rt *Runtime) load(ctx context.Context, source source, native *Native) (*Co
 		a.Err = rt.admit(c, a.Controller)
 	}
 	if c, err = rt.settled(c, a.Err); err == nil {
-		_ = c.Started(ctx) // it is loaded
+		_ = c.Started(ctx) // it is already loaded
 	}
 	return c, err
 }
 
-// Ensure adds a controller that is loaded when the Runtime runs, and tried again
-// until it starts. Source returns its module and options, and is called for each
-// try; name is what the controller is called until it is loaded.
+// Ensure adds a controller that is loaded when the Runtime runs, and retried until it
+// starts. It calls source for the module and options at each attempt; name is the name of
+// the controller until it is loaded.
 func (rt *Runtime) Ensure(name string, source func() (Module, ControllerOptions, error)) (*Controller, error) {
 	c, err := rt.add(name, source)
 	if err != nil {
@@ -184,7 +183,7 @@ func (rt *Runtime) Ensure(name string, source func() (Module, ControllerOptions,
 	return rt.settled(c, rt.admit(c, nil))
 }
 
-// settled returns a controller that was added, unless that came to an error.
+// settled returns an added controller, or removes it if there was an error.
 func (rt *Runtime) settled(c *Controller, err error) (*Controller, error) {
 	if err != nil {
 		rt.drop(c)
@@ -194,7 +193,7 @@ func (rt *Runtime) settled(c *Controller, err error) (*Controller, error) {
 	return c, nil
 }
 
-// add adds a controller to those that there are.
+// add adds a controller to the Runtime.
 func (rt *Runtime) add(name string, source source) (*Controller, error) {
 	c := newController(rt, name, source)
 	rt.mu.Lock()
@@ -212,18 +211,18 @@ func (rt *Runtime) drop(c *Controller) {
 	rt.controllers = slices.DeleteFunc(rt.controllers, func(o *Controller) bool { return o == c })
 }
 
-// Controllers returns the controllers there are, in the order in which they came.
+// Controllers returns the controllers in the order in which they were added.
 func (rt *Runtime) Controllers() []*Controller {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	return slices.Clone(rt.controllers)
 }
 
-// Run runs the controllers until ctx ends, and returns when everything that it
-// started has ended. Running reconciles have the DrainTimeout of their
-// controller; Interrupt cuts them short. The lease is given up last. Run returns
-// nil after an orderly stop; else the error matches ErrForced where reconciles
-// were interrupted, or ErrLeaseLost. A Runtime runs once.
+// Run runs the controllers until ctx ends, and returns when everything that it started has
+// ended. Running reconciles may use the DrainTimeout of their controller; Interrupt cuts
+// them short. The lease is given up last. Run returns nil after an orderly stop. Otherwise
+// the error matches ErrForced if reconciles were interrupted, or ErrLeaseLost. Run may be
+// called only once.
 func (rt *Runtime) Run(ctx context.Context) error {
 	if rt.running.Swap(true) {
 		return errors.New("wasmctl: Runtime.Run was called before")
@@ -246,18 +245,17 @@ func (rt *Runtime) Run(ctx context.Context) error {
 	rt.stopped = true
 	rt.mu.Unlock()
 	rt.wg.Wait()
-	// Where the lease was lost, that interrupted the others.
+	// If the lease was lost, that is the cause of the other errors.
 	return errors.Join(append([]error{lease.release()}, append(rt.errs, rt.shared.Tracing.Close())...)...)
 }
 
-// Interrupt stops the Runtime by force: running reconciles are cut short, and Run
-// returns.
+// Interrupt stops the Runtime by force: it cuts running reconciles short, and Run returns.
 func (rt *Runtime) Interrupt() { rt.once.Do(func() { close(rt.force) }) }
 
-// conflict returns an error where another controller has the name of one that
-// starts, or its finalizer. A name is kept until its controller has ended: its
-// rights and its field manager go by it, also while it restarts. A name that options
-// give is kept from manifests before that.
+// conflict returns an error if another controller has the name or the finalizer of a
+// controller that starts. A name stays reserved until its controller has ended, including
+// restarts, because its rights and its field manager depend on it. A name in the options
+// takes precedence over a name in a manifest.
 func (rt *Runtime) conflict(by *Controller, e *engine.Controller) error {
 	for _, c := range rt.Controllers() {
 		if c == by {

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) { devclustertest.Main(m) }
 // counted is a native reconciler that counts its runs.
 type counted struct {
 	name      string
-	stubborn  bool          // its runs end by force only
+	stubborn  bool          // its runs end only by force
 	hold      chan struct{} // if not nil, each run ends when it is closed
 	startedAt atomic.Int32
 	ended     atomic.Int32
@@ -62,17 +62,17 @@ func (n *counted) native() Native {
 	}
 }
 
-// running is a Runtime that runs, on ConfigMaps in memory.
+// running is a running Runtime, on ConfigMaps in memory.
 type running struct {
 	*Runtime
 	t     *testing.T
 	api   *memapi.Server
 	stop  func()
-	ended chan error // has what Run returns
+	ended chan error // receives the result of Run
 }
 
-// virtually runs a Runtime in virtual time: the bubble ends only when all that the
-// Runtime has started has ended.
+// virtually runs a Runtime in virtual time: the bubble ends only when everything that the
+// Runtime started has ended.
 func virtually(t *testing.T, test func(t *testing.T, r *running)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -89,7 +89,7 @@ func newRunning(t *testing.T) *running {
 	return r
 }
 
-// newIdle is a Runtime that does not run yet.
+// newIdle returns a Runtime that does not run yet.
 func newIdle(t *testing.T) *running {
 	t.Helper()
 	r := &running{t: t, api: memapi.New(memapi.Config{}), stop: func() {}, ended: make(chan error, 1)}
@@ -136,7 +136,7 @@ func (r *running) names() (names []string) {
 	return names
 }
 
-// passes lets virtual time pass, and then everything happen that is due.
+// passes lets virtual time pass, and waits until everything that is due has happened.
 func passes(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
@@ -210,8 +210,8 @@ func TestRuntime_NamesAreUnique(t *testing.T) {
 	})
 }
 
-// A controller keeps its name while it restarts or waits to be retried: its rights
-// and its field manager go by it.
+// A controller retains its name while it restarts or waits for a retry, because its rights
+// and its field manager depend on the name.
 func TestRuntime_NamesAreKeptMeanwhile(t *testing.T) {
 	virtually(t, func(t *testing.T, r *running) {
 		var gone atomic.Bool
@@ -235,8 +235,8 @@ func TestRuntime_NamesAreKeptMeanwhile(t *testing.T) {
 	})
 }
 
-// Two controllers that keep one finalizer on the same objects would each take it
-// off before the other has cleaned up.
+// Two controllers with the same finalizer on the same objects would each remove it before
+// the other has cleaned up.
 func TestRuntime_AFinalizerHasOneController(t *testing.T) {
 	virtually(t, func(t *testing.T, r *running) {
 		add := func(name, finalizer string, namespaces ...string) error {
@@ -264,8 +264,8 @@ func TestRuntime_AFinalizerHasOneController(t *testing.T) {
 	})
 }
 
-// One that cannot start, and one that does not stop in order, leave the others
-// alone. What a Stop came to is not Run's error.
+// A controller that cannot start, and one that does not stop in order, do not affect the
+// others. The error of a Stop is not an error of Run.
 func TestRuntime_OneThatEndsDoesNotEndTheOthers(t *testing.T) {
 	virtually(t, func(t *testing.T, r *running) {
 		a, b := &counted{name: "a", stubborn: true}, &counted{name: "b"}
@@ -299,8 +299,8 @@ func TestRuntime_OneThatEndsDoesNotEndTheOthers(t *testing.T) {
 	})
 }
 
-// A stop waits for the runs that there are, and starts no others. Who waits for it
-// may go.
+// A stop waits for the current runs, and starts no others. The caller of Stop may give up
+// waiting.
 func TestRuntime_StopDrains(t *testing.T) {
 	virtually(t, func(t *testing.T, r *running) {
 		a := &counted{name: "a", hold: make(chan struct{})}
@@ -346,7 +346,7 @@ func TestRuntime_ForceInterruptsAll(t *testing.T) {
 	})
 }
 
-// Force alone is a stop.
+// Interrupt alone is a stop.
 func TestRuntime_ForceAloneStops(t *testing.T) {
 	virtually(t, func(t *testing.T, r *running) {
 		a := &counted{name: "a", stubborn: true}
@@ -359,8 +359,8 @@ func TestRuntime_ForceAloneStops(t *testing.T) {
 	})
 }
 
-// A controller that is still being loaded when Run begins is started once; when
-// Run ends meanwhile, or it is stopped, nothing is left of it.
+// A controller that is still being loaded when Run begins is started once; if Run ends in
+// the meantime, or the controller is stopped, nothing remains of it.
 func TestRuntime_LoadGoesOnMeanwhile(t *testing.T) {
 	for what, c := range map[string]struct {
 		idle      bool // Run has not begun
@@ -401,8 +401,8 @@ func TestRuntime_LoadGoesOnMeanwhile(t *testing.T) {
 	}
 }
 
-// slowModule is read once, when release is closed; read is closed when somebody
-// waits for it.
+// slowModule is read once, when release is closed; read is closed when a reader waits for
+// it.
 type slowModule struct{ read, release chan struct{} }
 
 func (m slowModule) Read(context.Context) ([]byte, error) {
@@ -413,8 +413,8 @@ func (m slowModule) Read(context.Context) ([]byte, error) {
 
 func (m slowModule) String() string { return "slow.wasm" }
 
-// Controllers are added and stopped at random by several goroutines: each that was
-// added ends, and Run returns with none left, and no identity that one of them had.
+// Several goroutines add and stop controllers at random: each added controller ends, and
+// Run returns without any controller or identity left.
 func TestRuntime_HammerLeavesNothingBehind(t *testing.T) {
 	r := newRunning(t)
 	var mu sync.Mutex
@@ -456,8 +456,8 @@ func TestRuntime_HammerLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-// Events about a controller as a whole are about the namespace that it watches,
-// outside of a cluster and without a Lease.
+// Outside of a cluster and without a Lease, events about a controller as a whole refer to
+// the namespace that it watches.
 func TestRuntime_EventsAreWhereAUserLooks(t *testing.T) {
 	rt, err := New(&rest.Config{Host: "http://memory"}, Options{})
 	if err != nil {

@@ -62,14 +62,14 @@ func newGuestsIn(t *testing.T, ns string, o Options) *guests {
 	return r
 }
 
-// options are those of a controller of a test.
+// options returns the options of a test's controller.
 func (r *guests) options(name string) ControllerOptions {
 	o := ControllerOptions{ControllerSpec: configmaps(name), Grants: GrantManifest}
 	o.Namespaces = []string{r.ns}
 	return o
 }
 
-// configmaps is the spec of a controller of ConfigMaps.
+// configmaps returns the spec of a controller of ConfigMaps.
 func configmaps(name string) v1alpha1.ControllerSpec {
 	return v1alpha1.ControllerSpec{Name: name, CommonSpec: v1alpha1.CommonSpec{For: v1alpha1.KindOf("configmaps")}}
 }
@@ -94,15 +94,15 @@ func (r *guests) create(name string) {
 // runs counts the runs of the only controller.
 func (r *guests) runs() uint64 { return r.Admin().Status().Controllers[0].Runs }
 
-// metrics is the page for Prometheus.
+// metrics returns the page for Prometheus.
 func (r *guests) metrics() string {
 	page := httptest.NewRecorder()
 	r.Metrics().ServeHTTP(page, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	return page.Body.String()
 }
 
-// TestRuntime_TwoInOneProcess share nothing: names, metrics and status are each
-// one's own, and one that is interrupted leaves the other alone.
+// TestRuntime_TwoInOneProcess: two Runtimes share neither names, metrics nor status, and
+// interrupting one does not affect the other.
 func TestRuntime_TwoInOneProcess(t *testing.T) {
 	a, b := newGuests(t), newGuests(t)
 	first, second := a.load("twin", enginetest.Worse(enginetest.Spins, 0)), b.load("twin", enginetest.Worse(enginetest.Good, 0))
@@ -136,7 +136,7 @@ func TestRuntime_TwoInOneProcess(t *testing.T) {
 	}
 }
 
-// A controller of several that swaps to a module that has to wait is still there.
+// With several controllers, one that swaps to a module that has to wait is still listed.
 func TestRuntime_ControllerThatWaitsIsStillThere(t *testing.T) {
 	r := newGuests(t)
 	r.load("first", enginetest.Worse(enginetest.Good, 0))

@@ -56,9 +56,9 @@ func (s *ShadowSummary) String() string {
 	}).String()
 }
 
-// Shadow runs another module on the input of the live one's runs, with its writes
-// held back, and reports each run that was compared; an error of report ends it.
-// The error wraps ErrShadowed while another module shadows this controller.
+// Shadow runs another module on the input of the live module's runs, without sending its
+// writes, and calls report for each compared run; an error of report ends it. The error
+// wraps ErrShadowed if another module already shadows this controller.
 func (c *Controller) Shadow(ctx context.Context, m Module, o ShadowOptions, report func(Compared) error) (sum ShadowSummary, err error) {
 	wasm, err := m.Read(ctx)
 	if err != nil {

@@ -8,15 +8,15 @@ import (
 	"github.com/wasmctl/wasmctl/internal/engine"
 )
 
-// Signed is a Module that shows who has signed it.
+// Signed is a Module with a proof of its signatures.
 type Signed interface {
 	Module
-	// Proof returns a signature.Proof in JSON, or nil. It is called after Read. One of
-	// another module shows nothing.
+	// Proof returns a signature.Proof in JSON, or nil. It is called after Read. A proof for
+	// another module has no effect.
 	Proof() []byte
 }
 
-// provenBytes are bytes with the proof of who has signed them.
+// provenBytes are the bytes of a module with a proof of its signatures.
 type provenBytes struct {
 	bytesModule
 
@@ -26,14 +26,14 @@ type provenBytes struct {
 // Proof implements Signed.
 func (b provenBytes) Proof() []byte { return b.proof }
 
-// shadow is a module that shadows the live one, for some requests.
+// shadow is a module that shadows the live one, for several requests.
 type shadow struct {
 	signers []string
 	users   int
 }
 
-// Signers returns the fingerprints of the keys that have signed a module with a
-// digest, as the module's proof shows; none where it has no proof.
+// Signers returns the fingerprints of the keys that have signed a module with a digest,
+// according to the module's proof; nil if it has no proof.
 func Signers(m Module, digest string) ([]string, error) {
 	s, ok := m.(Signed)
 	if !ok || s.Proof() == nil {
@@ -46,7 +46,8 @@ func Signers(m Module, digest string) ([]string, error) {
 	return proof.Signers(digest)
 }
 
-// proven returns who has signed the module with a digest, as its proof shows.
+// proven returns the fingerprints of the keys that have signed the module with a digest,
+// according to its proof.
 func (c *Controller) proven(m Module, digest string) []string {
 	signers, err := Signers(m, digest)
 	if err != nil {
@@ -55,8 +56,9 @@ func (c *Controller) proven(m Module, digest string) []string {
 	return signers
 }
 
-// signers returns who has signed the module with a digest. Each proof that it came
-// with counts: a swap that was refused may have brought another one.
+// signers returns the fingerprints of the keys that have signed the module with a digest.
+// Each proof that it came with counts, because a refused swap may have brought an
+// additional one.
 func (c *Controller) signers(digest string) []string {
 	c.modules.mu.Lock()
 	defer c.modules.mu.Unlock()
@@ -68,7 +70,7 @@ func (c *Controller) signers(digest string) []string {
 	return slices.Compact(all)
 }
 
-// known has it known who has signed a module until forget.
+// known registers the signers of a module until forget is called.
 func (c *Controller) known(wasm, proof []byte) (forget func()) {
 	digest := load.DigestOf(wasm)
 	signers := c.proven(provenBytes{bytesModule{wasm}, proof}, digest)

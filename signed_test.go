@@ -28,7 +28,7 @@ func signingKey(t testing.TB) *signature.PrivateKey {
 	return key
 }
 
-// proofOf is the proof that keys have signed a module.
+// proofOf returns the proof that keys have signed a module.
 func proofOf(t testing.TB, wasm []byte, keys ...*signature.PrivateKey) []byte {
 	t.Helper()
 	manifest := fmt.Appendf(nil, `{"layers":[{"digest":%q}]}`, load.DigestOf(wasm))
@@ -52,9 +52,9 @@ func proofOf(t testing.TB, wasm []byte, keys ...*signature.PrivateKey) []byte {
 	return content
 }
 
-// TestSigned_RightsFollowTheSigner: a grant that is bound to a signer is for modules
-// that it has signed, at start, swap, canary and shadow, with a proof that is checked
-// here; and through restarts and rollbacks.
+// TestSigned_RightsFollowTheSigner: a grant that is bound to a signer applies to the
+// modules that it has signed, at start, swap, canary and shadow, and through restarts and
+// rollbacks. The Runtime checks the proof itself.
 func TestSigned_RightsFollowTheSigner(t *testing.T) {
 	r := newGuests(t)
 	a, b := signingKey(t), signingKey(t)
@@ -97,7 +97,7 @@ func TestSigned_RightsFollowTheSigner(t *testing.T) {
 		_, err := service.Shadow(t.Context(), "signed", second, admin.ShadowOptions{For: time.Millisecond, Proof: proof}, func(admin.Shadowed) error { return nil })
 		return err
 	}
-	// That of another key comes last: what a refused swap brought stays known.
+	// The proof of another key comes last: the proof of a refused swap stays known.
 	for _, by := range []struct {
 		what  string
 		proof []byte
@@ -130,7 +130,8 @@ func TestSigned_RightsFollowTheSigner(t *testing.T) {
 	live(load.DigestOf(second), a.Fingerprint())
 }
 
-// TestSigned_MustBe: with keys to verify, a module without a signature by one of them runs under no grant.
+// TestSigned_MustBe: with keys to verify, a module without a signature by one of them does
+// not run under any grant.
 func TestSigned_MustBe(t *testing.T) {
 	r := newGuests(t)
 	private, public, err := signature.GenerateKey(nil)
@@ -160,8 +161,8 @@ func TestSigned_MustBe(t *testing.T) {
 	}
 }
 
-// TestSigned_BytesThatWereKeptAreNotOfTheirModule: a restart that runs other bytes
-// than its module now has does not take over that module's signers.
+// TestSigned_BytesThatWereKeptAreNotOfTheirModule: a restart that runs other bytes than its
+// module now has does not adopt that module's signers.
 func TestSigned_BytesThatWereKeptAreNotOfTheirModule(t *testing.T) {
 	r := newGuests(t)
 	key := signingKey(t)

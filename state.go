@@ -16,8 +16,8 @@ import (
 	"github.com/wasmctl/wasmctl/internal/spill"
 )
 
-// keep keeps the bytes of a module that is live and not on probation, so that a
-// restart has them although its file has a module that was rolled back.
+// keep stores the bytes of a module that is live and has passed its probation, so that a
+// restart can run it even if its file then has a module that was rolled back.
 func (rt *Runtime) keep(controller, digest string) {
 	for _, c := range rt.Controllers() {
 		m, ok := c.modules.get(digest)
@@ -34,13 +34,13 @@ func (rt *Runtime) keep(controller, digest string) {
 	}
 }
 
-// held is a module with its bytes: its file may have others by the time that a
-// restart needs them, such as those of one that was rolled back.
+// held is a module with its bytes. A restart needs these bytes, while the file may have
+// others by then, such as those of a module that was rolled back.
 type held struct {
-	name    string // of the module that they come from
+	name    string // of the module that the bytes come from
 	digest  string
 	wasm    *spill.Bytes
-	signers []string // who has signed these
+	signers []string // the fingerprints of the keys that have signed the bytes
 }
 
 func (rt *Runtime) hold(m Module, wasm []byte, digest string, signers []string) held {
@@ -65,7 +65,7 @@ func (h held) local() {}
 // String implements Module.
 func (h held) String() string { return h.name }
 
-// modules are those that were live or requested, and those that shadow the live one.
+// modules are the modules that were live or requested, and those that shadow the live one.
 type modules struct {
 	mu       sync.Mutex
 	byDigest map[string]held    // guarded by mu
@@ -81,8 +81,7 @@ func (s *modules) get(digest string) (held, bool) {
 	return m, ok
 }
 
-// add adds a module. While a controller runs, modules without an open revision are
-// forgotten.
+// add adds a module. While a controller runs, it removes modules without an open revision.
 func (s *modules) add(h held, open ...host.RevisionInfo) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,8 +93,8 @@ func (s *modules) add(h held, open ...host.RevisionInfo) {
 	s.byDigest[h.digest] = h
 }
 
-// remember keeps the bytes of a module for a restart, and forgets those of modules
-// that are gone.
+// remember stores the bytes of a module for a restart, and removes those of modules without
+// an open revision.
 func (c *Controller) remember(m Module, wasm []byte) held {
 	h, ok := m.(held)
 	if !ok {
@@ -110,8 +109,8 @@ func (c *Controller) remember(m Module, wasm []byte) held {
 	return h
 }
 
-// kept returns the bytes of the module that was live last, where the error says
-// that the wanted one was rolled back, and there are any.
+// kept returns the bytes of the module that was live last, if there are any and the error
+// reports that the wanted module was rolled back.
 func (rt *Runtime) kept(err error) []byte {
 	refused, ok := errors.AsType[*rollout.RolledBackError](err)
 	if !ok || rt.opts.StateDir == "" {

@@ -12,7 +12,7 @@ import (
 	"github.com/wasmctl/wasmctl/internal/enginetest"
 )
 
-// probed loads a module whose swaps are on probation, and has objects to run.
+// probed loads a module with objects to run, whose swaps are on probation.
 func (r *guests) probed(wasm []byte) *Controller {
 	r.t.Helper()
 	o := r.options("probed")
@@ -24,8 +24,8 @@ func (r *guests) probed(wasm []byte) *Controller {
 	return c
 }
 
-// live is the digest of the module that runs, and failed what the status says of
-// those that were rolled back.
+// live returns the digest of the running module, and failed the modules that were rolled
+// back according to the status.
 func (r *guests) live() (digest, failed string) {
 	for _, g := range r.Admin().Status().Controllers[0].Revisions {
 		switch g.State {
@@ -50,8 +50,8 @@ func (r *guests) rollsBack(c *Controller, bad []byte) {
 	})
 }
 
-// A restart whose file has a module that was rolled back runs the one that was
-// live, and does not try the other again.
+// If the file has a module that was rolled back, a restart runs the module that was live,
+// and does not try the other again.
 func TestState_RestartRunsWhatWasLive(t *testing.T) {
 	ns := devclustertest.Namespace(t, devclustertest.Shared(t))
 	good, bad, state := enginetest.Worse(enginetest.Good, 1), enginetest.Worse(enginetest.Traps, 1), t.TempDir()
@@ -76,8 +76,8 @@ func TestState_RestartRunsWhatWasLive(t *testing.T) {
 	}
 }
 
-// Two replicas have one file: the leader rolls its module back, and the standby
-// that takes over does not run it on a single object.
+// Two replicas have the same file: the leader rolls its module back, and a standby that
+// takes over does not run it on any object.
 func TestState_ReplicasShareWhatWasRolledBack(t *testing.T) {
 	ns := devclustertest.Namespace(t, devclustertest.Shared(t))
 	good, bad := enginetest.Worse(enginetest.Good, 2), enginetest.Worse(enginetest.Traps, 2)

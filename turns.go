@@ -6,20 +6,21 @@ import (
 	"time"
 )
 
-// turns bounds how many modules are loaded at a time. Until it is loaded, a large one
-// takes several times the memory that it needs afterwards.
+// turns bounds the number of modules that are loaded at a time. While it is being loaded, a
+// large module takes several times the memory that it needs afterwards.
 type turns chan struct{}
 
 const (
 	minTurns, maxTurns = 2, 4
-	// maxTurn is how long others wait at most, whatever is wrong with a module.
+	// maxTurn is the maximum time for which one module can delay others, even if loading it
+	// hangs.
 	maxTurn = time.Minute
 )
 
-// newTurns returns as many turns as there are CPUs, within bounds.
+// newTurns returns one turn per CPU, within bounds.
 func newTurns(cpus int) turns { return make(turns, max(minTurns, min(cpus, maxTurns))) }
 
-// take waits for a turn. It ends with the first call of end, or after a while.
+// take waits for a turn. The turn ends with the first call of end, or after maxTurn.
 func (t turns) take(ctx context.Context) (end func(), err error) {
 	select {
 	case t <- struct{}{}:

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Turns are bounded, given back once however often they are ended, and do not last: what
-// is wrong with one module keeps no other from being loaded.
+// Turns are bounded, given back once even if they are ended several times, and limited in
+// time: a module that hangs does not keep others from being loaded.
 func TestTurns_AreBoundedAndDoNotLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		turns := newTurns(1)
