@@ -1,17 +1,18 @@
 package v1alpha1
 
-// ControllerSpec says what one controller of a process is. What it leaves open is as the
-// module's manifest says, and then a default. Package wasmctl takes it, the file of
+// ControllerSpec configures one controller of a process. For fields that are empty, the
+// module's manifest decides, and then a default. Package wasmctl accepts it, the file of
 // wasmctl run -f is a list of it, and the flags of wasmctl run fill it.
 type ControllerSpec struct {
-	// Name names the controller (default: from the manifest, else from the module's file).
+	// Name is the name of the controller (default: from the manifest, or from the module's
+	// file).
 	Name string `json:"name,omitempty"`
-	// Module is where the module comes from.
+	// Module is the origin of the module.
 	Module ControllerModule `json:"module,omitzero"`
-	// Namespaces are watched, and without a grant's rules the module may act in no
-	// others (default: those of the manifest, else all).
+	// Namespaces are the watched namespaces. Without a grant's rules, the module may act
+	// only in these (default: those of the manifest, or all).
 	Namespaces []string `json:"namespaces,omitempty"`
-	// AllNamespaces watches all namespaces, whatever the manifest says.
+	// AllNamespaces watches all namespaces, regardless of the manifest.
 	AllNamespaces bool `json:"allNamespaces,omitempty"`
 
 	CommonSpec `json:",inline"`
@@ -35,27 +36,26 @@ type ControllerModule struct {
 	Watch *bool `json:"watch,omitempty"`
 }
 
-// CommonSpec is the part of a ControllerSpec that Reconcilers have too. It names nothing
-// of the machine that runs the module: no file, no user, no process.
+// CommonSpec is the part of a ControllerSpec that Reconcilers also have. It names no
+// resources of the machine that runs the module: no file, user or process.
 type CommonSpec struct {
 	// For is the kind to reconcile (default: from the manifest).
 	For *Kind `json:"for,omitempty"`
-	// Owns are kinds whose owner is reconciled when they change (default: from the
+	// Owns are kinds whose changes trigger a reconcile of their owner (default: from the
 	// manifest).
 	// +kubebuilder:validation:MaxItems=50
 	// +listType=atomic
 	Owns []Kind `json:"owns,omitempty"`
-	// Selector selects the objects to reconcile by their labels, FieldSelector by
-	// fields.
+	// Selector selects the objects to reconcile by labels, and FieldSelector by fields.
 	Selector *Selector `json:"selector,omitempty"`
 	// +kubebuilder:validation:MaxLength=1024
 	FieldSelector string `json:"fieldSelector,omitempty"`
-	// Predicates hide changes that none of them matches, for example generation.
+	// Predicates filter out changes that none of them matches, for example generation.
 	// +kubebuilder:validation:MaxItems=50
 	// +listType=atomic
 	Predicates []string `json:"predicates,omitempty"`
-	// Schedule reconciles all objects at the times of these cron expressions, Resync
-	// at this interval.
+	// Schedule reconciles all objects at the times of these cron expressions, and Resync at
+	// this interval.
 	// +kubebuilder:validation:MaxItems=20
 	// +listType=atomic
 	Schedule []string `json:"schedule,omitempty"`
@@ -66,37 +66,38 @@ type CommonSpec struct {
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Config Config `json:"config,omitempty"`
-	// Grant is what the module may do. Without one it may read the kinds of For and
-	// Owns, and write the status of the first.
+	// Grant is the set of rights of the module. Without a grant, the module may read the
+	// kinds of For and Owns, and write the status of the first.
 	Grant *Grant `json:"grant,omitempty"`
-	// Limits are those of the module, by the names of docs/limits.md: memory, timeout,
-	// fuel, fuel-rate, host_calls and others. Those of the process and of the manifest
-	// stay: this lowers them.
+	// Limits are limits of the module, by the names of docs/limits.md: memory, timeout,
+	// fuel, fuel-rate, host_calls and others. They can only lower the limits of the process
+	// and of the manifest.
 	Limits Limits `json:"limits,omitempty"`
-	// Concurrency is how many objects are reconciled at a time.
+	// Concurrency is the maximum number of objects that are reconciled at a time.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000
 	Concurrency *int32 `json:"concurrency,omitempty"`
-	// Rollout says how another module takes over.
+	// Rollout configures how another module takes over.
 	Rollout *Rollout `json:"rollout,omitempty"`
-	// Mode Enforce writes. DryRun asks the API server what each write would change,
-	// and changes nothing. Audit is a DryRun without a grant: the status says what the
-	// module would write, and which capabilities that takes.
+	// Mode is Enforce, DryRun or Audit. In mode Enforce, the module writes. In mode DryRun,
+	// the API server reports what each write would change, but changes nothing. Audit is a
+	// DryRun without a grant: the status shows the writes of the module and the
+	// capabilities that they need.
 	// +kubebuilder:validation:Enum=Enforce;DryRun;Audit
 	// +kubebuilder:default=Enforce
 	Mode Mode `json:"mode,omitempty"`
 }
 
-// Debounce delays reconciles of objects that keep changing.
+// Debounce delays reconciles of objects that change repeatedly.
 type Debounce struct {
-	// Quiet is how long an object must not have been triggered before it is reconciled.
+	// Quiet is the time without triggers after which an object is reconciled.
 	Quiet Duration `json:"quiet,omitempty"`
-	// Max is the longest delay of a reconcile (default: 10 times Quiet).
+	// Max is the maximum delay of a reconcile (default: 10 times Quiet).
 	Max Duration `json:"max,omitempty"`
 }
 
-// TriggerOn names events of the process that lead to reconciles. The command handles
-// them; a program that uses the library gives it sources of its own.
+// TriggerOn names events of the process that trigger reconciles. The command handles them;
+// a program that uses the library passes triggers of its own.
 type TriggerOn struct {
 	// Signal reconciles all objects: USR1 or USR2.
 	Signal string `json:"signal,omitempty"`
@@ -104,9 +105,9 @@ type TriggerOn struct {
 	Stdin bool `json:"stdin,omitempty"`
 }
 
-// HostSpec is what a controller takes of the machine and the process that run it. A
-// Reconciler has none of it: its author must not name files, users or processes of the
-// host.
+// HostSpec has the resources of the machine and the process that a controller uses. A
+// Reconciler does not have it, because its author must not name files, users or processes
+// of the host.
 type HostSpec struct {
 	// As is the user to impersonate for all requests (default: that of the process).
 	As string `json:"as,omitempty"`
@@ -114,21 +115,21 @@ type HostSpec struct {
 	ConfigFile string `json:"configFile,omitempty"`
 	// GrantFile is a file of grants (docs/capabilities.md), in place of Grant.
 	GrantFile string `json:"grantFile,omitempty"`
-	// AuditFile receives the least grant for what the module did. It is allowed
-	// everything meanwhile.
+	// AuditFile receives the least grant for the requests of the module, which is allowed
+	// everything in the meantime.
 	AuditFile string `json:"auditFile,omitempty"`
 	// Isolate names the class of modules that share a separate process: IsolateAlone
 	// for a process of its own. If empty, the module runs in the process of the host.
 	Isolate string `json:"isolate,omitempty"`
-	// Memo says where runs that changed nothing are remembered, so that they are skipped
-	// while nothing that they read changes: MemoOff, MemoMemory, or a directory. It is
-	// right for modules whose runs depend on nothing else.
+	// Memo stores which runs changed nothing, so that they are skipped while nothing that
+	// they read changes: MemoOff, MemoMemory, or a directory. It must be used only for
+	// modules whose runs depend on nothing else.
 	Memo string `json:"memo,omitempty"`
-	// History is the memory for the last runs, for example 1Mi.
+	// History is the memory limit of the last runs, for example 1Mi.
 	History string `json:"history,omitempty"`
-	// DrainTimeout is how long running reconciles may go on after a stop.
+	// DrainTimeout is how long running reconciles may continue after a stop.
 	DrainTimeout Duration `json:"drainTimeout,omitempty"`
-	// ShardBy is what objects are split by if replicas share them: ShardByUID or
-	// ShardByNamespace (default: what the module allows). The first replica decides.
+	// ShardBy is the field by which replicas share objects: ShardByUID or ShardByNamespace
+	// (default: the best that the module allows). The first replica decides.
 	ShardBy string `json:"shardBy,omitempty"`
 }

@@ -4,7 +4,7 @@ import (
 	"time"
 )
 
-// Defaults that other packages use too.
+// Defaults that other packages also use.
 const (
 	DefaultProbation  = time.Minute
 	DefaultCanaryTime = 5 * time.Minute
@@ -12,8 +12,8 @@ const (
 	DefaultHistory    = "1Mi"
 )
 
-// Default sets the fields that have a default of their own. Those that remain empty are
-// as the module's manifest says, or as the host does.
+// Default sets the fields that have a default of their own. For those that remain empty,
+// the module's manifest or the host decides.
 func (s *ControllerSpec) Default() {
 	if s.Module.Watch == nil {
 		s.Module.Watch = new(true)
@@ -25,7 +25,7 @@ func (s *ControllerSpec) Default() {
 	if s.Rollout != nil {
 		r = *s.Rollout
 	}
-	s.Rollout = &r // not the caller's
+	s.Rollout = &r // do not change the caller's
 	setDefault(&r.Reconcile, ReconcileAll)
 	if r.AllowMoreRights == nil {
 		r.AllowMoreRights = new(false)
@@ -49,15 +49,15 @@ func (s *ControllerSpec) Default() {
 	}
 }
 
-// setDefault sets a field that is empty.
+// setDefault sets a field if it is empty.
 func setDefault[T ~string](field *T, value T) {
 	if *field == "" {
 		*field = value
 	}
 }
 
-// Tenant returns the rollout of a Reconciler: by default it allows rights that the module
-// before did not have, as its grant is the limit. The receiver may be nil.
+// Tenant returns the rollout of a Reconciler: by default, a new module may have rights that
+// its predecessor did not have, because the grant is the limit. The receiver may be nil.
 func (r *Rollout) Tenant() *Rollout {
 	out := Rollout{}
 	if r != nil {

@@ -24,8 +24,8 @@ func FieldsOf(t reflect.Type) map[string]reflect.Type {
 	return all
 }
 
-// Errors joins errors about fields. Name returns how a front end prints the path of a
-// field.
+// Errors joins errors about fields. The function name returns the form in which a front end
+// prints the path of a field.
 func Errors(list field.ErrorList, name func(path string) string) error {
 	var errs []error
 	for _, e := range list {

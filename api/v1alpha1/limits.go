@@ -19,11 +19,11 @@ import (
 // +kubebuilder:validation:MaxProperties=50
 type Limits map[string]intstr.IntOrString
 
-// LimitFuelRate is the limit of the fuel that a module uses in a second. Unlike those of
-// package abi, a manifest cannot have it.
+// LimitFuelRate is the limit of the fuel that a module uses per second. Unlike the limits
+// of package abi, it cannot be set in a manifest.
 const LimitFuelRate = "fuel-rate"
 
-// MinMemory is a page of WebAssembly.
+// MinMemory is the size of a WebAssembly page.
 const MinMemory = 64 << 10
 
 // LimitNames returns the names that Limits may have.
@@ -35,8 +35,8 @@ func LimitNames() []string {
 	return names
 }
 
-// Parse returns the limits as numbers, a time in nanoseconds, with an error for each
-// that is not valid.
+// Parse returns the limits as numbers, with times in nanoseconds, and an error for each
+// invalid limit.
 func (l Limits) Parse(path *field.Path) (map[string]int64, field.ErrorList) {
 	out, errs := map[string]int64{}, field.ErrorList{}
 	for _, name := range slices.Sorted(maps.Keys(l)) {
@@ -54,7 +54,8 @@ func (l Limits) Parse(path *field.Path) (map[string]int64, field.ErrorList) {
 	return out, errs
 }
 
-// parseLimit reads a limit. Want tells what is wrong with it; empty if nothing is.
+// parseLimit parses a limit. If it is invalid, want describes valid values; otherwise want
+// is empty.
 func parseLimit(name, text string) (v int64, want string) {
 	if name == string(abi.LimitTimeout) {
 		return int64(Duration(text).Or(0)), wrongDuration(text)
@@ -76,8 +77,8 @@ func parseLimit(name, text string) (v int64, want string) {
 	return q.Value(), ""
 }
 
-// ParseSize reads a size of a number of bytes within bounds; an empty text is 0. Want
-// describes the sizes that it may have, if this is none.
+// ParseSize parses a number of bytes within bounds; an empty text is 0. If it is invalid,
+// want describes valid sizes.
 func ParseSize(text string, least, most int64) (size int64, want string) {
 	if text == "" {
 		return 0, ""
@@ -94,7 +95,7 @@ func ParseSize(text string, least, most int64) (size int64, want string) {
 
 func sizeOf(bytes int64) string { return resource.NewQuantity(bytes, resource.BinarySI).String() }
 
-// HistoryBytes returns the memory for the last runs.
+// HistoryBytes returns the memory limit of the last runs, in bytes.
 func (s *ControllerSpec) HistoryBytes() int {
 	size, _ := ParseSize(s.History, 0, math.MaxInt32)
 	return int(size)
@@ -102,12 +103,12 @@ func (s *ControllerSpec) HistoryBytes() int {
 
 // Bounds are the largest values that a process allows its Reconcilers.
 type Bounds struct {
-	Limits      map[abi.LimitName]int64 // 0 is not bounded
+	Limits      map[abi.LimitName]int64 // 0 means unlimited
 	Concurrency int32
 }
 
-// Check returns an error for each field that is beyond the bounds: a Reconciler lowers the
-// limits of the process, and raises none.
+// Check returns an error for each field that exceeds the bounds: a Reconciler can lower the
+// limits of the process, but not raise them.
 func (b Bounds) Check(s *CommonSpec) (errs field.ErrorList) {
 	if n := s.Concurrency; n != nil && *n > b.Concurrency {
 		errs = append(errs, field.Invalid(field.NewPath("concurrency"), *n, "is more than this process allows, "+resource.NewQuantity(int64(b.Concurrency), resource.DecimalSI).String()))

@@ -2,22 +2,22 @@ package v1alpha1
 
 import "reflect"
 
-// Grant is what a module may do.
+// Grant is the set of rights of a module.
 //
 // +kubebuilder:validation:XValidation:rule="!(has(self.manifest) && self.manifest && has(self.capabilities))",message="manifest and capabilities cannot be combined"
 type Grant struct {
-	// Manifest accepts all that the module's manifest asks for.
+	// Manifest accepts all capabilities that the module's manifest requests.
 	Manifest bool `json:"manifest,omitempty"`
 	// Capabilities are rules as in a manifest (docs/capabilities.md).
 	// +kubebuilder:validation:MaxItems=200
 	// +listType=atomic
 	Capabilities []Capability `json:"capabilities,omitempty"`
-	// Finalizers are names beyond those under the API group of the reconciled kind
-	// that the module may have.
+	// Finalizers are finalizers that the module may use in addition to those under the API
+	// group of the reconciled kind.
 	// +kubebuilder:validation:MaxItems=20
 	// +listType=set
 	Finalizers []string `json:"finalizers,omitempty"`
-	// Digests are those of the modules that the grant is for; none is all.
+	// Digests are the digests of the modules that the grant applies to; if empty, all.
 	// +kubebuilder:validation:MaxItems=50
 	// +listType=set
 	Digests []string `json:"digests,omitempty"`
@@ -34,8 +34,8 @@ type Capability struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Resource string `json:"resource"`
-	// Subresources, where given, are what the rule is about, and not the resource
-	// itself.
+	// Subresources, if given, are the only subject of the rule, which then does not apply
+	// to the resource itself.
 	// +kubebuilder:validation:MaxItems=50
 	// +listType=atomic
 	Subresources []string `json:"subresources,omitempty"`
@@ -49,60 +49,60 @@ type Capability struct {
 	// +kubebuilder:validation:MaxItems=200
 	// +listType=atomic
 	Names []string `json:"names,omitempty"`
-	// Fields, where given, are all that create, update and patch may touch.
+	// Fields, if given, are the only fields that create, update and patch may set.
 	// +kubebuilder:validation:MaxItems=200
 	// +listType=atomic
 	Fields []string `json:"fields,omitempty"`
 }
 
-// Rollout says how another module takes over.
+// Rollout configures how another module takes over.
 type Rollout struct {
-	// Shadow runs it beside the live one first, without its writes. It does not take
-	// over if it does something else.
+	// Shadow first runs the new module concurrently with the live one, without sending its
+	// writes. The new module does not take over if its writes differ.
 	Shadow *Shadow `json:"shadow,omitempty"`
-	// Canary tries it on some objects first.
+	// Canary first tries the new module on some objects.
 	Canary *Canary `json:"canary,omitempty"`
-	// Probation is how long a new module must do no worse than the one before
-	// (default: that of wasmctl run); 0s is none.
+	// Probation is how long a new module is compared with its predecessor (default: that of
+	// wasmctl run). If 0s, there is no probation.
 	Probation Duration `json:"probation,omitempty"`
-	// AutoRollback makes the module before live again where the new one does worse;
-	// false is a probation of 0s.
+	// AutoRollback restores the predecessor if the new module does worse. If false, there
+	// is no probation.
 	// +kubebuilder:default=true
 	AutoRollback *bool `json:"autoRollback,omitempty"`
-	// Reconcile says which objects are reconciled after a swap.
+	// Reconcile selects the objects that are reconciled after a swap.
 	// +kubebuilder:validation:Enum=all;none;changed
 	// +kubebuilder:default=all
 	Reconcile Reconcile `json:"reconcile,omitempty"`
-	// AllowMoreRights lets the new module have capabilities, within the grant, that
-	// the one before did not have.
+	// AllowMoreRights allows the new module to have capabilities, within the grant, that
+	// its predecessor did not have.
 	// +kubebuilder:default=true
 	AllowMoreRights *bool `json:"allowMoreRights,omitempty"`
 }
 
-// Shadow says for how long a module is compared with the live one, which reconciles
-// all objects at the start, unless Reconcile says otherwise.
+// Shadow limits the comparison of a module with the live one, which reconciles all objects
+// at the start unless Reconcile excludes that.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.time) || duration(self.time) > duration('0s')",message="time must be more than 0s"
 type Shadow struct {
-	// Time is after how long it ends (default: 1m).
+	// Time is how long the comparison lasts (default: 1m).
 	Time Duration `json:"time,omitempty"`
-	// Runs ends it before that, after so many runs were compared.
+	// Runs is the number of compared runs after which the comparison ends early.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100000
 	Runs int32 `json:"runs,omitempty"`
 }
 
-// Canary says on which objects a module is tried first.
+// Canary selects the objects on which a module is tried first.
 type Canary struct {
 	// Percent is the share of the objects.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
 	Percent Percent `json:"percent,omitempty"`
-	// Namespaces and Selector are those of the objects; empty is all.
+	// Namespaces and Selector limit the objects; if empty, all objects match.
 	// +kubebuilder:validation:MaxItems=200
 	// +listType=set
 	Namespaces []string  `json:"namespaces,omitempty"`
 	Selector   *Selector `json:"selector,omitempty"`
-	// Time is after how long it gets all objects (default: 5m).
+	// Time is how long the canary lasts before it gets all objects (default: 5m).
 	Time Duration `json:"time,omitempty"`
 }

@@ -9,11 +9,11 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 )
 
-// Selector selects objects by their labels. As text it is in the form that kubectl
-// accepts. In addition to the operators of Kubernetes it has Gt and Lt.
+// Selector selects objects by their labels. As text, it has the form that kubectl accepts.
+// It has the operators of Kubernetes and also Gt and Lt.
 type Selector metav1.LabelSelector
 
-// operators are the operators of a parsed selector, as those of a Selector.
+// operators maps the operators of a parsed selector to those of a Selector.
 var operators = map[selection.Operator]metav1.LabelSelectorOperator{
 	selection.Equals: metav1.LabelSelectorOpIn, selection.DoubleEquals: metav1.LabelSelectorOpIn, selection.In: metav1.LabelSelectorOpIn,
 	selection.NotEquals: metav1.LabelSelectorOpNotIn, selection.NotIn: metav1.LabelSelectorOpNotIn,
@@ -24,10 +24,10 @@ var operators = map[selection.Operator]metav1.LabelSelectorOperator{
 const (
 	opGreater metav1.LabelSelectorOperator = "Gt"
 	opLess    metav1.LabelSelectorOperator = "Lt"
-	opText    metav1.LabelSelectorOperator = "Text" // the key is a text that is no selector
+	opText    metav1.LabelSelectorOperator = "Text" // the key is a text that is not a valid selector
 )
 
-// SelectorOf reads a selector as text; an empty one is nil.
+// SelectorOf parses a selector; the result for an empty text is nil.
 func SelectorOf(text string) (*Selector, error) {
 	parsed, err := labels.Parse(text)
 	if err != nil || text == "" {
@@ -94,8 +94,8 @@ func (s *Selector) String() string {
 	return ""
 }
 
-// UnmarshalJSON reads an object, or a selector as text. Labels returns the error of a text
-// that is no selector, so that it is reported with others.
+// UnmarshalJSON parses an object, or a selector as text. An invalid text is reported by
+// Labels, so that its error appears together with others.
 func (s *Selector) UnmarshalJSON(content []byte) error {
 	text, ok := textIn(content)
 	if !ok {

@@ -1,8 +1,8 @@
-// Package v1alpha1 defines what a controller is, once for all front ends: ControllerSpec
-// is what the library takes, what the file of wasmctl run -f lists, and what flags fill.
-// Its part CommonSpec is also in the spec of the kinds that wasmctl serve runs:
+// Package v1alpha1 defines the configuration of a controller, once for all front ends: the
+// library accepts a ControllerSpec, the file of wasmctl run -f is a list of it, and flags
+// fill it. Its part CommonSpec is also in the spec of the kinds that wasmctl serve runs:
 // Reconciler, whose module acts only in the namespace of the Reconciler, and
-// ClusterReconciler. The package holds the defaults and the validation of all of them;
+// ClusterReconciler. The package has the defaults and the validation of all of them;
 // crds.yaml is generated from the types (make crds).
 //
 // +groupName=wasmctl.dev
@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Group and Version are those of the kinds.
+// Group and Version are the API group and version of the kinds.
 const (
 	Group   = "wasmctl.dev"
 	Version = "v1alpha1"
@@ -36,9 +36,9 @@ const (
 	KindCluster    = "ClusterReconciler"
 )
 
-// Reconciler runs a module that reconciles objects in the namespace of the
-// Reconciler. It has the rights of a service account of this namespace, within the
-// grant, and reaches nothing elsewhere.
+// Reconciler runs a module that reconciles objects in the namespace of the Reconciler. The
+// module has the rights of a service account of this namespace, within the grant, and
+// cannot access other namespaces.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -63,8 +63,8 @@ type Reconciler struct {
 	Status Status `json:"status,omitempty"`
 }
 
-// ClusterReconciler runs a module that may reach beyond one namespace: within the
-// grant, and as the service account that it names.
+// ClusterReconciler runs a module that may access more than one namespace, within the grant
+// and the rights of the service account that it names.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -93,49 +93,50 @@ type ClusterReconciler struct {
 type ClusterReconcilerSpec struct {
 	ReconcilerSpec `json:",inline"`
 
-	// Namespaces are watched, and without a grant's rules the module may act in no
-	// others (default: those of the module's manifest, else all).
+	// Namespaces are the watched namespaces. Without a grant's rules, the module may act
+	// only in these (default: those of the module's manifest, or all).
 	// +kubebuilder:validation:MaxItems=200
 	// +listType=set
 	Namespaces []string `json:"namespaces,omitempty"`
-	// ServiceAccountNamespace is where the service account, the ConfigMaps and the
-	// Secrets are that the spec names.
+	// ServiceAccountNamespace is the namespace of the service account, the ConfigMaps and
+	// the Secrets that the spec names.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	ServiceAccountNamespace string `json:"serviceAccountNamespace"`
 }
 
-// ReconcilerSpec says what to run. What it leaves open is as the module's manifest
-// says. It names nothing of the machine that runs the module.
+// ReconcilerSpec configures a module to run. For fields that are empty, the module's
+// manifest decides. It names no resources of the machine that runs the module.
 type ReconcilerSpec struct {
-	// Module is what to run.
+	// Module is the module to run.
 	Module     Module `json:"module"`
 	CommonSpec `json:",inline"`
 
-	// ConfigFrom are settings in ConfigMaps and Secrets, which the service account
-	// must be able to get. Config takes precedence, and later ones over earlier ones.
+	// ConfigFrom are settings in ConfigMaps and Secrets, which the service account must be
+	// able to get. Config takes precedence, and later entries take precedence over earlier
+	// ones.
 	// +kubebuilder:validation:MaxItems=50
 	// +listType=atomic
 	ConfigFrom []ConfigSource `json:"configFrom,omitempty"`
-	// ServiceAccountName is the service account as whom requests are sent (default:
-	// that of the process's --default-service-account, else "default").
+	// ServiceAccountName is the service account to impersonate (default: the process's
+	// --default-service-account, or "default").
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
-	// Suspend stops the module in order.
+	// Suspend stops the module in an orderly way.
 	Suspend bool `json:"suspend,omitempty"`
 }
 
-// Module is where a module comes from.
+// Module is the origin of a module.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.image) != has(self.configMapKeyRef)",message="want image or configMapKeyRef"
 // +kubebuilder:validation:XValidation:rule="has(self.image) || !has(self.verify) && !has(self.pullSecrets) && !has(self.follow)",message="verify, pullSecrets and follow are for an image"
 type Module struct {
 	ModuleSource `json:",inline"`
 
-	// ConfigMapKeyRef is a small module in the binaryData of a ConfigMap, which may
-	// be compressed with gzip.
+	// ConfigMapKeyRef is a small module in the binaryData of a ConfigMap. It may be
+	// compressed with gzip.
 	ConfigMapKeyRef *KeyRef `json:"configMapKeyRef,omitempty"`
 	// PullSecrets are Secrets with the registry's credentials, which the service
 	// account must be able to get.
@@ -145,25 +146,25 @@ type Module struct {
 	PullSecrets []LocalRef `json:"pullSecrets,omitempty"`
 }
 
-// ModuleSource says where a module comes from, wherever it runs.
+// ModuleSource is the origin of a module, independent of where it runs.
 type ModuleSource struct {
-	// Image is a module in a registry: HOST/REPOSITORY:TAG, @DIGEST, or both; then
-	// the digest counts.
+	// Image is a module in a registry: HOST/REPOSITORY:TAG, @DIGEST, or both. With both,
+	// the digest takes precedence.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	Image string `json:"image,omitempty"`
-	// Controller is the one to run of a module that has several.
+	// Controller selects one of several controllers in the module.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Controller string `json:"controller,omitempty"`
 	// Verify refuses modules that none of these keys has signed.
 	Verify *Verify `json:"verify,omitempty"`
-	// Follow looks at this interval whether the tag names another module, and runs
-	// that then.
+	// Follow is the interval at which the tag is checked for another module, which is then
+	// swapped in.
 	Follow Duration `json:"follow,omitempty"`
 }
 
-// Verify says whose signatures count.
+// Verify has the keys whose signatures are accepted.
 type Verify struct {
 	// Keys are public keys in PEM.
 	// +kubebuilder:validation:MinItems=1
@@ -198,6 +199,6 @@ type ConfigSource struct {
 	Setting         string  `json:"setting,omitempty"`
 	ConfigMapKeyRef *KeyRef `json:"configMapKeyRef,omitempty"`
 	SecretKeyRef    *KeyRef `json:"secretKeyRef,omitempty"`
-	// Optional leaves the setting to the manifest where there is no such key.
+	// Optional leaves the setting to the manifest if the key does not exist.
 	Optional bool `json:"optional,omitempty"`
 }

@@ -2,8 +2,8 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// The conditions. Ready is always there; Reconciling and Stalled are there only
-// while they are true, never both, as kstatus and Flux read them.
+// The conditions. Ready is always present; Reconciling and Stalled are present only while
+// they are true, and never both, as kstatus and Flux expect.
 const (
 	Ready          = "Ready"
 	Reconciling    = "Reconciling"
@@ -14,73 +14,73 @@ const (
 	KindServed     = "KindServed"
 	CachesSynced   = "CachesSynced"
 	Healthy        = "Healthy"
-	Covered        = "Covered" // where replicas share the work: each part of it has one
+	Covered        = "Covered" // if replicas share the work: each part of it has one replica
 )
 
-// Annotations by which people ask for something: any other value is another
-// request. Status.LastHandledReconcileAt echoes the value.
+// Annotations with which users request an action: a new value is a new request.
+// Status.LastHandledReconcileAt echoes the value.
 const (
 	RequestedAt     = "wasmctl.dev/requestedAt"
 	FluxRequestedAt = "reconcile.fluxcd.io/requestedAt"
-	ForceAt         = "wasmctl.dev/forceAt" // equal to RequestedAt: try a module again that was rolled back
+	ForceAt         = "wasmctl.dev/forceAt" // equal to RequestedAt: accept a module that was rolled back
 )
 
-// Status is how a Reconciler does.
+// Status is the state of a Reconciler.
 type Status struct {
-	// ObservedGeneration is the generation of the spec that the status is about.
+	// ObservedGeneration is the generation of the spec that the status describes.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Conditions: see the constants.
+	// Conditions are the conditions of the Reconciler.
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// For is the kind that is reconciled.
+	// For is the reconciled kind.
 	For string `json:"for,omitempty"`
-	// Live is the module that reconciles, Candidate one that is to take over, and
-	// Refused the last one that did not.
+	// Live is the module that reconciles, Candidate the module that may take over, and
+	// Refused the last module that did not take over.
 	Live      *Revision  `json:"live,omitempty"`
 	Candidate *Candidate `json:"candidate,omitempty"`
 	Refused   *Refused   `json:"refused,omitempty"`
-	// History has the modules that were live, the last one first.
+	// History has the modules that were live, the latest one first.
 	// +kubebuilder:validation:MaxItems=5
 	// +listType=atomic
 	History []Past `json:"history,omitempty"`
-	// Audit is what the module would do, in mode Audit.
+	// Audit is the result of mode Audit.
 	Audit *Audit `json:"audit,omitempty"`
-	// Objects counts, at most every 30 s.
+	// Objects counts the objects. It is updated at most every 30 s.
 	Objects *Objects `json:"objects,omitempty"`
-	// LastHandledReconcileAt is the last value of the annotation by which somebody
-	// has asked for a reconcile.
+	// LastHandledReconcileAt is the last handled value of the annotation that requests a
+	// reconcile.
 	LastHandledReconcileAt string `json:"lastHandledReconcileAt,omitempty"`
-	// Record is what the next start of the process reads: which module is live, and
+	// Record is the state that a restart of the process needs: which module is live, and
 	// which ones were rolled back.
 	Record string `json:"record,omitempty"`
 }
 
 // Revision is a module.
 type Revision struct {
-	// Digest is the sha256 of the module, Image where it came from, by digest.
+	// Digest is the sha256 of the module, and Image its origin, by digest.
 	Digest string `json:"digest"`
 	Image  string `json:"image,omitempty"`
 	// Version is the tag, or the short digest.
 	Version string `json:"version,omitempty"`
-	// Generation is that of the spec that asked for it first.
+	// Generation is the generation of the spec that first requested the module.
 	Generation int64 `json:"generation,omitempty"`
-	// Since is when it became live.
+	// Since is the time at which it became live.
 	Since metav1.Time `json:"since,omitempty"`
 }
 
-// Candidate is a module that is to take over.
+// Candidate is a module that may take over.
 type Candidate struct {
 	Digest  string `json:"digest"`
 	Version string `json:"version,omitempty"`
 	// Stage is Loading, Shadow, Canary or Probation.
 	Stage string      `json:"stage"`
 	Since metav1.Time `json:"since,omitempty"`
-	// Objects says which objects a canary has.
+	// Objects describes the objects of a canary.
 	Objects string `json:"objects,omitempty"`
-	// Runs, Failures and Differences are rounded down to two digits. Runs of a shadow
-	// are those that were compared, Differences those of them that differ from the
-	// live module's, and Difference is the first one.
+	// Runs, Failures and Differences are rounded down to two digits. For a shadow, Runs
+	// counts the compared runs, Differences those that differ from the live module's, and
+	// Difference is the first difference.
 	Runs        int64  `json:"runs,omitempty"`
 	Failures    int64  `json:"failures,omitempty"`
 	Differences int64  `json:"differences,omitempty"`
@@ -95,16 +95,16 @@ type Refused struct {
 	At      metav1.Time `json:"at"`
 }
 
-// Audit is what a module would do.
+// Audit has the writes and the capabilities that a module would need.
 type Audit struct {
-	// Capabilities and Finalizers are the least, as spec.grant has them, that allow
-	// what the module has asked for since it was started.
+	// Capabilities and Finalizers are the least grant, in the form of spec.grant, for the
+	// requests of the module since it was started.
 	// +kubebuilder:validation:MaxItems=200
 	// +listType=atomic
 	Capabilities []Capability `json:"capabilities,omitempty"`
 	// +listType=atomic
 	Finalizers []string `json:"finalizers,omitempty"`
-	// Writes are what it would have written last, each once.
+	// Writes are the last writes that it would have sent, without duplicates.
 	// +kubebuilder:validation:MaxItems=20
 	// +listType=atomic
 	Writes []string `json:"writes,omitempty"`
@@ -116,7 +116,7 @@ type Past struct {
 	Version string      `json:"version,omitempty"`
 	From    metav1.Time `json:"from"`
 	To      metav1.Time `json:"to"`
-	// Reason says why it is not live any longer: Replaced or RolledBack.
+	// Reason is the reason why it is no longer live: Replaced or RolledBack.
 	Reason string `json:"reason"`
 }
 

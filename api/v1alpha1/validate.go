@@ -20,11 +20,12 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/scheduler"
 )
 
-// minFollow is the shortest interval to ask a registry at: registries count requests.
+// minFollow is the minimum interval of requests to a registry, because registries limit
+// requests.
 const minFollow = time.Second
 
-// Validate returns what is wrong with the spec, as far as that can be told without the
-// module and the cluster. The paths of fields begin at root, which may be nil.
+// Validate returns the errors of the spec that can be found without the module and the
+// cluster. The paths of fields begin at root, which may be nil.
 func (s *ControllerSpec) Validate(root *field.Path) field.ErrorList {
 	errs := s.CommonSpec.Validate(root)
 	if len(s.Namespaces) > 0 && s.AllNamespaces {
@@ -41,8 +42,8 @@ func (s *ControllerSpec) Validate(root *field.Path) field.ErrorList {
 	return append(errs, s.validate(root, &s.CommonSpec)...)
 }
 
-// Validate returns what is wrong with the spec, as far as that can be told without the
-// module and the cluster. The paths of fields begin at root, which may be nil.
+// Validate returns the errors of the spec that can be found without the module and the
+// cluster. The paths of fields begin at root, which may be nil.
 func (s *CommonSpec) Validate(root *field.Path) (errs field.ErrorList) {
 	bad := func(name string, value any, err error) {
 		if err != nil {
@@ -115,8 +116,7 @@ func (m *ControllerModule) validate(path *field.Path) field.ErrorList {
 	return errs
 }
 
-// Validate returns what is wrong with the source, as far as that can be told without the
-// registry.
+// Validate returns the errors of the source that can be found without the registry.
 func (m *ModuleSource) Validate(path *field.Path) field.ErrorList {
 	errs := duration(path.Child("follow"), m.Follow)
 	if d := m.Follow.Or(0); d != 0 && len(errs) == 0 {
@@ -134,7 +134,7 @@ func (m *ModuleSource) Validate(path *field.Path) field.ErrorList {
 	return errs
 }
 
-// Policy returns the keys that count. A nil Verify has none.
+// Policy returns the accepted keys. If v is nil, there are none.
 func (v *Verify) Policy(path *field.Path) (*signature.Policy, field.ErrorList) {
 	var policy signature.Policy
 	if v == nil {
@@ -153,7 +153,7 @@ func (v *Verify) Policy(path *field.Path) (*signature.Policy, field.ErrorList) {
 	return &policy, nil
 }
 
-// ServiceAccountUser begins the user name of a service account.
+// ServiceAccountUser is the prefix of the user name of a service account.
 const ServiceAccountUser = "system:serviceaccount:"
 
 var className = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
@@ -192,8 +192,8 @@ func (h *HostSpec) validateRights(root *field.Path, c *CommonSpec) (errs field.E
 	return errs
 }
 
-// MemoDir returns the directory that a HostSpec.Memo names, or "". A directory contains a
-// slash, so that a misspelled word is not taken for one.
+// MemoDir returns the directory that a HostSpec.Memo names, or "". A directory must contain
+// a slash, so that a misspelled keyword is not mistaken for one.
 func MemoDir(memo string) string {
 	if strings.ContainsRune(memo, os.PathSeparator) {
 		return memo
@@ -206,7 +206,7 @@ func (d Debounce) Parse() scheduler.Debounce {
 	return scheduler.Debounce{Quiet: d.Quiet.Or(0), Max: d.Max.Or(0)}
 }
 
-// duration checks a time, which may be empty.
+// duration validates a time, which may be empty.
 func duration(path *field.Path, d Duration) field.ErrorList {
 	if wrong := wrongDuration(string(d)); d != "" && wrong != "" {
 		return field.ErrorList{field.Invalid(path, string(d), wrong)}
@@ -214,7 +214,7 @@ func duration(path *field.Path, d Duration) field.ErrorList {
 	return nil
 }
 
-// wrongDuration returns what is wrong with a time; empty if nothing is.
+// wrongDuration describes the error of a time; it is empty if the time is valid.
 func wrongDuration(text string) string {
 	switch d, err := time.ParseDuration(text); {
 	case err != nil:

@@ -17,7 +17,7 @@ import (
 // +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
 type Duration string
 
-// Or returns the time, or otherwise if there is none that can be read.
+// Or returns the time, or otherwise if it is not valid.
 func (d Duration) Or(otherwise time.Duration) time.Duration {
 	if t, err := time.ParseDuration(string(d)); err == nil {
 		return t
@@ -31,7 +31,7 @@ func (d Duration) Or(otherwise time.Duration) time.Duration {
 // +kubebuilder:validation:Format=int32
 type Percent float64
 
-// UnmarshalJSON reads a number, "10%", or "off", which is 0.
+// UnmarshalJSON parses a number, "10%", or "off", which is 0.
 func (p *Percent) UnmarshalJSON(content []byte) error {
 	text := strings.Trim(string(content), `"`)
 	if text == CanaryOff {
@@ -50,11 +50,11 @@ func (p *Percent) UnmarshalJSON(content []byte) error {
 // CanaryOff is the text of a Percent for no share.
 const CanaryOff = "off"
 
-// Mode says whether a module writes.
+// Mode determines whether a module writes.
 type Mode string
 
-// The modes. ModeDryRunClient sends no write to the API server at all; a Reconciler
-// cannot ask for that.
+// The modes. ModeDryRunClient sends no writes to the API server at all; a Reconciler cannot
+// have this mode.
 const (
 	ModeEnforce      Mode = "Enforce"
 	ModeDryRun       Mode = "DryRun"
@@ -62,10 +62,10 @@ const (
 	ModeDryRunClient Mode = "DryRunClient"
 )
 
-// Reconcile says which objects are reconciled after a swap.
+// Reconcile selects the objects that are reconciled after a swap.
 type Reconcile string
 
-// The values of Reconcile. ReconcileChanged are the objects that the swap can affect.
+// The values of Reconcile. ReconcileChanged selects the objects that the swap can affect.
 const (
 	ReconcileAll     Reconcile = "all"
 	ReconcileNone    Reconcile = "none"
@@ -75,13 +75,13 @@ const (
 // Values of HostSpec.
 const (
 	IsolateAlone     = "controller" // of Isolate: a process of its own
-	MemoOff          = "off"        // of Memo: run all
+	MemoOff          = "off"        // of Memo: run all requests
 	MemoMemory       = "memory"     // of Memo: remember until the process ends
 	ShardByUID       = "uid"        // of ShardBy
 	ShardByNamespace = "namespace"  // of ShardBy
 )
 
-// Kind is a kind of objects. As text it is in any form that kubectl accepts: without an
+// Kind is a kind of objects. As text, it has any form that kubectl accepts: without an
 // APIVersion, Kind is that text.
 type Kind struct {
 	// APIVersion is the group and the version, "v1" for the core group.
@@ -93,7 +93,7 @@ type Kind struct {
 	Kind string `json:"kind"`
 }
 
-// KindOf returns the kind that a text names, nil for an empty one.
+// KindOf returns the kind that a text names, or nil if it is empty.
 func KindOf(text string) *Kind {
 	if text == "" {
 		return nil
@@ -113,7 +113,7 @@ func (k *Kind) String() string {
 	return k.APIVersion + "/" + k.Kind
 }
 
-// UnmarshalJSON reads an object, or a kind as text.
+// UnmarshalJSON parses an object, or a kind as text.
 func (k *Kind) UnmarshalJSON(content []byte) error {
 	if text, ok := textIn(content); ok && text != "" {
 		*k = *KindOf(text)
@@ -131,7 +131,7 @@ func Kinds(list []Kind) (all []string) {
 	return all
 }
 
-// Scheme begins the text of a module in a registry.
+// Scheme is the prefix of a module in a registry, as text.
 const Scheme = "oci://"
 
 // ModuleOf returns the module that a text names: a file, or oci:// and an image.
@@ -140,7 +140,8 @@ func ModuleOf(text string) (m ControllerModule) {
 	return m
 }
 
-// Set makes the module the one that a text names. How it is followed stays.
+// Set replaces the module by the one that a text names. It does not change how the module
+// is followed.
 func (m *ControllerModule) Set(text string) {
 	var isImage bool
 	if m.File, m.Image = text, ""; strings.HasPrefix(text, Scheme) {
@@ -159,7 +160,7 @@ func (m *ControllerModule) String() string {
 	return m.File
 }
 
-// UnmarshalJSON reads an object, or a module as text.
+// UnmarshalJSON parses an object, or a module as text.
 func (m *ControllerModule) UnmarshalJSON(content []byte) error {
 	if text, ok := textIn(content); ok {
 		m.Set(text)
@@ -169,7 +170,7 @@ func (m *ControllerModule) UnmarshalJSON(content []byte) error {
 	return json.Unmarshal(content, (*plain)(m))
 }
 
-// MarshalJSON writes text if that is all that the module is.
+// MarshalJSON encodes the module as text if it has no other fields.
 func (m ControllerModule) MarshalJSON() ([]byte, error) {
 	if reflect.DeepEqual(m, ModuleOf(m.String())) {
 		return json.Marshal(m.String())
@@ -178,7 +179,7 @@ func (m ControllerModule) MarshalJSON() ([]byte, error) {
 	return json.Marshal(plain(m))
 }
 
-// textIn returns the text that a JSON string holds.
+// textIn returns the text of a JSON string.
 func textIn(content []byte) (text string, ok bool) {
 	return text, json.Unmarshal(content, &text) == nil && string(content) != "null"
 }
@@ -186,14 +187,14 @@ func textIn(content []byte) (text string, ok bool) {
 // Config are settings of a module: strings, numbers, true or false.
 type Config map[string]any
 
-// UnmarshalJSON reads settings in place of those that were there.
+// UnmarshalJSON replaces the settings.
 func (c *Config) UnmarshalJSON(content []byte) error {
 	*c = nil
 	return json.Unmarshal(content, (*map[string]any)(c))
 }
 
-// Texts returns the settings as the module gets them. The error names one that has no
-// single value.
+// Texts returns the settings in the form that the module gets. It returns an error for a
+// setting that is not a single value.
 func (c Config) Texts() (map[string]string, error) {
 	out := map[string]string{}
 	for key, value := range c {
