@@ -17,53 +17,55 @@ import (
 	"github.com/wasmctl/wasmctl/internal/telemetry"
 )
 
-// Options say what the controllers of a Runtime share. The zero value works.
+// Options configure the parts that the controllers of a Runtime share. The zero value
+// works.
 type Options struct {
-	// Logger gets the logs of all controllers; nil drops them.
+	// Logger receives the logs of all controllers; if nil, they are discarded.
 	Logger *slog.Logger
-	// Version is that of the program, for metrics, traces and the user agent.
+	// Version is the version of the program, for metrics, traces and the user agent.
 	Version string
-	// Workers bounds the objects that are reconciled at a time; 0 does not.
+	// Workers limits the number of objects that are reconciled at a time; 0 means
+	// unlimited.
 	Workers int
-	// MemoryBudget bounds the memory of all modules together in bytes; 0 does not:
-	// then a module may take as much as its concurrency times its memory limit. The
-	// command sets half of the container's memory.
+	// MemoryBudget limits the memory of all modules together, in bytes. If it is 0, each
+	// module may use its concurrency times its memory limit. The command sets half of the
+	// container's memory.
 	MemoryBudget int64
-	// CPUs is how many modules compute at once; 0 is as many as Go uses.
+	// CPUs is the number of modules that compute at the same time; 0 means GOMAXPROCS.
 	CPUs int
-	// CacheDir keeps compiled modules; empty keeps none.
+	// CacheDir is the directory of compiled modules; if empty, they are not cached.
 	CacheDir string
-	// CacheKey authenticates what is in CacheDir, which is executed, and in the
-	// directories of ControllerOptions.Memo. Without one no other user may have write
-	// access there.
+	// CacheKey authenticates the files in CacheDir, which are executed, and in the
+	// directories of the spec's Memo. Without a key, no other user may have write access
+	// there.
 	CacheKey []byte
-	// Compile compiles modules out of process; nil: this process does.
+	// Compile compiles modules outside of this process; if nil, this process compiles them.
 	Compile func(context.Context, load.Compilation) error
-	// StateDir keeps which module of each controller is live, and which ones were
-	// rolled back, for the next start; empty: a restart runs whatever it is given.
-	// Replicas share that in the Lease of their election.
+	// StateDir is the directory that stores, for the next start, which module of each
+	// controller is live and which ones were rolled back; if empty, a restart runs any
+	// module that it is given. Replicas share this state in the Lease of their election.
 	StateDir string
-	// Notes keep the same in another place, and take precedence. Nil leaves it to
+	// Notes, if not nil, stores the same state elsewhere, and takes precedence over
 	// StateDir and Election.
 	Notes Notes
-	// Hardening is what the program says of itself in wasmctl status.
+	// Hardening describes the rights that the program has given up, for wasmctl status.
 	Hardening string
-	// InsecureRegistries are hosts that the program speaks to without verified TLS;
-	// wasmctl status names them.
+	// InsecureRegistries are the registries that the program uses without verified TLS, for
+	// wasmctl status.
 	InsecureRegistries []string
-	// Isolation returns the process of a class of modules, and a further one with
-	// each call for "". Nil: no controller can ask for one.
+	// Isolation returns the process of a class of modules, or a new one at each call if
+	// class is empty. If it is nil, the spec's Isolate is an error.
 	Isolation func(class string) isolate.Isolation
-	// CacheCompression compresses the objects in the caches of watches that were not
-	// read for a minute, but Secrets.
+	// CacheCompression compresses cached objects that have not been read for a minute,
+	// except Secrets.
 	CacheCompression bool
 	// WatchBackoff is the delay between the failed requests of a watch, which controllers
 	// share. The zero value is 0.8 s, which doubles with each failure up to 30 s.
 	WatchBackoff Backoff
-	// Election elects one of several replicas to reconcile, or shares the objects
-	// between them; nil: this one reconciles all of them.
+	// Election elects one of several replicas to reconcile, or shares the objects between
+	// them. If it is nil, this process reconciles all objects.
 	Election *Election
-	// Traces exports a trace of each run; nil: there are none.
+	// Traces exports a trace of each run; may be nil.
 	Traces sdktrace.SpanExporter
 }
 
@@ -71,40 +73,42 @@ type Options struct {
 // minute. A random part of up to the same length is added. A field that is 0 has its default.
 type Backoff struct{ First, Max time.Duration }
 
-// NoteKey is the key of what Notes keep of a controller.
+// NoteKey returns the key of a controller's state in Notes.
 func NoteKey(controller string) string { return ledger.Key(controller) }
 
-// Election is the Lease by which one of several replicas is elected, or by which they
-// share the objects. Durations that are zero are those of Kubernetes' own components.
+// Election configures the Lease by which one of several replicas is elected, or by which
+// they share the objects. Durations that are zero have the defaults of Kubernetes' own
+// components.
 type Election struct {
-	// Namespace is the pod's where it is empty. Name is needed.
+	// Namespace is the pod's namespace if empty. Name is required.
 	Namespace, Name                           string
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
-	// Shards, if not 0, is how many parts the objects are split into, at most 256,
-	// which the replicas share: all of them reconcile.
+	// Shards, if not 0, is the number of parts, at most 256, into which the objects are
+	// split between the replicas, all of which reconcile.
 	Shards int
 }
 
-// ControllerOptions say what one controller is: its spec, which is plain data, and what
-// only a program can give it.
+// ControllerOptions configure one controller: a spec, which is plain data, and fields that
+// only a program can set.
 type ControllerOptions struct {
 	v1alpha1.ControllerSpec
 
-	// Grants, if it is not zero, is what the module may do, in place of the spec's Grant.
+	// Grants, if it is not zero, are the rights of the module, in place of the spec's
+	// Grant.
 	Grants Grant
-	// Confine, if not empty, is the only namespace that the module reaches, whatever
-	// manifest and grant say: it watches, reads and writes no other, and nothing that
-	// is cluster-scoped.
+	// Confine, if not empty, is the only namespace that the module may watch, read and
+	// write, regardless of the manifest and the grant. It has no access to cluster-scoped
+	// objects.
 	Confine string
-	// Whole keeps the objects together if replicas share those of other controllers: each
-	// replica that has the controller runs all of them.
+	// Whole excludes the controller from sharing if replicas share objects: each replica
+	// that has the controller reconciles all of its objects.
 	Whole bool
-	// Triggers lead to reconciles in addition to watches and to those of the spec.
+	// Triggers trigger reconciles in addition to watches and to the triggers of the spec.
 	Triggers []Trigger
-	// Audit lets the module do whatever the API server allows, and is given the least
-	// grant that allows what it did, again whenever that grows.
+	// Audit allows the module everything that the API server allows. It is called with the
+	// least grant for the requests of the module, and again whenever that grows.
 	Audit func(grant []byte) error
-	// OnWrite is notified of each write, by several goroutines at once.
+	// OnWrite is called for each write, concurrently by several goroutines.
 	OnWrite func(Write)
 }
 

@@ -18,16 +18,17 @@ import (
 	"github.com/wasmctl/wasmctl/internal/humanize"
 )
 
-// Module is where the bytes of a WebAssembly module come from.
+// Module is a source of the bytes of a WebAssembly module.
 type Module interface {
-	// Read returns the bytes. It is called for each start of a controller, and ends with ctx.
+	// Read returns the bytes. It is called at each start of a controller, and returns early if
+	// ctx ends.
 	Read(ctx context.Context) ([]byte, error)
-	// String names the module for people. Its last part without extension names a
-	// controller that has no other name.
+	// String describes the module for people. Its last part without extension is the name
+	// of a controller that has no other name.
 	String() string
 }
 
-// File is the Module in a file, which may be compressed with gzip.
+// File is a module in a file, which may be compressed with gzip.
 type File string
 
 // Read implements Module. The error matches ErrModule.
@@ -35,8 +36,8 @@ func (f File) Read(context.Context) ([]byte, error) {
 	return f.unpack(f.read())
 }
 
-// ReadSum is Read, and the sha256 of what the file has: of the module, or of the
-// compressed one.
+// ReadSum is like Read, but also returns the sha256 of the file's content, which may be
+// compressed.
 func (f File) ReadSum() (wasm []byte, sum [sha256.Size]byte, err error) {
 	content, err := f.read()
 	if err == nil {
@@ -46,14 +47,14 @@ func (f File) ReadSum() (wasm []byte, sum [sha256.Size]byte, err error) {
 	return wasm, sum, err
 }
 
-// unpack returns the module that was read, or why there is none.
+// unpack returns the module in a file's content, or the error of reading it.
 func (f File) unpack(content []byte, err error) ([]byte, error) {
 	var wasm []byte
 	if err == nil {
 		wasm, err = load.Unpack(content)
 	}
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		err = e.Err // the path stands before it
+		err = e.Err // the text of the error below has the path
 	}
 	if err != nil {
 		return nil, failure.Module.Wrap(fmt.Errorf("module[%s]: %w", string(f), err))
@@ -61,7 +62,7 @@ func (f File) unpack(content []byte, err error) ([]byte, error) {
 	return wasm, nil
 }
 
-// read reads no more than a module may have.
+// read returns the content of the file, unless it exceeds the maximum size of a module.
 func (f File) read() ([]byte, error) {
 	info, err := os.Stat(string(f))
 	switch {
@@ -78,7 +79,7 @@ func (f File) read() ([]byte, error) {
 // String implements Module.
 func (f File) String() string { return string(f) }
 
-// Bytes is the Module with these bytes.
+// Bytes returns a module with these bytes.
 func Bytes(wasm []byte) Module { return bytesModule{wasm} }
 
 type bytesModule struct{ wasm []byte }
@@ -92,8 +93,8 @@ type local interface{ local() }
 func (File) local()        {}
 func (bytesModule) local() {}
 
-// NameOf is the name of a module that has no other: its file's, without extensions,
-// or the last part of its repository.
+// NameOf returns the default name of a module: its file's name without extensions, or the
+// last part of its repository.
 func NameOf(m Module) string {
 	name := m.String()
 	if oci.IsRef(name) {
@@ -105,45 +106,46 @@ func NameOf(m Module) string {
 	return strings.TrimSuffix(base, filepath.Ext(base))
 }
 
-// Native is a reconciler in Go, on the same watches, cache, queue and metrics as
+// Native is a reconciler in Go, which uses the same watches, cache, queue and metrics as
 // modules.
 type Native struct {
-	// Name is the controller's.
+	// Name is the name of the controller.
 	Name string
-	// For is the kind to reconcile, Owns and Watches are others that lead to
+	// For is the kind to reconcile. Changes of the kinds in Owns and Watches trigger
 	// reconciles, as in a module's manifest.
 	For           abi.Watch
 	Owns, Watches []abi.Watch
-	// Install is the command that installs the CRD of For, where that is missing
-	// (default: kubectl apply -f crd.yaml).
+	// Install is the command that installs the CRD of For if it is missing (default:
+	// kubectl apply -f crd.yaml).
 	Install string
-	// Finalizer, if not empty, is held by objects until Finalize succeeds for them.
+	// Finalizer, if not empty, is set on objects until Finalize succeeds for them.
 	Finalizer string
-	// Reconcile reconciles one object. An error is retried with back-off; one that
-	// wraps an *abi.ResultError as its class says.
+	// Reconcile reconciles one object. An error is retried with back-off; if it wraps an
+	// *abi.ResultError, its class decides.
 	Reconcile func(ctx context.Context, r *Request) (Action, error)
-	// Finalize cleans up after an object that is being deleted; needed with
-	// Finalizer.
+	// Finalize cleans up after an object that is being deleted. It is required if Finalizer
+	// is set.
 	Finalize func(ctx context.Context, r *Request) (Action, error)
-	// Map returns the objects that a change of a watched object affects, for watches whose Map
-	// is "func". After an error the change is tried again, with back-off.
+	// Map returns the objects that a change of a watched object affects, for watches whose
+	// Map is "func". After an error the change is retried with back-off.
 	Map func(ctx context.Context, e *Event) ([]abi.Key, error)
-	// Filter reports whether a change is passed on, for watches whose Predicates have "func".
-	// After an error it is. Map and Filter are called for one change of a watch at a time.
+	// Filter reports whether a change is passed on, for watches whose Predicates have
+	// "func". After an error the change is passed on. Map and Filter are called for only
+	// one change of a watch at a time.
 	Filter func(ctx context.Context, e *Event) (bool, error)
-	// Moved, if not nil, is called where replicas share the objects and some go to
-	// another one, after their last run. It returns when all that the reconciler does
-	// for them beside its runs has ended.
+	// Moved, if not nil, is called when objects move to another replica, after their last
+	// run. It must return only when all work of the reconciler for these objects outside of
+	// its runs has ended.
 	Moved func(has func(uid string) bool)
 }
 
-// Action is what follows a run. The zero Action awaits a change.
+// Action determines when an object runs again. The zero Action waits for a change.
 type Action = abi.Action
 
-// Add starts a controller with a native reconciler. Its options are those of a
-// module; the fields that are about modules do nothing.
+// Add starts a controller with a native reconciler. Its options are those of a module;
+// fields about modules have no effect.
 func (rt *Runtime) Add(ctx context.Context, n Native, o ControllerOptions) (*Controller, error) {
-	o.Name, o.Grants = n.Name, Grant{Everything: true} // it is the program's own
+	o.Name, o.Grants = n.Name, Grant{Everything: true} // the program trusts its own reconciler
 	return rt.load(ctx, func() (Module, ControllerOptions, error) { return Bytes(nil), o, nil }, &n)
 }
 

@@ -75,7 +75,7 @@ func TestStore_ReadsWhatTheWatchHasSeen(t *testing.T) {
 	})
 }
 
-// A store can be had before the controller runs. It follows a restart, and ends with the
+// A store can be used before the controller runs. It survives a restart, and ends with the
 // controller.
 func TestStore_BeforeAndAfterTheStart(t *testing.T) {
 	virtually(t, func(t *testing.T, _ *running) {

@@ -12,9 +12,9 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// Keys reconcile one object each, also one that is gone from the store, and values of any type
-// reconcile all of them. A restart goes on with the same channels, and the end of one leaves
-// the others alone.
+// Each key reconciles one object, even if it is gone from the store, and values of any type
+// reconcile all objects. A restart continues with the same channels, and the end of one
+// does not affect the others.
 func TestTriggers_Channels(t *testing.T) {
 	virtually(t, func(t *testing.T, r *running) {
 		r.put("o1", 1)
