@@ -71,7 +71,7 @@ func (f File) read() ([]byte, error) {
 	case info.IsDir():
 		return nil, errors.New("is a directory; name the .wasm file")
 	case info.Size() > load.MaxModuleSize:
-		return nil, fmt.Errorf("%s is more than a module may have (%s)", humanize.Bytes(info.Size()), humanize.Bytes(load.MaxModuleSize))
+		return nil, fmt.Errorf("%s exceeds the maximum size of a module (%s)", humanize.Bytes(info.Size()), humanize.Bytes(load.MaxModuleSize))
 	}
 	return os.ReadFile(string(f))
 }

@@ -266,7 +266,7 @@ func (rt *Runtime) conflict(by *Controller, e *engine.Controller) error {
 		}
 		if o := c.life.View().Engine; o != nil {
 			if f := e.SharesFinalizer(o); f != "" {
-				return fmt.Errorf("controller[%s]: finalizer %s: controller[%s] keeps it on objects of the same kind: use another name, or other namespaces", e.Name(), f, o.Name())
+				return fmt.Errorf("controller[%s]: finalizer %s: controller[%s] sets it on objects of the same kind: use another name, or other namespaces", e.Name(), f, o.Name())
 			}
 		}
 	}

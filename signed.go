@@ -51,7 +51,7 @@ func Signers(m Module, digest string) ([]string, error) {
 func (c *Controller) proven(m Module, digest string) []string {
 	signers, err := Signers(m, digest)
 	if err != nil {
-		c.log.Warn("the module counts as not signed: its proof does not hold", "module", m.String(), "reason", err.Error())
+		c.log.Warn("the module is treated as unsigned: its proof is invalid", "module", m.String(), "reason", err.Error())
 	}
 	return signers
 }

@@ -29,7 +29,7 @@ func (rt *Runtime) keep(controller, digest string) {
 			err = ledger.Dir(rt.opts.StateDir).SetModule(controller, wasm)
 		}
 		if err != nil {
-			rt.log.Warn("cannot keep the live module for a restart", "controller", controller, "error", err.Error())
+			rt.log.Warn("cannot store the live module for a restart", "controller", controller, "error", err.Error())
 		}
 	}
 }
@@ -51,7 +51,7 @@ func (rt *Runtime) hold(m Module, wasm []byte, digest string, signers []string) 
 func (h held) Read(context.Context) ([]byte, error) {
 	wasm, err := h.wasm.Get()
 	if err == nil && load.DigestOf(wasm) != h.digest {
-		err = errors.New("its bytes have changed on the disk of the directory for temporary files")
+		err = errors.New("its bytes in the directory for temporary files have changed")
 	}
 	if err != nil {
 		return nil, failure.Module.Wrap(fmt.Errorf("module[%s]: %w", h.name, err))

@@ -98,7 +98,7 @@ func noReconciler(all []Controller, kind string) error {
 	for _, c := range all {
 		switch e := c.Engine; {
 		case e == nil:
-			kinds = append(kinds, "what "+c.Name+" reconciles (not running)")
+			kinds = append(kinds, "the kind of "+c.Name+" (not running)")
 		case watchesKind(e, kind):
 			return fmt.Errorf("%s: controller %s watches this kind for its %s and does not reconcile it: explain one of those", kind, e.Name(), e.Kind().Name())
 		default:
@@ -106,7 +106,7 @@ func noReconciler(all []Controller, kind string) error {
 		}
 	}
 	slices.Sort(kinds)
-	return fmt.Errorf("%s: no controller reconciles this kind; reconciled kinds: %s; NAMESPACE/NAME needs the controller before it: CONTROLLER NAMESPACE/NAME", kind, strings.Join(slices.Compact(kinds), ", "))
+	return fmt.Errorf("%s: no controller reconciles this kind; reconciled kinds: %s; for NAMESPACE/NAME, name the controller first: CONTROLLER NAMESPACE/NAME", kind, strings.Join(slices.Compact(kinds), ", "))
 }
 
 // mayReconcile reports whether a controller that does not run may be waiting for a kind,

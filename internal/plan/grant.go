@@ -246,7 +246,7 @@ func (l *Limit) moreRights(more []abi.Capability) error {
 	for i := range more {
 		texts[i] = RuleText(&more[i])
 	}
-	text := "the module wants more rights than were granted, and than the one that was started has; allow more rights (rollout.allowMoreRights) to let it: " +
+	text := "the module requests rights that were not granted and that the first module did not have; set rollout.allowMoreRights to allow them: " +
 		strings.Join(texts, "; ")
 	if l.elsewhere != "" {
 		text += "; " + l.elsewhere

@@ -59,5 +59,5 @@ func (k Watched) SplitBy(p *Plan, want string) (Split, error) {
 	case want == ByNamespace && !k.Namespaced:
 		return split, failure.Usage.Wrap(fmt.Errorf("shardBy %s: %s is cluster-scoped, so that one replica would run all of it; omit it, or use %s", want, k.Name(), ByUID))
 	}
-	return Split{want, "shardBy says so"}, nil
+	return Split{want, "set by shardBy"}, nil
 }

@@ -80,7 +80,7 @@ func (r *Rollout) Lead(ctx context.Context) (ev life.Event) {
 		return ev
 	}
 	if e.Live != "" && e.Live != live {
-		r.log.Info("the module that was live before is another one", "before", humanize.Digest(e.Live), "digest", humanize.Digest(live))
+		r.log.Info("another module was live before", "before", humanize.Digest(e.Live), "digest", humanize.Digest(live))
 	}
 	if e.Live != live {
 		r.began = time.Now()
@@ -151,7 +151,7 @@ func (r *Rollout) share(ctx context.Context, change func(ledger.Entry) ledger.En
 		err = ledger.Write(ctx, r.cfg.Notes, r.cfg.Controller, change(e))
 	}
 	if err != nil {
-		r.log.Warn("cannot note which module is live: a replica or a restart may run another one", "error", err.Error())
+		r.log.Warn("cannot record which module is live: a replica or a restart may run another one", "error", err.Error())
 	}
 }
 

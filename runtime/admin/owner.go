@@ -12,7 +12,7 @@ import (
 
 // errForeign is wrapped by the error of a folder or a socket that another user controls:
 // that user could answer in place of the process, or receive a module that is meant for it.
-var errForeign = errors.New("not under your control alone")
+var errForeign = errors.New("other users can control it")
 
 // makeDir creates the folder of a socket if it is missing, and checks it.
 func makeDir(path string) error {
