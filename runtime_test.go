@@ -257,7 +257,7 @@ func TestRuntime_AFinalizerHasOneController(t *testing.T) {
 			{"e", "example.com/f", []string{"other"}, false},
 		} {
 			err := add(c.name, c.finalizer, c.namespaces...)
-			if (err != nil) != c.refused || err != nil && !strings.Contains(err.Error(), "finalizer example.com/f: controller[a] keeps it") {
+			if (err != nil) != c.refused || err != nil && !strings.Contains(err.Error(), "finalizer example.com/f: controller[a] sets it") {
 				t.Errorf("%s: %v", c.name, err)
 			}
 		}
