@@ -44,9 +44,9 @@ func (l loader) Load(ctx context.Context, digest string, waits func(why string))
 		return a
 	}
 	a.Err = errors.Join(err, e.Close())
-	if good := c.rt.kept(err); good != nil {
-		a.Kept = load.DigestOf(good)
-		c.modules.add(c.rt.hold(m, good, a.Kept, nil))
+	if good := c.rt.lastLive(err); good != nil {
+		a.LastLive = load.DigestOf(good)
+		c.modules.add(c.rt.storeModule(m, good, a.LastLive, nil))
 	}
 	return a
 }
@@ -123,7 +123,7 @@ func (rt *Runtime) admit(c *Controller, e *engine.Controller) error {
 		return ErrStopping
 	}
 	rt.wg.Go(func() {
-		defer rt.drop(c)
+		defer rt.remove(c)
 		err := c.life.Run(rt.ctx, rt.begun, rt.force, e)
 		rt.ended(c, err)
 	})

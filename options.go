@@ -100,9 +100,9 @@ type ControllerOptions struct {
 	// write, regardless of the manifest and the grant. It has no access to cluster-scoped
 	// objects.
 	Confine string
-	// Whole excludes the controller from sharing if replicas share objects: each replica
+	// Unshared excludes the controller from sharing if replicas share objects: each replica
 	// that has the controller reconciles all of its objects.
-	Whole bool
+	Unshared bool
 	// Triggers trigger reconciles in addition to watches and to the triggers of the spec.
 	Triggers []Trigger
 	// Audit allows the module everything that the API server allows. It is called with the
@@ -116,7 +116,7 @@ type ControllerOptions struct {
 func (o *ControllerOptions) engine(m Module) (engine.Options, error) {
 	out := engine.Options{
 		Options:  plan.Options{ControllerSpec: o.ControllerSpec, Grant: plan.Grant(o.Grants), Confine: o.Confine},
-		Fallback: NameOf(m), Source: m.String(), Triggers: sources(o.Triggers), Whole: o.Whole, Audit: o.Audit,
+		Fallback: NameOf(m), Source: m.String(), Triggers: sources(o.Triggers), Unshared: o.Unshared, Audit: o.Audit,
 	}
 	if o.OnWrite != nil {
 		out.OnWrite = func(w telemetry.Write) { o.OnWrite(Write(w)) }

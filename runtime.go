@@ -119,7 +119,7 @@ func New(config *rest.Config, o Options) (*Runtime, error) {
 		rt.shared.Gate, rt.shared.Notes = rt.elector.Gate(), rt.elector
 	}
 	if o.StateDir != "" {
-		rt.shared.OnProven = rt.keep
+		rt.shared.OnProven = rt.storeLive
 		if o.Election == nil {
 			rt.shared.Notes = ledger.Dir(o.StateDir)
 		}
@@ -159,9 +159,9 @@ func (rt *Runtime) load(ctx context.Context, source source, native *Native) (*Co
 	}
 	c.native = native
 	a := loader{c}.Load(ctx, "", func(string) {})
-	if a.Kept != "" {
+	if a.LastLive != "" {
 		c.log.Warn("running the module that was live last", "reason", a.Err.Error())
-		a = loader{c}.Load(ctx, a.Kept, func(string) {})
+		a = loader{c}.Load(ctx, a.LastLive, func(string) {})
 	}
 	if a.Err == nil {
 		a.Err = rt.admit(c, a.Controller)
@@ -186,7 +186,7 @@ func (rt *Runtime) Ensure(name string, source func() (Module, ControllerOptions,
 // settled returns an added controller, or removes it if there was an error.
 func (rt *Runtime) settled(c *Controller, err error) (*Controller, error) {
 	if err != nil {
-		rt.drop(c)
+		rt.remove(c)
 		c.life.Discard()
 		return nil, err
 	}
@@ -205,7 +205,7 @@ func (rt *Runtime) add(name string, source source) (*Controller, error) {
 	return c, nil
 }
 
-func (rt *Runtime) drop(c *Controller) {
+func (rt *Runtime) remove(c *Controller) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	rt.controllers = slices.DeleteFunc(rt.controllers, func(o *Controller) bool { return o == c })

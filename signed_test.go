@@ -169,7 +169,7 @@ func TestSigned_BytesThatWereKeptAreNotOfTheirModule(t *testing.T) {
 	wasm, kept := []byte("new"), []byte("kept")
 	c := newController(r.Runtime, "x", nil)
 	m := provenBytes{bytesModule{wasm}, proofOf(t, wasm, key)}
-	c.remember(r.hold(m, kept, load.DigestOf(kept), nil), kept)
+	c.remember(r.storeModule(m, kept, load.DigestOf(kept), nil), kept)
 	if got := c.signers(load.DigestOf(kept)); got != nil {
 		t.Errorf("signed by %v", got)
 	}

@@ -16,9 +16,9 @@ import (
 	"github.com/wasmctl/wasmctl/internal/spill"
 )
 
-// keep stores the bytes of a module that is live and has passed its probation, so that a
+// storeLive stores the bytes of a module that is live and has passed its probation, so that a
 // restart can run it even if its file then has a module that was rolled back.
-func (rt *Runtime) keep(controller, digest string) {
+func (rt *Runtime) storeLive(controller, digest string) {
 	for _, c := range rt.Controllers() {
 		m, ok := c.modules.get(digest)
 		if !ok || c.Name() != controller {
@@ -34,21 +34,21 @@ func (rt *Runtime) keep(controller, digest string) {
 	}
 }
 
-// held is a module with its bytes. A restart needs these bytes, while the file may have
+// storedModule is a module with its bytes. A restart needs these bytes, while the file may have
 // others by then, such as those of a module that was rolled back.
-type held struct {
+type storedModule struct {
 	name    string // of the module that the bytes come from
 	digest  string
 	wasm    *spill.Bytes
 	signers []string // the fingerprints of the keys that have signed the bytes
 }
 
-func (rt *Runtime) hold(m Module, wasm []byte, digest string, signers []string) held {
-	return held{m.String(), digest, rt.bytes.Put(digest, wasm), signers}
+func (rt *Runtime) storeModule(m Module, wasm []byte, digest string, signers []string) storedModule {
+	return storedModule{m.String(), digest, rt.bytes.Put(digest, wasm), signers}
 }
 
 // Read implements Module.
-func (h held) Read(context.Context) ([]byte, error) {
+func (h storedModule) Read(context.Context) ([]byte, error) {
 	wasm, err := h.wasm.Get()
 	if err == nil && load.DigestOf(wasm) != h.digest {
 		err = errors.New("its bytes in the directory for temporary files have changed")
@@ -60,21 +60,23 @@ func (h held) Read(context.Context) ([]byte, error) {
 }
 
 // local implements local.
-func (h held) local() {}
+func (h storedModule) local() {}
 
 // String implements Module.
-func (h held) String() string { return h.name }
+func (h storedModule) String() string { return h.name }
 
 // modules are the modules that were live or requested, and those that shadow the live one.
 type modules struct {
 	mu       sync.Mutex
-	byDigest map[string]held    // guarded by mu
-	shadows  map[string]*shadow // by digest; guarded by mu
+	byDigest map[string]storedModule // guarded by mu
+	shadows  map[string]*shadow      // by digest; guarded by mu
 }
 
-func newModules() modules { return modules{byDigest: map[string]held{}, shadows: map[string]*shadow{}} }
+func newModules() modules {
+	return modules{byDigest: map[string]storedModule{}, shadows: map[string]*shadow{}}
+}
 
-func (s *modules) get(digest string) (held, bool) {
+func (s *modules) get(digest string) (storedModule, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m, ok := s.byDigest[digest]
@@ -82,11 +84,11 @@ func (s *modules) get(digest string) (held, bool) {
 }
 
 // add adds a module. While a controller runs, it removes modules without an open revision.
-func (s *modules) add(h held, open ...host.RevisionInfo) {
+func (s *modules) add(h storedModule, open ...host.RevisionInfo) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(open) > 0 {
-		maps.DeleteFunc(s.byDigest, func(digest string, _ held) bool {
+		maps.DeleteFunc(s.byDigest, func(digest string, _ storedModule) bool {
 			return !slices.ContainsFunc(open, func(r host.RevisionInfo) bool { return r.Digest == digest })
 		})
 	}
@@ -95,11 +97,11 @@ func (s *modules) add(h held, open ...host.RevisionInfo) {
 
 // remember stores the bytes of a module for a restart, and removes those of modules without
 // an open revision.
-func (c *Controller) remember(m Module, wasm []byte) held {
-	h, ok := m.(held)
+func (c *Controller) remember(m Module, wasm []byte) storedModule {
+	h, ok := m.(storedModule)
 	if !ok {
 		digest := load.DigestOf(wasm)
-		h = c.rt.hold(m, wasm, digest, c.proven(m, digest))
+		h = c.rt.storeModule(m, wasm, digest, c.proven(m, digest))
 	}
 	var open []host.RevisionInfo
 	if e := c.life.View().Engine; e != nil && e.Module != nil {
@@ -109,9 +111,9 @@ func (c *Controller) remember(m Module, wasm []byte) held {
 	return h
 }
 
-// kept returns the bytes of the module that was live last, if there are any and the error
+// lastLive returns the bytes of the module that was live last, if there are any and the error
 // reports that the wanted module was rolled back.
-func (rt *Runtime) kept(err error) []byte {
+func (rt *Runtime) lastLive(err error) []byte {
 	refused, ok := errors.AsType[*rollout.RolledBackError](err)
 	if !ok || rt.opts.StateDir == "" {
 		return nil

@@ -102,9 +102,9 @@ func (l *loop) load(digest string) {
 		switch {
 		case a.Err == nil:
 			ev = a.Controller.tried()
-		case a.Kept != "":
+		case a.LastLive != "":
 			l.log.Warn("running the module that was live last", "reason", a.Err.Error())
-			ev.Outcome, ev.Digest = life.Bad, a.Kept
+			ev.Outcome, ev.Digest = life.Bad, a.LastLive
 		}
 		l.send(result{Event: ev, controller: a.Controller})
 	})

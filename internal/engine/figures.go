@@ -45,9 +45,9 @@ func (c *Controller) figures() metrics.Stats {
 		if p, ok := m.GuestProcess(); ok {
 			f.ProcessMemory = p.Memory
 		}
-		for _, g := range m.Revisions() {
-			f.States[string(g.State)]++
-			f.Instances += g.Instances
+		for _, rev := range m.Revisions() {
+			f.States[string(rev.State)]++
+			f.Instances += rev.Instances
 		}
 	}
 	if m := c.memo; m != nil {

@@ -44,10 +44,10 @@ type Source interface {
 type Attempt struct {
 	Controller *Controller // started; nil after an error
 	Digest     string      // of the module, if it is known
-	// Kept is the digest of the module that was live last, if Err reports that the
+	// LastLive is the digest of the module that was live last, if Err reports that the
 	// requested one was rolled back.
-	Kept string
-	Err  error
+	LastLive string
+	Err      error
 }
 
 // View is the state of a Life for status.

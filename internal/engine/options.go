@@ -39,11 +39,11 @@ type Options struct {
 	Settings map[string]string
 	// Triggers request reconciles in addition to the triggers of the spec.
 	Triggers []trigger.Source
-	// Whole makes this replica reconcile all objects, although replicas share the objects
+	// Unshared makes this replica reconcile all objects, although replicas share the objects
 	// of other controllers.
-	Whole   bool
-	Audit   func(grant []byte) error
-	OnWrite func(telemetry.Write)
+	Unshared bool
+	Audit    func(grant []byte) error
+	OnWrite  func(telemetry.Write)
 	// OnResult, if not nil, is called when a run has ended. It must not block, and the
 	// outcome is valid only during the call.
 	OnResult func(*applier.Outcome)

@@ -13,7 +13,7 @@ import (
 // member returns the member that shares the objects with other replicas, or nil if this
 // replica runs all of them.
 func (c *Controller) member() *shard.Member {
-	if c.opts.Whole {
+	if c.opts.Unshared {
 		return nil
 	}
 	return c.shared.Member

@@ -216,11 +216,11 @@ func (t *record) Refuse(digest string, err error) {
 }
 
 // remember adds a failed revision, with its runs. The caller holds mu.
-func (t *record) remember(g admin.Revision) {
-	g.Since = time.Now()
-	if c := t.counts[g.Number]; c != nil {
-		g.Runs, g.Errors = c.runs, c.errors
+func (t *record) remember(rev admin.Revision) {
+	rev.Since = time.Now()
+	if c := t.counts[rev.Number]; c != nil {
+		rev.Runs, rev.Errors = c.runs, c.errors
 	}
-	t.failed = append(t.failed, g)
+	t.failed = append(t.failed, rev)
 	t.failed = slices.Delete(t.failed, 0, max(0, len(t.failed)-maxFailed))
 }

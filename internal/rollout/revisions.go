@@ -84,26 +84,26 @@ func (t *record) Revisions() []admin.Revision {
 	var out []admin.Revision
 	next := t.next
 	known := map[uint64]bool{}
-	for _, g := range open {
-		known[g.Number] = true
-		if slices.ContainsFunc(t.failed, func(f admin.Revision) bool { return f.Number == g.Number }) {
+	for _, rev := range open {
+		known[rev.Number] = true
+		if slices.ContainsFunc(t.failed, func(f admin.Revision) bool { return f.Number == rev.Number }) {
 			continue
 		}
-		st := admin.Revision{Number: g.Number, Digest: g.Digest, State: string(g.State), Since: g.Since, Kept: g.Kept}
+		st := admin.Revision{Number: rev.Number, Digest: rev.Digest, State: string(rev.State), Since: rev.Since, Kept: rev.Kept}
 		switch {
-		case t.trial != nil && t.trial.number == g.Number:
+		case t.trial != nil && t.trial.number == rev.Number:
 			st.State = "probation"
 			if f := t.trial.Figures(); f.Runs == 0 {
 				st.Reason = "waiting for its first run"
 			}
-		case t.canary != nil && t.canary.number == g.Number:
+		case t.canary != nil && t.canary.number == rev.Number:
 			st.State, st.Since, st.Canary = "canary", t.canary.StartedAt(), t.canary.on.String()
-		case t.shadow == g.Number:
+		case t.shadow == rev.Number:
 			st.State = "shadow"
-		case g.State == host.RevisionLoading && next != nil:
+		case rev.State == host.RevisionLoading && next != nil:
 			st.Reason, next = next.Reason, nil
 		}
-		if c := t.counts[g.Number]; c != nil {
+		if c := t.counts[rev.Number]; c != nil {
 			st.Runs, st.Errors = c.runs, c.errors
 		}
 		out = append(out, st)

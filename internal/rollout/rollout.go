@@ -217,8 +217,8 @@ func (r *Rollout) Refused() []abi.Capability { return *r.ungranted.Load() }
 // of revisions that have ended.
 func (r *Rollout) show(k *canaryRun, revision uint64, api *kubeapi.API) {
 	open := map[uint64]bool{revision: true}
-	for _, g := range r.cfg.Module.Revisions() {
-		open[g.Number] = true
+	for _, rev := range r.cfg.Module.Revisions() {
+		open[rev.Number] = true
 	}
 	next := &view{canary: k, apis: maps.Clone(r.view.Load().apis)}
 	maps.DeleteFunc(next.apis, func(number uint64, _ *kubeapi.API) bool { return !open[number] })

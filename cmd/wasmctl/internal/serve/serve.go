@@ -112,7 +112,7 @@ func (s *Server) Start(ctx context.Context, rt *wasmctl.Runtime) error {
 		if s.cfg.ShareObjects {
 			n.For.Predicates = nil // the status records the rollbacks of other replicas
 		}
-		o := wasmctl.ControllerOptions{Whole: s.cfg.ShareObjects}
+		o := wasmctl.ControllerOptions{Unshared: s.cfg.ShareObjects}
 		o.Concurrency, o.Limits = new(int32(concurrency)), v1alpha1.Limits{string(abi.LimitTimeout): intstr.FromString(lookLimit.String())}
 		if kind == v1alpha1.KindNamespaced {
 			o.Namespaces = s.cfg.Namespaces

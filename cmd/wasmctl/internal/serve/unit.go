@@ -154,7 +154,7 @@ func (u *unit) step(ctx context.Context, o *reconciler) error {
 	if err != nil {
 		return &problem{reason: "InvalidSpec", message: err.Error(), stalled: true}
 	}
-	options.Memo, options.Whole = u.server.cfg.Memo, !u.server.cfg.ShareObjects
+	options.Memo, options.Unshared = u.server.cfg.Memo, !u.server.cfg.ShareObjects
 	if err := u.fetch(ctx, o, options.As); err != nil {
 		return err
 	}
