@@ -2,7 +2,7 @@
 // with their reasons, reads, writes and results, in bounded memory. It makes no decisions
 // and owns no goroutine.
 //
-//	r := history.New(history.DefaultBytes)
+//	r := history.New(1 << 20)
 //	r.Begin(&history.Running{ID: id, Key: key, Since: now}) // a guest is called
 //	r.Did(id, op, states)                                   // it requested an operation
 //	r.End(key, run)                                         // the run has ended
@@ -26,10 +26,6 @@ import (
 )
 
 const (
-	// DefaultBytes is the default memory limit of a Recorder: half of it is for runs, a
-	// quarter for the states that later ones are compared with, and a quarter for the
-	// events of related objects.
-	DefaultBytes = 1 << 20
 	// MaxRuns is the number of runs that are stored for each object.
 	MaxRuns = 8
 	// maxHidden is the maximum number of objects with counted hidden events.
@@ -82,8 +78,9 @@ type object struct {
 	load   meter
 }
 
-// New returns a Recorder that uses about maxBytes of memory. With 0 it records only the
-// current runs and the last failure.
+// New returns a Recorder that uses about maxBytes of memory: half of it for runs, a quarter for
+// the states that later ones are compared with, and a quarter for the events of related objects.
+// With 0 it records only the current runs and the last failure.
 func New(maxBytes int) *Recorder {
 	return &Recorder{
 		limit: maxBytes / 2, objects: newLRU[abi.Key](maxBytes/2, (*object).clear),
