@@ -30,7 +30,7 @@ func do(t testing.TB, r *Recorder, id string, key abi.Key, object map[string]any
 }
 
 func TestRecorder_SaysWhatChangedSinceTheRunBefore(t *testing.T) {
-	r, key := New(1 << 20), abi.Key{Namespace: "shop", Name: "a"}
+	r, key := New(1<<20), abi.Key{Namespace: "shop", Name: "a"}
 	object := func(version string, replicas int64) map[string]any {
 		return map[string]any{"metadata": map[string]any{"resourceVersion": version}, "spec": replicas}
 	}
@@ -55,7 +55,7 @@ func TestRecorder_SaysWhatChangedSinceTheRunBefore(t *testing.T) {
 
 // A write is compared with the last known state, whichever run it came from.
 func TestRecorder_SaysWhatAWriteChanged(t *testing.T) {
-	r, key, child := New(1 << 20), abi.Key{Name: "a"}, abi.Key{Name: "child"}
+	r, key, child := New(1<<20), abi.Key{Name: "a"}, abi.Key{Name: "child"}
 	state := func(v any) []byte { return packed(t, map[string]any{"kind": "ConfigMap", "data": v}) }
 	op := func(effect Effect) Operation {
 		return Operation{Name: "api_apply", Resource: "configmaps", Object: Object{child}, Effect: effect}
@@ -147,7 +147,7 @@ func TestRecorder_WithoutMemoryKnowsWhatRunsAndFailed(t *testing.T) {
 }
 
 func TestRecorder_HiddenEventsAreSinceTheLastRun(t *testing.T) {
-	r, key := New(1 << 20), abi.Key{Name: "a"}
+	r, key := New(1<<20), abi.Key{Name: "a"}
 	r.Hide(key, start, "labels")
 	r.Hide(key, start.Add(time.Second), "generation")
 	if got := r.Hidden(key); got != (Hidden{2, start.Add(time.Second), "generation"}) {
@@ -225,7 +225,7 @@ func TestHammer_Recorder(t *testing.T) {
 
 // BenchmarkRecorder measures the cost of the history for a run that does nothing.
 func BenchmarkRecorder(b *testing.B) {
-	r, object := New(1 << 20), packed(b, map[string]any{"spec": make([]any, 1000)})
+	r, object := New(1<<20), packed(b, map[string]any{"spec": make([]any, 1000)})
 	keys := make([]abi.Key, 1000)
 	for i := range keys {
 		keys[i] = abi.Key{Namespace: "default", Name: fmt.Sprint("object-", i)}
@@ -243,7 +243,7 @@ func BenchmarkRecorder(b *testing.B) {
 // TestRecorder_KeepsTheLastOfSkippedRuns: skipped runs do not displace runs that called the
 // guest.
 func TestRecorder_KeepsTheLastOfSkippedRuns(t *testing.T) {
-	r, key := New(1 << 20), abi.Key{Namespace: "shop", Name: "a"}
+	r, key := New(1<<20), abi.Key{Namespace: "shop", Name: "a"}
 	skip := func(at int) { r.End(key, &Run{Started: start.Add(time.Duration(at)), Ending: Ending{NoChange: true}}) }
 	do(t, r, "1", key, nil)
 	for at := range 2 * MaxRuns {

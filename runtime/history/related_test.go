@@ -29,7 +29,7 @@ func second(n int) time.Time { return start.Add(time.Duration(n) * time.Second) 
 // A run shows the changes of a related object since the previous run and before this one,
 // for each of several related objects.
 func TestRecorder_SaysWhatChangedInARelatedObject(t *testing.T) {
-	r, key, other, child := New(1 << 20), abi.Key{Name: "a"}, abi.Key{Name: "b"}, abi.Key{Name: "child"}
+	r, key, other, child := New(1<<20), abi.Key{Name: "a"}, abi.Key{Name: "b"}, abi.Key{Name: "child"}
 	state := func(n int64) []byte { return packed(t, map[string]any{"status": map[string]any{"ready": n}}) }
 	change := func(from, to int64) { r.Related("deployments.apps", child, second(int(to)*10), state(from), state(to)) }
 	reported := func(effect Effect, changes ...diff.Change) []Related {

@@ -73,7 +73,7 @@ func TestNext_RoundsForPeople(t *testing.T) {
 // Hide works on a copy: the run in the Recorder and the copies of other readers do not
 // change.
 func TestRun_HideLeavesTheStoredOneAlone(t *testing.T) {
-	r, key := New(1 << 20), abi.Key{Name: "a"}
+	r, key := New(1<<20), abi.Key{Name: "a"}
 	changes := []diff.Change{{Path: "data.s", Before: `"secret"`, After: `"x"`}}
 	r.Begin(&Running{ID: "1", Key: key, Since: start, Operations: []Operation{{Name: "api_apply", Changes: changes}}})
 	r.End(key, &Run{ID: "1", Started: start, Deeds: Deeds{Changes: changes, Related: []Related{{Changes: changes}}}})
