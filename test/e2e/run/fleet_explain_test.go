@@ -125,7 +125,7 @@ func TestFleet_EachCauseIsNamed(t *testing.T) {
 	c.wantText("denied", "failed:", "secrets", "list")
 
 	st, err := admin.NewClient(c.socket).Status(t.Context())
-	if text := e2e.Steer(t, "status", c.socket); err != nil || len(st.Controllers) != wellControllers+4 || !strings.Contains(text, ", 4 need a look\n") {
+	if text := e2e.Steer(t, "status", c.socket); err != nil || len(st.Controllers) != wellControllers+4 || !strings.Contains(text, ", 4 need attention\n") {
 		t.Errorf("%d controllers (%v): %s", len(st.Controllers), err, text)
 	}
 	i := slices.IndexFunc(st.Controllers, func(c admin.Controller) bool { return c.Name == "hanging" })

@@ -14,7 +14,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/history"
 )
 
-// Explanations is an explanation for people.
+// Explanations returns explanations as text.
 func Explanations(list []admin.Explanation) []byte {
 	var b strings.Builder
 	for i := range list {
@@ -104,7 +104,7 @@ func writeRun(b *strings.Builder, r *history.Run, now time.Time) {
 	}
 }
 
-// writeRelated says what had changed in the related objects.
+// writeRelated writes the changes of the related objects.
 func writeRelated(b *strings.Builder, list []history.Related) {
 	for i := range list {
 		c := &list[i]
@@ -163,7 +163,7 @@ func writeChanges(b *strings.Builder, by string, changes []diff.Change) {
 	}
 }
 
-// short rounds a duration to what people read.
+// short rounds a duration to a readable precision.
 func short(d history.Duration) time.Duration {
 	switch t := time.Duration(d); {
 	case t > time.Second:

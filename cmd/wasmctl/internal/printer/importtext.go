@@ -28,7 +28,7 @@ func Import(r *operator.Report) []byte {
 	if len(r.Controllers) == 0 {
 		b.WriteString("  none found\n")
 	}
-	b.WriteString("\nRights that its manifest will ask for:\n")
+	b.WriteString("\nRights that its manifest will request:\n")
 	for _, right := range kubeapi.NewPolicy(r.Capabilities).Describe() {
 		_, _ = fmt.Fprintf(&b, "  %s\n", right)
 	}
@@ -36,10 +36,10 @@ func Import(r *operator.Report) []byte {
 		_, _ = fmt.Fprintf(&b, "  %s\n", indent(r.Hint, "  "))
 	}
 	if len(r.Findings) == 0 {
-		b.WriteString("\nNothing was found that does not work. Build it: wasmctl build\n")
+		b.WriteString("\nNo problems were found. Build it: wasmctl build\n")
 		return []byte(b.String())
 	}
-	b.WriteString("\nWhat will not work:\n")
+	b.WriteString("\nProblems:\n")
 	for _, f := range r.Findings {
 		_, _ = fmt.Fprintf(&b, "  %s  %s: %s\n", f.Verdict, place(f.Place), indent(f.What, "        "))
 		if f.Do != "" {

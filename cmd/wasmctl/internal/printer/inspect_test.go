@@ -8,7 +8,7 @@ import (
 	"github.com/wasmctl/wasmctl/host/load"
 )
 
-// TestInfo_ShowsWarningsOfTheManifest, which no problem is.
+// TestInfo_ShowsWarningsOfTheManifest: warnings of the manifest are shown, although they are not problems.
 func TestInfo_ShowsWarningsOfTheManifest(t *testing.T) {
 	for finalizer, want := range map[string]bool{"cleanup": true, "example.com/cleanup": false} {
 		out := string(Info(&load.Info{Manifest: &abi.Manifest{Finalizer: finalizer}}, nil, nil, false))

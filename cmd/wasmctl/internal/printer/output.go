@@ -52,7 +52,7 @@ func JSON(w io.Writer, v any) error {
 	return err
 }
 
-// Shadow prints what a shadow tells: as text only what differs.
+// Shadow prints the results of a shadow. As text, it prints only runs that differ.
 type Shadow struct {
 	Out    io.Writer
 	AsJSON bool
@@ -84,8 +84,8 @@ func (p Shadow) Summary(sum *shadow.Summary) error {
 	return err
 }
 
-// Difference is a line: what only the other module does begins with +, what
-// only the live one does with -.
+// Difference returns a difference as text. It begins with + if only the other module did this, and with -
+// if only the live one did.
 func Difference(d *shadow.Difference) string {
 	if d.Of != shadow.OfWrite {
 		return diff.Line(d.Of, textsOf(d.Live), textsOf(d.Shadow))
@@ -98,7 +98,8 @@ func Difference(d *shadow.Difference) string {
 	return diff.Line(what, live, other)
 }
 
-// textsOf is an action or an error in one line; -o json has all of it.
+// textsOf returns an action or an error in one line, which may be truncated. The JSON output has all of
+// it.
 func textsOf(v any) string {
 	const limit = 200
 	if v == nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// On a terminal what takes long has one line, which goes for lines of the log and
-// at the end. Nothing of it is in a file or a pipe.
+// TestProgress_IsOneLineOnATerminalOnly: on a terminal, a long task has one line, which is removed before
+// lines of the log and at the end. A file or pipe gets nothing of it.
 func TestProgress_IsOneLineOnATerminalOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var terminal, pipe bytes.Buffer

@@ -36,11 +36,11 @@ func shardLines(sh *admin.Shards, s Screen) []string {
 // replicaTable has a row for each replica. If all is set, it shows the state of its controllers.
 func replicaTable(sh *admin.Shards, now time.Time, all bool) *table {
 	t := &table{columns: []column{
-		{title: "REPLICA", minWidth: 14}, {title: "SLOTS", right: true}, {title: "OPEN", right: true}, {title: "LOAD", right: true}, {title: "HEARD", right: true, drop: 5},
+		{title: "REPLICA", minWidth: 14}, {title: "SLOTS", right: true}, {title: "OPEN", right: true}, {title: "LOAD", right: true}, {title: "HEARD", right: true, omit: 5},
 	}}
 	if all {
-		t.columns = append(t.columns, column{title: "CONTROLLERS", right: true, drop: 4}, column{title: "CACHED", right: true, drop: 3}, column{title: "READY", right: true, drop: 2},
-			column{title: "RUNNING", right: true, drop: 2}, column{title: "RUNS", right: true, drop: 1}, column{title: "FAILING", right: true, drop: 1})
+		t.columns = append(t.columns, column{title: "CONTROLLERS", right: true, omit: 4}, column{title: "CACHED", right: true, omit: 3}, column{title: "READY", right: true, omit: 2},
+			column{title: "RUNNING", right: true, omit: 2}, column{title: "RUNS", right: true, omit: 1}, column{title: "FAILING", right: true, omit: 1})
 	}
 	t.columns = append(t.columns, column{title: "STATE", minWidth: 12})
 	if sh == nil {

@@ -9,11 +9,11 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
-// shardedStatus is a status of n replicas.
+// shardedStatus returns a status with n replicas.
 func shardedStatus(n int) *admin.Status {
 	st := statusWith(2)
 	leads := true
-	st.Leader = &leads // is not said
+	st.Leader = &leads // must not be shown
 	st.Shards = &admin.Shards{Replica: "replica-0", Epoch: 7, Slots: 64, Here: 12, Coverage: "63 of 64 slots are run by one replica each; slot 17 has no owner"}
 	for i := range n {
 		st.Shards.Replicas = append(st.Shards.Replicas, admin.Replica{

@@ -46,8 +46,8 @@ func statusWith(n int) *admin.Status {
 	return st
 }
 
-// No line is wider than the terminal, for any width and content, and text of a guest cannot command
-// the terminal.
+// TestStatus_NeverWraps: no line is wider than the terminal, for any width and content, and text of a
+// guest cannot control the terminal.
 func TestStatus_NeverWraps(t *testing.T) {
 	for _, n := range []int{0, 1, 5, 200} {
 		for _, width := range []int{60, 80, 100, 120, 200} {
@@ -65,12 +65,13 @@ func TestStatus_NeverWraps(t *testing.T) {
 	}
 }
 
-// In a live table the causes come first, and a narrow terminal shows all of them.
+// TestStatus_NamesEachCause: in a live table the causes come first, and a narrow terminal shows all of
+// them.
 func TestStatus_NamesEachCause(t *testing.T) {
 	for _, width := range []int{0, 200, 100} {
 		lines := StatusLines(statusWith(5), statusNow, Screen{width: width}, true)
 		text := strings.Join(lines, "\n")
-		for _, want := range []string{"hangs: shop/hangs", "fails: shop/trap 1s", "waiting: widgets", "watches not ready:", "4 need a look"} {
+		for _, want := range []string{"hangs: shop/hangs", "fails: shop/trap 1s", "waiting: widgets", "watches not ready:", "4 need attention"} {
 			if !strings.Contains(text, want) {
 				t.Errorf("at %d columns %q is not there:\n%s", width, want, text)
 			}
@@ -91,8 +92,8 @@ func TestStatus_NamesEachCause(t *testing.T) {
 	}
 }
 
-// Objects in quarantine are named, with the first line of their error: the guest's
-// stack is for wasmctl explain.
+// TestStatus_NamesObjectsInQuarantine: objects in quarantine are listed with the first line of their
+// error. Only wasmctl explain shows the guest's stack.
 func TestStatus_NamesObjectsInQuarantine(t *testing.T) {
 	c := admin.Controller{Name: "swaps", Phase: admin.PhaseRunning, State: "1 object quarantined", Quarantined: 1, Quarantine: []admin.QuarantinedObject{{
 		Object: "shop/o0", Since: statusNow, Until: statusNow.Add(time.Minute), Runs: 5, Kind: "trap", Error: "wasm error: unreachable\nwasm stack trace:\n\t.reconcile(i32,i32)",
@@ -104,7 +105,7 @@ func TestStatus_NamesObjectsInQuarantine(t *testing.T) {
 }
 
 func TestStatus_ColoursAreForTerminals(t *testing.T) {
-	for coloured, want := range map[bool]int{true: 3 + 1, false: 0} { // and the watch that is denied
+	for coloured, want := range map[bool]int{true: 3 + 1, false: 0} { // one more for the denied watch
 		text := strings.Join(StatusLines(statusWith(5), statusNow, Screen{width: 200, coloured: coloured}, false), "\n")
 		if got := strings.Count(text, colourBad); got != want {
 			t.Errorf("coloured %v: %d lines in red, want %d", coloured, got, want)
@@ -117,12 +118,12 @@ func TestTable_AgreesWithItsWidth(t *testing.T) {
 	for range 2000 {
 		tab := &table{}
 		for i := range 1 + rnd.IntN(6) {
-			c := column{title: strings.Repeat("T", 1+rnd.IntN(5)), drop: rnd.IntN(4), right: rnd.IntN(2) == 0}
+			c := column{title: strings.Repeat("T", 1+rnd.IntN(5)), omit: rnd.IntN(4), right: rnd.IntN(2) == 0}
 			if rnd.IntN(2) == 0 {
 				c.minWidth = 5
 			}
 			if i == 0 {
-				c.drop, c.minWidth = 0, 5
+				c.omit, c.minWidth = 0, 5
 			}
 			tab.columns = append(tab.columns, c)
 		}

@@ -22,9 +22,9 @@ type column struct {
 	title string
 	// minWidth is the minimum width of a cell that is cut. If 0, cells are never cut.
 	minWidth int
-	// drop is the order in which columns are omitted to save space, the highest first. If 0, the
+	// omit is the order in which columns are omitted to save space, the highest first. If 0, the
 	// column is never omitted.
-	drop int
+	omit int
 	// right aligns the cells to the right, for numbers.
 	right bool
 }
@@ -70,11 +70,11 @@ func (t *table) layout(width int) (shown, widths []int) {
 	for width > 0 && sum(minWidth, shown) > width {
 		worst := 0
 		for at, i := range shown {
-			if t.columns[i].drop > t.columns[shown[worst]].drop {
+			if t.columns[i].omit > t.columns[shown[worst]].omit {
 				worst = at
 			}
 		}
-		if t.columns[shown[worst]].drop == 0 {
+		if t.columns[shown[worst]].omit == 0 {
 			break
 		}
 		shown = append(shown[:worst], shown[worst+1:]...)

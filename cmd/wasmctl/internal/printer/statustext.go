@@ -22,7 +22,7 @@ func StatusLines(st *admin.Status, now time.Time, s Screen, live bool) []string 
 	head := processLine(st, now)
 	head += ", " + humanize.Plural(len(st.Controllers), "controller")
 	if n := Troubled(st); n > 0 {
-		head += fmt.Sprintf(", %d %s a look", n, map[bool]string{true: "needs", false: "need"}[n == 1])
+		head += fmt.Sprintf(", %d %s attention", n, map[bool]string{true: "needs", false: "need"}[n == 1])
 	}
 	lines := []string{cutTo(head, s.width)}
 	if st.Hardening != "" && !live {
@@ -73,19 +73,19 @@ func messageLines(list []admin.Controller) (lines []string) {
 func controllerTable(list []admin.Controller, now time.Time) *table {
 	t := &table{columns: []column{
 		{title: "CONTROLLER", minWidth: 14},
-		{title: "KIND", minWidth: 10, drop: 6},
-		{title: "READY", right: true, drop: 2},
-		{title: "OLDEST", drop: 5, right: true},
-		{title: "WAITING", right: true, drop: 1},
+		{title: "KIND", minWidth: 10, omit: 6},
+		{title: "READY", right: true, omit: 2},
+		{title: "OLDEST", omit: 5, right: true},
+		{title: "WAITING", right: true, omit: 1},
 		{title: "RUNNING", right: true},
 		{title: "RUNS", right: true},
 		{title: "FAILED", right: true},
-		{title: "FAILING", right: true, drop: 3},
-		{title: "QUAR", right: true, drop: 4},
-		{title: "DENIED", right: true, drop: 7},
-		{title: "MEMORY", right: true, drop: 8},
-		{title: "REV", right: true, drop: 9},
-		{title: "DIGEST", drop: 10},
+		{title: "FAILING", right: true, omit: 3},
+		{title: "QUAR", right: true, omit: 4},
+		{title: "DENIED", right: true, omit: 7},
+		{title: "MEMORY", right: true, omit: 8},
+		{title: "REV", right: true, omit: 9},
+		{title: "DIGEST", omit: 10},
 		{title: "STATE", minWidth: 30},
 	}}
 	for i := range list {
@@ -121,7 +121,7 @@ func revisionTable(list []admin.Controller, now time.Time, all bool) *table {
 		{title: "FOR"},
 		{title: "RUNS", right: true},
 		{title: "FAILED", right: true},
-		{title: "DIGEST", minWidth: 14, drop: 1},
+		{title: "DIGEST", minWidth: 14, omit: 1},
 		{title: "", minWidth: 10},
 	}}
 	for _, c := range list {
@@ -136,7 +136,7 @@ func revisionTable(list []admin.Controller, now time.Time, all bool) *table {
 
 func watchTable(list []admin.Controller, now time.Time, all bool) *table {
 	t := &table{columns: []column{
-		{title: "WATCH", minWidth: 20}, {title: "STATE"}, {title: "FOR"}, {title: "PROGRESS", drop: 1, right: true}, {title: "OBJECTS", right: true, drop: 2}, {title: "", minWidth: 10},
+		{title: "WATCH", minWidth: 20}, {title: "STATE"}, {title: "FOR"}, {title: "PROGRESS", omit: 1, right: true}, {title: "OBJECTS", right: true, omit: 2}, {title: "", minWidth: 10},
 	}}
 	for _, c := range list {
 		for _, w := range c.Watches {
@@ -158,7 +158,7 @@ func watchTable(list []admin.Controller, now time.Time, all bool) *table {
 // missingTable lists the rights that modules lack.
 func missingTable(list []admin.Controller, now time.Time) *table {
 	t := &table{columns: []column{
-		{title: "DENIED", minWidth: 14}, {title: "COUNT", right: true}, {title: "AGO", right: true, drop: 2}, {title: "LAST", minWidth: 12, drop: 1}, {title: "NOT IN", minWidth: 8, drop: 3}, {title: "MISSING RIGHT", minWidth: 20},
+		{title: "DENIED", minWidth: 14}, {title: "COUNT", right: true}, {title: "AGO", right: true, omit: 2}, {title: "LAST", minWidth: 12, omit: 1}, {title: "NOT IN", minWidth: 8, omit: 3}, {title: "MISSING RIGHT", minWidth: 20},
 	}}
 	for i := range list {
 		for _, r := range list[i].MissingRights {

@@ -8,7 +8,8 @@ import (
 	"github.com/wasmctl/wasmctl/internal/text"
 )
 
-// However a text is cut into writes, a terminal gets it printable, and whole.
+// TestTerminal_AgreesWithPrintable: the output is printable and complete for any split of a text into
+// writes.
 func TestTerminal_AgreesWithPrintable(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	pieces := []string{"a", "\n", "\t", "é", "日", "\U0001f600", "\x1b[2J", "\u009b", "\u202e", "\U000e0041", "\xff", "\xe6\x97", "\r"}
@@ -32,7 +33,7 @@ func TestTerminal_AgreesWithPrintable(t *testing.T) {
 	}
 }
 
-// A line has the colour that it was given here, and no other.
+// TestScreen_KeepsItsOwnColoursOnly: a line has only the color that this package gives it.
 func TestScreen_KeepsItsOwnColoursOnly(t *testing.T) {
 	var out bytes.Buffer
 	lines := []string{colourBad + "a\x1b[0m\nb" + colourOff, "\x1b[32mgreen"}

@@ -10,8 +10,8 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/history"
 )
 
-// Each figure of a controller and an object has its column; on a narrow terminal,
-// those go first that say least.
+// TestTopLines_CostOfAController: each figure of a controller and an object has its column. On a narrow
+// terminal, the least important columns are omitted first.
 func TestTopLines_CostOfAController(t *testing.T) {
 	load := history.Load{Runs: 12.5, Errors: 0.25, Busy: 0.5, Fuel: 1_500_000, Guest: 0.125, Host: 0.25, Requests: 3, Answers: 512}
 	top := &admin.Top{

@@ -11,7 +11,7 @@ import (
 // TopLines returns a line for each controller and object.
 func TopLines(top *admin.Top, s Screen) []string {
 	controllers := &table{columns: append(append([]column{{title: "CONTROLLER", minWidth: 12}}, loadColumns...),
-		column{title: "DECODED/S", right: true, drop: 3}, column{title: "WORKERS", right: true, drop: 4}, column{title: "MEMORY", right: true})}
+		column{title: "DECODED/S", right: true, omit: 3}, column{title: "WORKERS", right: true, omit: 4}, column{title: "MEMORY", right: true})}
 	for i := range top.Controllers {
 		c := &top.Controllers[i]
 		row := append([]any{c.Name}, loadCells(&c.Load)...)
@@ -31,9 +31,9 @@ var loadColumns = []column{
 	{title: "GUEST", right: true},
 	{title: "HOST", right: true},
 	{title: "RUNS/S", right: true},
-	{title: "ERRORS/S", right: true, drop: 1},
-	{title: "REQUESTS/S", right: true, drop: 2},
-	{title: "FUEL/S", right: true, drop: 5},
+	{title: "ERRORS/S", right: true, omit: 1},
+	{title: "REQUESTS/S", right: true, omit: 2},
+	{title: "FUEL/S", right: true, omit: 5},
 }
 
 func loadCells(l *history.Load) []any {

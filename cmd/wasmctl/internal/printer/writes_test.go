@@ -25,7 +25,7 @@ type printing struct {
 	*telemetry.Recorder
 
 	out bytes.Buffer
-	run *abi.Run // that does it; nil: the host
+	run *abi.Run // the run that sends the requests; if nil, the host sends them
 }
 
 func newPrinting() *printing {
@@ -47,7 +47,7 @@ func (p *printing) report(ctx context.Context, e kubeapi.Exchange) string {
 	return p.out.String()
 }
 
-// explained is what wasmctl explain shows of the last operation.
+// explained returns the last operation as wasmctl explain shows it.
 func (p *printing) explained() string {
 	ops := p.Running()[0].Operations
 	var b strings.Builder
@@ -66,9 +66,8 @@ func secretJSON(password, label, version string) []byte {
 		`","labels":{"l":"` + label + `"}},"data":{"p":"` + password + `"}}`)
 }
 
-// TestWrites_HaveOneLook: what is new, what changed, what failed,
-// what is gone and what is not known: printed as wasmctl explain shows them,
-// without the values of Secrets.
+// TestWrites_HaveOneLook: created, changed, failed, deleted and unknown writes are printed as wasmctl
+// explain shows them, without the values of Secrets.
 func TestWrites_HaveOneLook(t *testing.T) {
 	p := newPrinting()
 	for _, tt := range []struct {
@@ -158,8 +157,8 @@ func TestWrites_FoldWhatIsUnchanged(t *testing.T) {
 	})
 }
 
-// What a module has copied from a Secret into another object is not printed
-// either.
+// TestWrites_CopiesOfSecretsAreHidden: the value of a Secret is not printed if a module copies it to
+// another object.
 func TestWrites_CopiesOfSecretsAreHidden(t *testing.T) {
 	p := newPrinting()
 	p.Secrets.LearnObject(map[string]any{"kind": "Secret", "stringData": map[string]any{"a": "hunter2-hunter2"}})
@@ -202,8 +201,8 @@ func TestWrites_OfADryRunOnce(t *testing.T) {
 	}
 }
 
-// TestWrites_OfADryRunToldApart: a run that patches an object in two ways has
-// each of them printed once, however often it runs.
+// TestWrites_OfADryRunToldApart: if a run patches an object in two ways, each of them is printed once,
+// even if the run repeats.
 func TestWrites_OfADryRunToldApart(t *testing.T) {
 	p := newPrinting()
 	for i := range 3 {
