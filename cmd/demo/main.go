@@ -27,5 +27,5 @@ func main() {
 		stop()
 		os.Exit(1)
 	}
-	fmt.Printf("demo: everything happened as it should, in %.1fs\n", time.Since(begin).Seconds())
+	fmt.Printf("demo: all steps succeeded, in %.1fs\n", time.Since(begin).Seconds())
 }

@@ -13,7 +13,7 @@ import (
 func main() {
 	image := flag.String("image", "", "directory to write an image of the binaries to, as an OCI layout")
 	version := flag.String("version", "dev", "version of the image, and its tag")
-	epoch := flag.String("time", os.Getenv("SOURCE_DATE_EPOCH"), "time of all that is made, in seconds since 1970")
+	epoch := flag.String("time", os.Getenv("SOURCE_DATE_EPOCH"), "time of all created files, in seconds since 1970")
 	flag.Usage = func() {
 		fmt.Fprintln(os.Stderr, "usage: release [-image DIR] [-version V] [-time SECONDS] BINARY...\n\nWithout -image, BINARY.cdx.json lists the modules in each binary.")
 		flag.PrintDefaults()

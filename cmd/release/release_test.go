@@ -135,7 +135,8 @@ func untar(t *testing.T, layer []byte) map[string][]byte {
 	}
 }
 
-// TestImage_RefusesWhatDoesNotRunAlone: nothing but the binary is in the image.
+// TestImage_RefusesWhatDoesNotRunAlone: a file that is not a static binary is refused, because the image
+// contains no libraries.
 func TestImage_RefusesWhatDoesNotRunAlone(t *testing.T) {
 	for _, path := range []string{"/bin/sh", "release_test.go"} {
 		if _, err := writeImage(t.TempDir(), "1", time.Now(), []string{path}); err == nil {
@@ -144,8 +145,8 @@ func TestImage_RefusesWhatDoesNotRunAlone(t *testing.T) {
 	}
 }
 
-// TestBillOfMaterials_ListsWhatIsLinked: each module of a binary is there, with its
-// version, and Go's standard library.
+// TestBillOfMaterials_ListsWhatIsLinked: the list has each module of a binary with its version, and Go's
+// standard library.
 func TestBillOfMaterials_ListsWhatIsLinked(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

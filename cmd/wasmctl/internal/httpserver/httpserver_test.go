@@ -14,8 +14,8 @@ import (
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 )
 
-// TestListen_OneServerForEqualAddresses: equal addresses are one server with all paths,
-// profiles included with --pprof. It ends when it is stopped.
+// TestListen_OneServerForEqualAddresses: for equal addresses, there is one server with all paths,
+// including profiles with --pprof. It ends when it is stopped.
 func TestListen_OneServerForEqualAddresses(t *testing.T) {
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
