@@ -89,7 +89,7 @@ func startDev(ctx context.Context, o *flags.Process, stderr io.Writer, log *slog
 	return connection{cluster.RESTConfig(), cluster}, err
 }
 
-// close stops what connect started.
+// close stops the local control plane, if connect has started it.
 func (c connection) close() error {
 	if c.dev == nil {
 		return nil

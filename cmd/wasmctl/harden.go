@@ -67,7 +67,7 @@ func (o *runOptions) files(options *wasmctl.Options) *harden.Policy {
 			p.Write = append(p.Write, filepath.Dir(c.AuditFile))
 		}
 	}
-	if os.Getuid() != 0 { // whose processes offer themselves where memory runs out; root finds the settings of the kernel there
+	if os.Getuid() != 0 { // for the oom_score_adj of subprocesses; for root, /proc would also give access to settings of the kernel
 		p.Write = append(p.Write, "/proc")
 	}
 	return p

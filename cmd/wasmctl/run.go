@@ -40,7 +40,7 @@ for everything that the manifest requests. --for and --owns also grant reading t
 
 Exit codes:
 ` + exitTable(),
-		Example: `  # On the cluster that kubectl uses, as the manifest says
+		Example: `  # On the cluster that kubectl uses, with the kinds and rights of the manifest
   wasmctl run module.wasm --grant-manifest
 
   # On a local control plane, started if needed

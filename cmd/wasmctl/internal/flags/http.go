@@ -40,7 +40,7 @@ func (o *HTTP) validate() error {
 		}
 	}
 	if o.Pprof && !IsAddress(o.Metrics) {
-		errs = append(errs, errors.New("--pprof needs --metrics-address, where it is served"))
+		errs = append(errs, errors.New("--pprof needs --metrics-address, which serves it"))
 	}
 	return errors.Join(errs...)
 }

@@ -1,4 +1,4 @@
-// Package printer writes what commands show: tables, explanations, JSON and YAML.
+// Package printer writes the output of commands: tables, explanations, JSON and YAML.
 package printer
 
 import (

@@ -22,6 +22,6 @@ func TestDifferenceText_IsOneLine(t *testing.T) {
 	}
 	long := shadow.Difference{Of: shadow.OfWrite, Write: "w", Live: strings.Repeat("x", 1000) + "y", Shadow: strings.Repeat("x", 1000) + "z"}
 	if got := Difference(&long); len(got) > 300 || !strings.Contains(got, `xy"`) || !strings.Contains(got, `xz"`) {
-		t.Errorf("where they part is not shown: %s", got)
+		t.Errorf("the first difference is not shown: %s", got)
 	}
 }

@@ -75,7 +75,7 @@ type File struct {
 type Controller struct {
 	// Spec contains the defaults of the file, but not those of a ControllerSpec.
 	Spec v1alpha1.ControllerSpec
-	Line int // where it begins
+	Line int // of its beginning
 
 	at map[string]*yaml.Node // the nodes of fields by path, including those from the defaults
 }
