@@ -136,7 +136,7 @@ func TestChaos_RightsRevokedAndGivenBack(t *testing.T) {
 	away(f)
 	for _, resource := range []string{"webapps", "deployments", "services"} {
 		if w := awaitPhase(t, socket, resource, "denied"); !strings.Contains(w.Message, "forbidden") {
-			t.Errorf("the watch of %s says %q", resource, w.Message)
+			t.Errorf("the message of the watch of %s is %q", resource, w.Message)
 		}
 		c.WantLine(`"msg":"watch denied"`, resource, "forbidden")
 	}

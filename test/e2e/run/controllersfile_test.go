@@ -37,7 +37,7 @@ func TestControllersFile_ChangesTouchOnlyWhatTheyAreAbout(t *testing.T) {
 	c.WantLine(`"msg":"reconciled"`, `"controller":"one"`, ns+"/o0")
 	c.WantLine(`"msg":"reconciled"`, `"controller":"two"`, ns+"/o0")
 	c.WantLine(`"msg":"controller failed to start; retrying"`, `"controller":"bad"`, "no such file")
-	enginetest.Until(t, "status says how each does", func() bool {
+	enginetest.Until(t, "status shows the state of each controller", func() bool {
 		now := e2e.ControllersOf(t, socket)
 		return len(now) == 3 && now["one"].Phase == admin.PhaseRunning && now["bad"].Phase == admin.PhaseFailed && strings.Contains(now["bad"].Message, "no such file")
 	})
@@ -117,13 +117,13 @@ func TestRun_SeveralModules(t *testing.T) {
 	c = e2e.Run(t, one, two, "-n", ns, "--socket", "none", "--kubeconfig", kubeconfig)
 	c.WantExit(e2e.ExitUsage)
 	if text := c.Text(); !e2e.ContainsAll(text, []string{"one.wasm", "two.wasm"}) {
-		t.Errorf("says: %s", text)
+		t.Errorf("output: %s", text)
 	}
 
 	c = e2e.Run(t, filepath.Join(dir, "a.wasm"), filepath.Join(dir, "b.wasm"), "--socket", "none", "--kubeconfig", kubeconfig)
 	c.WantExit(e2e.ExitModule)
 	if text := c.Text(); !e2e.ContainsAll(text, []string{"no controller could be started", "a.wasm", "b.wasm"}) {
-		t.Errorf("says: %s", text)
+		t.Errorf("output: %s", text)
 	}
 }
 
@@ -173,7 +173,7 @@ func TestRun_AModuleOfSeveralControllers(t *testing.T) {
 	c = with("--controller", "three")
 	c.WantExit(e2e.ExitModule)
 	if text := c.Text(); !strings.Contains(text, "Reconciler's module: one, two") {
-		t.Errorf("says: %s", text)
+		t.Errorf("output: %s", text)
 	}
 	c = with("--for", "secret")
 	c.WantExit(e2e.ExitUsage)

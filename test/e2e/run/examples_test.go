@@ -189,7 +189,7 @@ func followSecretMirror(l *scenario) {
 	a, b := ref{"v1/secrets", "team-a/pull-secret"}, ref{"v1/secrets", "team-b/pull-secret"}
 	l.there(a)
 	if l.get(b) != nil {
-		l.t.Error("a copy where none was asked for")
+		l.t.Error("a copy that was not requested")
 	}
 	l.merge(ref{"v1/namespaces", "team-b"}, `{"metadata":{"labels":{"pull":"yes"}}}`)
 	l.there(b)

@@ -125,7 +125,7 @@ func TestExplain_SaysWhyAnObjectDoesNotRun(t *testing.T) {
 		return e.State == "idle" && e.Hidden != nil && strings.Contains(e.Why[0], "predicates have hidden") && e.Hidden.Unchanged == "generation"
 	})
 	if got := e2e.Steer(t, "pause", socket, "a", "-n", f.Ns); got != "paused webapp "+f.Ns+"/a\n" {
-		t.Errorf("pause says %q", got)
+		t.Errorf("pause printed %q", got)
 	}
 	wantVerdict("a", "paused", "annotation wasmctl.dev/paused")
 	e2e.Steer(t, "resume", socket, f.Ns+"/a")

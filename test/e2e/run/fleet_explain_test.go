@@ -93,7 +93,7 @@ func (c *crowd) wantText(name string, parts ...string) {
 		now := e2e.ControllersOf(c.t, c.socket)[name]
 		return e2e.ContainsAll(now.State, parts)
 	})
-	enginetest.Until(c.t, fmt.Sprintf("the table says that %s is %q", name, parts), func() bool {
+	enginetest.Until(c.t, fmt.Sprintf("the table shows %s as %q", name, parts), func() bool {
 		for line := range strings.Lines(e2e.Steer(c.t, "status", c.socket)) {
 			if strings.HasPrefix(line, name+" ") && e2e.ContainsAll(line, parts) {
 				return true
@@ -186,9 +186,9 @@ func TestFleet_TheOthersAreAsFast(t *testing.T) {
 		return took[len(took)*99/100]
 	}
 	alone, beside := p99(false), p99(true)
-	t.Logf("p99 from due to done: %v alone, %v beside the four: %.2fx", alone, beside, float64(beside)/float64(alone))
+	t.Logf("p99 from due to done: %v alone, %v with the four others: %.2fx", alone, beside, float64(beside)/float64(alone))
 	if beside > alone*13/10 {
-		t.Errorf("p99 is %v beside the four, %v without: more than 1.3x", beside, alone)
+		t.Errorf("p99 is %v with the four others, %v without: more than 1.3x", beside, alone)
 	}
 }
 

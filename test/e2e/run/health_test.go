@@ -43,7 +43,7 @@ func TestHealth_IsAnsweredThoughEveryGuestHangs(t *testing.T) {
 	}
 	t.Logf("the slowest of 80 answers took %v", slowest)
 	if !busy() {
-		t.Error("the guests do not hang any longer")
+		t.Error("the guests no longer hang")
 	}
 	c.Signal(syscall.SIGTERM)
 	c.WantExit(e2e.ExitForced)

@@ -98,7 +98,7 @@ func TestManifests_RunUnderTheRightsThatTheyGive(t *testing.T) {
 	c.WantExit(e2e.ExitOK)
 	for _, bad := range []string{"forbidden", "allows less than the module is granted"} {
 		if text := c.Text(); strings.Contains(text, bad) {
-			t.Errorf("says %q", bad)
+			t.Errorf("output contains %q", bad)
 		}
 	}
 }

@@ -37,7 +37,7 @@ func TestMemo_SkipsRunsAlsoAfterARestart(t *testing.T) {
 	})
 	e := explained(f, socket, "a")
 	if !slices.ContainsFunc(e.Why, func(why string) bool { return strings.Contains(why, "wasmctl trigger --force") }) {
-		t.Errorf("explain says %q", e.Why)
+		t.Errorf("explain printed %q", e.Why)
 	}
 	e2e.Steer(t, "trigger", socket, f.Ns+"/a", "--force")
 	enginetest.Until(t, "it runs", last("succeeded", ""))

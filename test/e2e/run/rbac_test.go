@@ -103,7 +103,7 @@ func TestRBAC_IsTheLeastWithinAGrant(t *testing.T) {
 	c.WantExit(e2e.ExitOK)
 	for _, bad := range []string{"forbidden", "denied a request", "allows less than"} {
 		if strings.Contains(c.Text(), bad) {
-			t.Errorf("says %q:\n%s", bad, c.Text())
+			t.Errorf("output contains %q:\n%s", bad, c.Text())
 		}
 	}
 }

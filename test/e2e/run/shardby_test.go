@@ -70,11 +70,11 @@ func TestShardBy_IsRefusedWhereDeletesWouldBeLost(t *testing.T) {
 	c := e2e.Run(t, append([]string{module, "--shard-by", "uid"}, args...)...)
 	c.WantExit(e2e.ExitUsage)
 	if !strings.Contains(c.Text(), "shardBy uid: the module is called after an object is gone") {
-		t.Errorf("says %s", c.Text())
+		t.Errorf("output: %s", c.Text())
 	}
 	c = e2e.Run(t, append([]string{e2e.Example(t, "configmapgenerator"), "--for", "nodes", "--shard-by", "namespace"}, args...)...)
 	c.WantExit(e2e.ExitUsage)
 	if !strings.Contains(c.Text(), "is cluster-scoped") {
-		t.Errorf("says %s", c.Text())
+		t.Errorf("output: %s", c.Text())
 	}
 }

@@ -27,11 +27,11 @@ func TestSteer_TriggerPauseResume(t *testing.T) {
 	c := f.Start("--socket", socket)
 	f.Confirm()
 	if got := e2e.Steer(t, "trigger", socket, "webapp", f.Ns+"/a"); got != "triggered 1 object\n" {
-		t.Errorf("trigger says %q", got)
+		t.Errorf("trigger printed %q", got)
 	}
 	c.Until("a has run", func() bool { return len(runsOf(explained(f, socket, "a"), abi.ReasonTriggered)) > 0 })
 	if got := e2e.Steer(t, "trigger", socket, "webapp", "--all"); got != "triggered 2 objects\n" {
-		t.Errorf("trigger --all says %q", got)
+		t.Errorf("trigger --all printed %q", got)
 	}
 	c.Until("b has run", func() bool { return len(runsOf(explained(f, socket, "b"), abi.ReasonTriggered)) > 0 })
 
@@ -96,7 +96,7 @@ func TestChildren_PrunedAreOurs(t *testing.T) {
 	f.Put(t.Context(), "a", e2e.App{Image: "i:2"})
 	f.Confirm()
 	if _, err := in.Get(t.Context(), "foreign", metav1.GetOptions{}); err != nil {
-		t.Errorf("somebody else's Service: %v", err)
+		t.Errorf("the Service of another owner: %v", err)
 	}
 	f.Put(t.Context(), "a", e2e.App{Image: "i:2", Port: true})
 	f.Confirm()
@@ -157,7 +157,7 @@ func TestFinalizer_CleansUpBeforeTheObjectGoes(t *testing.T) {
 	e2e.WantNoneTwice(t, c.Reconciles())
 	remove("b")
 	if got := left(); got != "b"+mark+": ftp" {
-		t.Errorf("with nobody there to clean up: %s", got)
+		t.Errorf("without a process to clean up: %s", got)
 	}
 	run()
 	enginetest.Until(t, "nothing is left", func() bool { return left() == ": " })

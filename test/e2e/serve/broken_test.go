@@ -183,7 +183,7 @@ func (t *tenant) saysWhy(b *broken) {
 		t.Errorf("%s: %q does not say %q", b.name, message, b.message)
 	}
 	if meta.IsStatusConditionTrue(conditions, v1alpha1.Stalled) != b.stalled || meta.IsStatusConditionTrue(conditions, v1alpha1.Reconciling) == b.stalled {
-		t.Errorf("%s: stalled is to be %v: %+v", b.name, b.stalled, conditions)
+		t.Errorf("%s: want stalled %v: %+v", b.name, b.stalled, conditions)
 	}
 	if b.condition != "" && !meta.IsStatusConditionFalse(conditions, b.condition) {
 		t.Errorf("%s: %s is not False: %+v", b.name, b.condition, conditions)

@@ -121,7 +121,7 @@ func (i *installation) serves(name string) {
 	c.WantExit(e2e.ExitOK)
 	for _, bad := range []string{"forbidden", "allows less than the module is granted"} {
 		if text := c.Text(); strings.Contains(text, bad) {
-			i.Errorf("says %q:\n%s", bad, text)
+			i.Errorf("output contains %q:\n%s", bad, text)
 		}
 	}
 }
@@ -155,7 +155,7 @@ func TestManifestsServe_RunUnderTheRightsThatTheyGive(t *testing.T) {
 		_, err := kubernetes.NewForConfigOrDie(rc).CoreV1().ConfigMaps(i.ns).Get(t.Context(), "module", metav1.GetOptions{})
 		return err
 	}
-	enginetest.Until(t, "nobody is impersonated", func() bool { return apierrors.IsForbidden(impersonates()) })
+	enginetest.Until(t, "impersonation is forbidden", func() bool { return apierrors.IsForbidden(impersonates()) })
 	devclustertest.Apply(t, i.cluster, i.print("rbac", "--serve", "--constrained-impersonation"))
 	devclustertest.Apply(t, i.cluster, i.print("rbac", "--serve", "--constrained-impersonation", "--as", as, i.module, "-n", i.ns, "--kubeconfig", i.cluster.Kubeconfig()))
 	enginetest.Until(t, "the account is impersonated", func() bool { return impersonates() == nil })

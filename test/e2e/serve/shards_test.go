@@ -118,7 +118,7 @@ func shareReconcilers(t *testing.T, tn *tenant) {
 	_, err := tn.dynamic.Resource(v1alpha1.GVR("Reconciler")).Namespace(tn.ns).Patch(t.Context(), "r6", types.MergePatchType, []byte(`{"metadata": {"finalizers": null}}`), metav1.PatchOptions{})
 	tn.must(err)
 	tn.must(tn.dynamic.Resource(v1alpha1.GVR("Reconciler")).Namespace(tn.ns).Delete(t.Context(), "r6", metav1.DeleteOptions{}))
-	enginetest.Until(t, "r6 has ended, whose finalizer somebody has removed", ended)
+	enginetest.Until(t, "r6 has ended after its finalizer was removed by hand", ended)
 	names = names[:6]
 	second.Signal(syscall.SIGKILL)
 	third := startServe(tn, args...)
@@ -246,8 +246,8 @@ func TestServe_ReplicasShareObjects(t *testing.T) {
 	second.WantExit(e2e.ExitOK)
 }
 
-// TestServe_AConditionSaysThatASlotIsRunTwice: a Lease of something else claims all
-// slots, until it is deleted.
+// TestServe_AConditionSaysThatASlotIsRunTwice: while a foreign Lease claims all slots, the condition Covered is
+// False.
 func TestServe_AConditionSaysThatASlotIsRunTwice(t *testing.T) {
 	t.Parallel()
 	tn := newTenant(t)

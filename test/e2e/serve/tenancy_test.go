@@ -353,7 +353,7 @@ func TestServe_ATenantReachesNothingElsewhere(t *testing.T) {
 		err := in.start(a.name, a, in.victim.ns)
 		if a.invalid != "" {
 			if err == nil || !strings.Contains(err.Error(), a.invalid) {
-				t.Errorf("%s: the API server took it, or says: %v", a.name, err)
+				t.Errorf("%s: the API server accepted it, or answered: %v", a.name, err)
 			}
 			continue
 		}

@@ -106,7 +106,7 @@ func TestManifestsShards_RunUnderTheRightsThatTheyGive(t *testing.T) {
 	for _, c := range []*e2e.Process{first, second} {
 		for _, bad := range []string{"forbidden", "allows less than the module is granted"} {
 			if text := c.Text(); strings.Contains(text, bad) {
-				t.Errorf("says %q:\n%s", bad, text)
+				t.Errorf("output contains %q:\n%s", bad, text)
 			}
 		}
 	}

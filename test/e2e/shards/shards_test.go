@@ -174,7 +174,7 @@ func (c *sharded) confirm() {
 			return
 		}
 		if ctx.Err() != nil {
-			c.t.Fatalf("not as it is to be: %v", err)
+			c.t.Fatalf("not all objects have their ConfigMap: %v", err)
 		}
 		e2e.Pause(ctx, 200*time.Millisecond)
 	}

@@ -35,7 +35,7 @@ func startSharer(t *testing.T, ns, kubeconfig, shards string) *sharer {
 func (s *sharer) shards() *admin.Shards {
 	s.T.Helper()
 	var st admin.Status
-	enginetest.Until(s.T, "the process says what it runs", func() (ok bool) {
+	enginetest.Until(s.T, "the process reports its slots", func() (ok bool) {
 		var err error
 		st, err = admin.NewClient(s.socket).Status(s.T.Context())
 		return err == nil && st.Shards != nil
@@ -182,7 +182,7 @@ func TestShards_AnEventSaysThatASlotIsRunTwice(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []struct{ reason, note string }{{"SlotsNotCovered", "are run by two replicas each"}, {"SlotsCovered", "each slot is run by one replica"}} {
-		enginetest.Until(t, "an event says "+want.reason, func() bool {
+		enginetest.Until(t, "there is an event "+want.reason, func() bool {
 			list, err := client.EventsV1().Events(ns).List(t.Context(), metav1.ListOptions{FieldSelector: "reason=" + want.reason})
 			if err != nil || len(list.Items) == 0 {
 				return false

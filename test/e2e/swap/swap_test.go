@@ -132,7 +132,7 @@ func canaryAndShadow(t *testing.T, args ...string) {
 		t.Errorf("%s is live", got)
 	}
 	if code, out := e2e.Refused(t, "swap", socket, "module", bad, "--canary-time", "1h", "--wait"); code != e2e.ExitModule || !strings.Contains(out, "was rolled back") {
-		t.Errorf("a bad canary, on the objects that run was told: exit code %d: %s", code, out)
+		t.Errorf("a bad canary, on the objects of run's flags: exit code %d: %s", code, out)
 	}
 	if out := e2e.Steer(t, "swap", socket, "module", file, "--canary", "off"); !strings.Contains(out, "is live") {
 		t.Errorf("swap without a canary: %s", out)
