@@ -1,10 +1,11 @@
-// Package openapi_v2 has the type of an OpenAPI document. A module reads none.
+// Package openapi_v2 has the type of an OpenAPI document. A module does not
+// read OpenAPI documents.
 package openapi_v2
 
 import "google.golang.org/protobuf/reflect/protoreflect"
 
-// Document is a document that cannot be read.
+// Document represents a document. It cannot be decoded.
 type Document struct{}
 
-// ProtoReflect implements proto.Message: of a message that holds nothing.
+// ProtoReflect implements proto.Message. It returns nil.
 func (*Document) ProtoReflect() protoreflect.Message { return nil }

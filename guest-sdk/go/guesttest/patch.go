@@ -21,7 +21,7 @@ func (h *Host) patch(r *request) (any, *failure) {
 	case "strategic":
 		return nil, notServed("strategic patches")
 	default:
-		return nil, badRequest("patchType " + kind + " is unknown; the types are json, merge and strategic")
+		return nil, badRequest("patchType " + kind + " is not json, merge or strategic")
 	}
 	if fail != nil {
 		return nil, fail

@@ -2,19 +2,19 @@
 
 use crate::error::Result;
 
-/// Stands for the host's connection to the API server, with the rights of the module.
+/// Represents the host's connection to the API server, with the rights of the module.
 ///
-/// It holds nothing. A request works in a run of a controller, and is an error elsewhere,
-/// in `main` too: the host asks a module what it watches before it has a cluster.
+/// It holds no state. A request works only in a run of a controller, and not in `main`,
+/// because the host asks a module for its watches before it has a cluster.
 #[derive(Clone, Debug)]
 pub struct Client(());
 
 impl Client {
-    /// The client.
+    /// Returns a client.
     ///
     /// # Errors
     ///
-    /// None: the signature is that of kube-rs.
+    /// It returns no errors; the signature is that of kube-rs.
     pub async fn try_default() -> Result<Self> {
         Ok(Client(()))
     }

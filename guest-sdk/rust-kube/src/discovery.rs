@@ -1,4 +1,5 @@
-//! The names of kinds. A module cannot ask the API server for them: write an
+//! The names of kinds. A module cannot query the API server for them: write an
+//! [`ApiResource`].
 //! [`ApiResource`].
 
 pub use kube_core::discovery::{verbs, ApiCapabilities, ApiResource, Scope};

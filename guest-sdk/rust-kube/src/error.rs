@@ -3,13 +3,13 @@
 use kube_core::response::{Status, StatusSummary};
 use wasmctl::{status, ApiError, CodecError};
 
-/// Why a call failed.
+/// The reason why a call failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The API server or the host refused. What the host itself refuses has the code of an
-    /// API server too: 403 where the module has no capability, 429 where the run has used
-    /// up its calls, 503 where the API server cannot be reached.
+    /// The API server or the host refused the call. A refusal of the host has a code of
+    /// an API server, too: 403 if the module lacks the capability, 429 if the run has
+    /// used up its calls, 503 if the API server cannot be reached.
     #[error("{0}")]
     Api(#[source] Box<Status>),
 
@@ -36,7 +36,7 @@ impl From<ApiError> for Error {
         let code = code(e.status);
         let reason = if e.is_denied() { "Forbidden" } else { e.reason.as_str() };
         let message = match &e.rule {
-            // What to do stands in no status of the API server.
+            // A status of the API server has no field for the next step.
             Some(rule) => format!("{e}; Controller::capability: {}", text(rule)),
             None => e.to_string(),
         };
@@ -45,7 +45,7 @@ impl From<ApiError> for Error {
     }
 }
 
-/// The code with which an API server would answer.
+/// The closest code of an API server.
 fn code(host: i32) -> u16 {
     match host {
         status::DENIED => 403,
@@ -58,7 +58,7 @@ fn code(host: i32) -> u16 {
     }
 }
 
-/// A capability as it is written in Rust.
+/// The Rust code of a capability.
 fn text(rule: &wasmctl::Capability) -> String {
     let new = format!("Capability::new({:?}, {:?}, &{:?})", rule.group, rule.resource, rule.verbs);
     if rule.subresources.is_empty() {

@@ -1,9 +1,9 @@
 //! Runs one future, and serves its requests.
 //!
-//! A future that asks for something of the host puts the request into a box of its thread
-//! and is pending. The executor, which has the run, carries out what is in the box and
-//! polls again. So nothing keeps a reference to the run, and futures may be joined,
-//! selected and dropped as with any executor.
+//! A future that calls the host adds a request to a queue of its thread and is pending.
+//! The executor, which has the run, carries out the queued requests and polls again. So
+//! no future keeps a reference to the run, and futures may be joined, selected and
+//! dropped as with any executor.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -24,8 +24,9 @@ thread_local! {
     static REQUESTS: RefCell<Option<Vec<Request>>> = const { RefCell::new(None) };
 }
 
-/// How often a future may wake itself without a request: more is a loop that waits for time
-/// to pass, which would end at the time limit of the run without a word.
+/// The number of times that a future may wake itself without a request. Beyond that, it
+/// is a loop that waits for time to pass, which would end without a message at the time
+/// limit of the run.
 const MAX_IDLE: usize = 10_000;
 
 /// A future that cannot make progress.
@@ -61,7 +62,7 @@ pub(crate) fn poll_once<F: Future>(future: F) -> Poll<F::Output> {
     poll(pin!(future)).0
 }
 
-/// Polls a future, and says whether it woke itself meanwhile.
+/// Polls a future, and returns whether it has woken itself.
 fn poll<F: Future>(future: Pin<&mut F>) -> (Poll<F::Output>, bool) {
     let flag = Arc::new(Flag(AtomicBool::new(false)));
     let polled = future.poll(&mut Task::from_waker(&Waker::from(flag.clone())));
@@ -76,7 +77,8 @@ impl Wake for Flag {
     }
 }
 
-/// Opens the box of requests, and closes it with the run, also after a panic in a test.
+/// Enables the queue of requests. Dropping it disables the queue with the run, even after
+/// a panic in a test.
 struct Run;
 
 impl Run {
@@ -92,7 +94,7 @@ impl Drop for Run {
     }
 }
 
-/// Asks the host, within the run.
+/// Calls the host, within the run.
 pub(crate) async fn ask<T: Send + 'static>(
     f: impl FnOnce(&Context<'_>) -> std::result::Result<T, ApiError> + Send + 'static,
 ) -> Result<T> {
@@ -116,7 +118,7 @@ impl<T: 'static> Future for Ask<T> {
             return Poll::Ready(Ok(answer));
         }
         let Some(request) = self.request.take() else {
-            return Poll::Pending; // it is in the box
+            return Poll::Pending; // it is in the queue
         };
         let (slot, waker) = (Arc::downgrade(&self.answer), task.waker().clone());
         let put = REQUESTS.with_borrow_mut(|box_| match box_ {
@@ -129,12 +131,12 @@ impl<T: 'static> Future for Ask<T> {
         if put {
             return Poll::Pending;
         }
-        Poll::Ready(Err(Error::NoRun("make calls in reconcile; main only says what the controller watches")))
+        Poll::Ready(Err(Error::NoRun("make calls in reconcile; main only declares the watches of the controller")))
     }
 }
 
-/// Carries out a request, unless its future has been dropped: a call that was not made
-/// when its future was dropped is never made.
+/// Carries out a request, unless its future has been dropped: then the call is never
+/// made.
 fn serve<T>(
     ctx: &Context<'_>,
     request: impl FnOnce(&Context<'_>) -> Answer<T>,

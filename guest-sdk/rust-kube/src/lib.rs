@@ -6,7 +6,7 @@
 //! ```
 //!
 //! The types come from the crate kube-core, the derive macros from kube-derive. Client,
-//! runtime and executor are those of the host. A whole module:
+//! runtime and executor are those of the host. This is a complete module:
 //!
 //! ```
 //! use std::sync::Arc;
@@ -39,9 +39,9 @@
 //! kube::main!(controller);
 //! ```
 //!
-//! A module has one thread and no timers and sockets. A future of an [`Api`] is answered
-//! by the host; one that waits for anything else fails the run. The feature `testing` has
-//! [`testing`], to run a controller in a plain `cargo test`.
+//! A module has one thread, and no timers or sockets. The host answers the futures of an
+//! [`Api`]; a future that waits for anything else fails the run. The feature `testing`
+//! adds [`testing`], which runs a controller in a plain `cargo test`.
 #![deny(missing_docs, unsafe_code)]
 #![warn(rust_2018_idioms)]
 

@@ -1,5 +1,5 @@
-//! What is logged with the crate `log` goes to the host's log. So does what is logged with
-//! `tracing`, with its feature `log`.
+//! Sends the output of the crate `log` to the host's log. This includes `tracing` with
+//! its feature `log`.
 
 use std::cell::RefCell;
 
@@ -12,17 +12,17 @@ thread_local! {
     static LINES: RefCell<Vec<(Level, String, String)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// How many lines wait for a run; more are dropped.
+/// The number of lines that can wait for a run; further lines are discarded.
 const MAX_LINES: usize = 1_000;
 
-/// Takes over the log of the module, unless it has a logger.
+/// Becomes the logger of the module, unless it has one.
 pub(crate) fn install() {
     if log::set_logger(&Lines).is_ok() {
         log::set_max_level(LevelFilter::Debug);
     }
 }
 
-/// Hands the host the lines that have been logged.
+/// Sends the waiting lines to the host.
 pub(crate) fn flush(ctx: &Context<'_>) {
     for (level, target, text) in LINES.take() {
         ctx.log().log(level, &text, &[("target", &target)]);

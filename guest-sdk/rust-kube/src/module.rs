@@ -10,15 +10,15 @@ use crate::{executor, logger};
 thread_local! {
     /// The controller that `main` has started.
     static STARTED: RefCell<Option<Reconciler>> = const { RefCell::new(None) };
-    /// Name and version of the package that `main!` is in.
+    /// Name and version of the package that calls `main!`.
     static PACKAGE: Cell<(&'static str, &'static str)> = const { Cell::new(("", "")) };
 }
 
-/// Turns the `async fn main` of a controller into a module. Use it once, in the root of a
+/// Makes a module from the `async fn main` of a controller. Use it once, in the root of a
 /// `cdylib`. In a native build it defines nothing.
 ///
-/// The function runs in each instance of the module, before its first run, up to the point
-/// where it waits for the controller. See [`module`].
+/// The function runs in each instance of the module, before its first run, until it waits
+/// for the controller. See [`module`].
 #[macro_export]
 macro_rules! main {
     ($main:path) => {
@@ -32,7 +32,7 @@ macro_rules! main {
     };
 }
 
-/// What `main` returns: nothing, or a result.
+/// The result of `main`: nothing, or a `Result`.
 pub trait Outcome {
     /// The error, as text.
     fn error(self) -> Option<String>;
@@ -55,8 +55,8 @@ impl<E: Debug> Outcome for Result<(), E> {
 /// # Panics
 ///
 /// If `main` fails, or does not run exactly one
-/// [`Controller`](crate::runtime::Controller). The host then does not load the module and
-/// shows the text.
+/// [`Controller`](crate::runtime::Controller). The host then does not load the module,
+/// and shows the text.
 pub fn module<F, Fut>(main: F) -> Reconciler
 where
     F: FnOnce() -> Fut,
@@ -89,13 +89,13 @@ where
     module(main)
 }
 
-/// Name and version of the package, as far as they are known.
+/// Name and version of the package, if known.
 pub(crate) fn package() -> (String, String) {
     let (name, version) = PACKAGE.get();
     (name.to_owned(), version.to_owned())
 }
 
-/// Remembers the controller that `main` runs.
+/// Stores the controller that `main` runs.
 pub(crate) fn start(reconciler: Reconciler) {
     STARTED.with_borrow_mut(|started| {
         assert!(started.is_none(), "main runs two controllers: make a module of each");

@@ -1,4 +1,4 @@
-//! The parameters of calls, as the SDK has them.
+//! Converts the parameters of calls to those of the SDK.
 
 use kube_core::params::{
     DeleteParams, GetParams, ListParams, Patch, PatchParams, PostParams, PropagationPolicy, VersionMatch,
@@ -61,7 +61,7 @@ pub(crate) fn delete(p: &DeleteParams) -> wasmctl::DeleteParams {
     out
 }
 
-/// A patch, encoded.
+/// Encodes a patch.
 pub(crate) fn body<P: Serialize>(p: &Patch<P>) -> Result<wasmctl::Patch<Object<'static>>, CodecError> {
     Ok(match p {
         Patch::Apply(v) => wasmctl::Patch::Apply(Object::new(v)?),
@@ -73,7 +73,7 @@ pub(crate) fn body<P: Serialize>(p: &Patch<P>) -> Result<wasmctl::Patch<Object<'
     })
 }
 
-/// The operations of a JSON patch.
+/// Converts the operations of a JSON patch.
 #[cfg(feature = "jsonpatch")]
 fn operations(patch: &Object<'_>) -> Result<Vec<wasmctl::PatchOp>, CodecError> {
     use wasmctl::PatchOp;

@@ -3,7 +3,7 @@
 //! ```no_run
 //! # async fn main_of_the_module() {}
 //! let host = kube::testing::Host::new();
-//! host.run(&kube::module(main_of_the_module)); // until nothing is left to do
+//! host.run(&kube::module(main_of_the_module)); // until no work is left
 //! ```
 //!
 //! See the module of this name in the SDK, the crate `wasmctl`.

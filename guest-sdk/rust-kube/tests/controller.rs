@@ -1,4 +1,4 @@
-//! Properties of the executor and of the controller, on a host in memory.
+//! Tests of the executor and of the controller, on a host in memory.
 
 use std::future::{self, Future};
 use std::pin::Pin;
@@ -20,7 +20,7 @@ use kube::{Capability, Client, Error, ResourceExt};
 type Reconciled<'a> = Pin<Box<dyn Future<Output = Result<Action, Error>> + Send + 'a>>;
 type Reconcile = fn(Arc<ConfigMap>, Client) -> Reconciled<'static>;
 
-/// The module of a function of ConfigMaps, with all rights.
+/// Makes a module from a function for ConfigMaps, with all rights.
 async fn main_of(reconcile: Reconcile) {
     let client = Client::try_default().await.unwrap();
     let maps = Api::<ConfigMap>::all(client.clone());
@@ -40,7 +40,7 @@ fn at(name: &str) -> ObjectRef {
     ObjectRef::new("v1", "ConfigMap", name).within("default")
 }
 
-/// A host with the ConfigMap `a`, and one run of it.
+/// Makes a host with the ConfigMap `a`, and runs it once.
 fn run(reconcile: Reconcile) -> (Host, Run) {
     let host = Host::new();
     host.add(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "default"}, "data": {"n": "1"}}));
@@ -147,7 +147,7 @@ fn a_request_whose_future_was_dropped_is_not_made() {
     assert_eq!(host.calls().iter().map(|c| c.op.clone()).collect::<Vec<_>>(), ["api_get"]);
 }
 
-/// Wakes itself, and is never ready.
+/// A future that wakes itself and is never ready.
 struct Restless;
 
 impl Future for Restless {

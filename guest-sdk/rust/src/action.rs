@@ -6,7 +6,7 @@ use serde::ser::Serialize;
 use crate::error::Error;
 use crate::wire::{self, CodecError, Message, MAX_BYTES};
 
-/// Says what happens after a run, and declares the desired children and status.
+/// The result of a run: whether to run again, and the desired children and status.
 ///
 /// A run that declares its result makes no calls, so you can test, compare and repeat it
 /// as a function of its object. The host applies the children in their order by
@@ -22,31 +22,32 @@ pub struct Action {
 /// The desired state in an action.
 #[derive(Clone, Debug, Default)]
 struct Declared {
-    /// Whole objects in msgpack, one after the other.
+    /// Complete objects in msgpack, one after the other.
     children: Vec<u8>,
     n: usize,
     prune: bool,
     force: bool,
     status: Option<Vec<u8>>,
-    /// The first value that cannot be sent, and what it is.
+    /// The first value that cannot be encoded, with its name.
     mistake: Option<(&'static str, CodecError)>,
 }
 
 impl Action {
-    /// Waits until the object, or one that it owns, changes.
+    /// Waits until the object, or an object that it owns, changes.
     pub fn await_change() -> Self {
         Action::default()
     }
 
-    /// Asks for another run after the given time, counted from the end of this one; zero
-    /// is at once. An earlier change absorbs it. The time is rounded up to milliseconds.
+    /// Asks for another run after the given time, counted from the end of this run. If
+    /// the time is zero, the run follows at once. An earlier change replaces the request.
+    /// The time is rounded up to milliseconds.
     pub fn requeue(after: Duration) -> Self {
         Action::default().and_requeue(after)
     }
 
-    /// Declares a child of the object: a whole object, as for
-    /// [`Client::apply`](crate::Client::apply). A child without a namespace gets that of
-    /// the object.
+    /// Declares a child of the object: a complete object, as for
+    /// [`Client::apply`](crate::Client::apply). A child without a namespace gets the
+    /// namespace of the object.
     ///
     /// ```
     /// # fn reconcile(obj: &wasmctl::Object) -> Result<wasmctl::Action, wasmctl::Error> {
@@ -61,15 +62,14 @@ impl Action {
         Action::default().and_apply(child)
     }
 
-    /// The action with another run after the given time; see
-    /// [`requeue`](Self::requeue).
+    /// Also asks for another run; see [`requeue`](Self::requeue).
     #[must_use]
     pub fn and_requeue(mut self, after: Duration) -> Self {
         self.requeue = Some(Duration::from_millis(millis(after) as u64));
         self
     }
 
-    /// The action with one more child; see [`apply`](Self::apply).
+    /// Declares one more child; see [`apply`](Self::apply).
     #[must_use]
     pub fn and_apply<T: Serialize + ?Sized>(mut self, child: &T) -> Self {
         let d = self.declare();
@@ -90,8 +90,8 @@ impl Action {
     }
 
     /// Takes over fields of the children and of the status from other field managers. A
-    /// controller usually wants that for the fields that it owns. Without it such a field
-    /// is a conflict.
+    /// controller usually wants that for the fields that it owns. Without it, a field of
+    /// another manager is a conflict.
     #[must_use]
     pub fn force(mut self) -> Self {
         self.declare().force = true;
@@ -115,7 +115,7 @@ impl Action {
         self.requeue
     }
 
-    /// Whether the action declares something.
+    /// Whether the action declares children or a status.
     pub(crate) fn declares(&self) -> bool {
         self.declared.is_some()
     }
@@ -150,7 +150,7 @@ impl Action {
 }
 
 impl Declared {
-    /// Keeps the first mistake.
+    /// Records the first mistake.
     fn fail(&mut self, what: &'static str, e: CodecError) {
         self.mistake.get_or_insert((what, e));
     }
@@ -162,7 +162,7 @@ pub(crate) fn encode<T: Serialize + ?Sized>(v: &T) -> Result<Vec<u8>, CodecError
     Ok(bytes)
 }
 
-/// Actions are equal if they ask for and declare the same, in the same bytes.
+/// Actions are equal if they request the same run and declare the same bytes.
 impl PartialEq for Action {
     fn eq(&self, other: &Self) -> bool {
         let bytes = |a: &Action| {
@@ -184,14 +184,14 @@ impl fmt::Display for Action {
     }
 }
 
-/// Rounds up, so that a short wait does not become none.
+/// Rounds up, so that a short wait does not become 0.
 pub(crate) fn millis(d: Duration) -> i64 {
     let ms = d.as_nanos() / 1_000_000 + u128::from(d.as_nanos() % 1_000_000 != 0);
     i64::try_from(ms).unwrap_or(i64::MAX)
 }
 
-/// Writes a Result (abi/ABI.md, section 4). What cannot be written makes the run
-/// a failed one.
+/// Writes a Result (abi/ABI.md, section 4). The run fails if the result cannot be
+/// encoded.
 pub(crate) fn append_result(dst: &mut Vec<u8>, result: Result<Action, Error>) {
     let start = dst.len();
     match result {

@@ -10,7 +10,7 @@ use crate::meta::ObjectRef;
 use crate::object::Object;
 use crate::params::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 
-/// A type for a kind of Kubernetes. serde decodes and encodes it. See
+/// A Rust type for a kind of Kubernetes. serde decodes and encodes it. See
 /// [`resource!`](crate::resource).
 pub trait Resource {
     /// The group and version, `apps/v1` or `v1`.
@@ -21,8 +21,8 @@ pub trait Resource {
 
 /// Sets the kind of a type: `resource!(Greeting, "example.com/v1", "Greeting")`.
 ///
-/// For a type of another crate, k8s-openapi for example, wrap it in a type of your own, or
-/// use [`Api::namespaced_with`].
+/// For a type of another crate, for example k8s-openapi, wrap it in a type of your own,
+/// or use [`Api::namespaced_with`].
 #[macro_export]
 macro_rules! resource {
     ($type:ty, $api_version:expr, $kind:expr) => {
@@ -33,11 +33,11 @@ macro_rules! resource {
     };
 }
 
-/// The objects of one type, in one namespace or in all: a [`Client`] with types, as in
+/// The objects of one type, in one namespace or in all: a typed [`Client`], as in
 /// kube-rs.
 ///
-/// Every object that is read is decoded as a whole. An error is an [`Error`] that is or
-/// wraps an [`ApiError`](crate::ApiError), or says what could not be decoded.
+/// Every object that is read is decoded completely. An error is an [`Error`] that wraps
+/// an [`ApiError`](crate::ApiError), or reports the part that could not be decoded.
 ///
 /// ```
 /// # use serde::{Deserialize, Serialize};
@@ -65,25 +65,25 @@ pub struct Api<'a, K> {
 }
 
 impl<'a, K: Resource> Api<'a, K> {
-    /// Those of one namespace.
+    /// The objects of one namespace.
     pub fn namespaced(client: Client<'a>, namespace: &str) -> Self {
         Self::namespaced_with(client, namespace, K::API_VERSION, K::KIND)
     }
 
-    /// Those of all namespaces, or of a cluster-scoped kind.
+    /// The objects of all namespaces, or of a cluster-scoped kind.
     pub fn all(client: Client<'a>) -> Self {
         Self::all_with(client, K::API_VERSION, K::KIND)
     }
 }
 
 impl<'a, K> Api<'a, K> {
-    /// Those of one namespace, of a kind that is not the type's own: for types of
-    /// other crates.
+    /// The objects of one namespace, of the given kind instead of the kind of the type:
+    /// for types of other crates.
     pub fn namespaced_with(client: Client<'a>, namespace: &str, api_version: &str, kind: &str) -> Self {
         Api { client, at: ObjectRef::all(api_version, kind).within(namespace), type_: PhantomData }
     }
 
-    /// Those of all namespaces; see `namespaced_with`.
+    /// The objects of all namespaces, of the given kind; see `namespaced_with`.
     pub fn all_with(client: Client<'a>, api_version: &str, kind: &str) -> Self {
         Self::namespaced_with(client, "", api_version, kind)
     }
@@ -116,7 +116,7 @@ impl<K: DeserializeOwned> Api<'_, K> {
         Self::decode(self.client.get(&self.named(name))?)
     }
 
-    /// Reads an object; `None` if there is none.
+    /// Reads an object; `None` if it does not exist.
     ///
     /// # Errors
     ///
@@ -137,7 +137,7 @@ impl<K: DeserializeOwned> Api<'_, K> {
         self.client.all(&self.at, params).map(|obj| Self::decode(obj?)).collect()
     }
 
-    /// Changes an object and returns it as stored.
+    /// Changes an object and returns the stored object.
     ///
     /// # Errors
     ///
@@ -157,7 +157,7 @@ impl<K: DeserializeOwned> Api<'_, K> {
 }
 
 impl<K: Serialize + DeserializeOwned> Api<'_, K> {
-    /// Creates an object and returns it as stored.
+    /// Creates an object and returns the stored object.
     ///
     /// # Errors
     ///
@@ -166,7 +166,7 @@ impl<K: Serialize + DeserializeOwned> Api<'_, K> {
         Self::decode(self.client.write(&imports::API_CREATE, &self.at, obj, params)?)
     }
 
-    /// Replaces an object and returns it as stored; see [`Client::update`].
+    /// Replaces an object and returns the stored object; see [`Client::update`].
     ///
     /// # Errors
     ///

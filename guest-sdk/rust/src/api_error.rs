@@ -11,13 +11,13 @@ use crate::wire::CodecError;
 pub mod status {
     /// The host does not have this operation.
     pub const UNSUPPORTED: i32 = -1;
-    /// No capability; `ApiError::rule` is what is missing.
+    /// The module lacks a capability, see `ApiError::rule`.
     pub const DENIED: i32 = -2;
-    /// The request cannot be understood.
+    /// The host cannot parse the request.
     pub const BAD_REQUEST: i32 = -3;
     /// Request or answer is over a limit.
     pub const TOO_LARGE: i32 = -4;
-    /// The call has used up what it may use.
+    /// The call has used up its budget.
     pub const BUDGET: i32 = -5;
     /// The host is stopping, or the run's time is over.
     pub const CANCELLED: i32 = -6;
@@ -25,20 +25,20 @@ pub mod status {
     pub const UNAVAILABLE: i32 = -7;
     /// The cache is not filled yet.
     pub const NOT_SYNCED: i32 = -8;
-    /// A fault of the host.
+    /// The host has a bug or an internal failure.
     pub const INTERNAL: i32 = -9;
 }
 
-/// The answer of a call to the host that failed.
+/// A failed call to the host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ApiError {
-    /// The operation, `api_get`.
+    /// The operation, for example `api_get`.
     pub op: &'static str,
-    /// The object, as far as the call named it.
+    /// The object, as far as the call named it. It may be incomplete.
     pub object: Box<ObjectRef>,
-    /// The API server's HTTP code, or below 0 one of [`status`].
+    /// The API server's HTTP code, or a negative code of [`status`].
     pub status: i32,
-    /// A CamelCase word for programs, `NotFound`; may be empty.
+    /// A CamelCase word for programs, for example `NotFound`; may be empty.
     pub reason: String,
     /// For people.
     pub message: String,
@@ -48,13 +48,14 @@ pub struct ApiError {
 }
 
 impl ApiError {
-    /// An error of that status, reason and message, for tests.
+    /// Makes an error with that status, reason and message, for tests.
     pub fn new(status: i32, reason: impl Into<String>, message: impl Into<String>) -> Self {
         ApiError { status, reason: reason.into(), message: message.into(), ..ApiError::default() }
     }
 
-    /// Reads the body of a status: `{code, reason, message, rule?}` of the host, or
-    /// a Status of meta/v1. Either may be empty or new to this SDK.
+    /// Reads the body of a failed answer: `{code, reason, message, rule?}` of the host,
+    /// or a Status of meta/v1. The body may be empty or have fields that this SDK does
+    /// not know.
     pub(crate) fn read(op: &Op, status: i32, body: &[u8]) -> Self {
         let v = Value::of(body);
         ApiError {
@@ -64,7 +65,7 @@ impl ApiError {
         }
     }
 
-    /// A value of the request that cannot be sent; no call was made.
+    /// The error of a request that cannot be encoded; no call was made.
     pub(crate) fn encode(op: &Op, object: &ObjectRef, e: &CodecError) -> Self {
         ApiError {
             op: op.name,
@@ -78,13 +79,13 @@ impl ApiError {
         self.status == 404
     }
 
-    /// Whether somebody else wrote first. A resourceVersion or a precondition does not
-    /// match, or another manager owns a field. It is not true for `is_already_exists`.
+    /// Whether another client wrote first: a resourceVersion or a precondition does not
+    /// match, or another manager owns a field. It is false for `is_already_exists`.
     pub fn is_conflict(&self) -> bool {
         self.status == 409 && !self.is_already_exists()
     }
 
-    /// Whether an object of that name exists already.
+    /// Whether an object of that name already exists.
     pub fn is_already_exists(&self) -> bool {
         self.status == 409 && self.reason == "AlreadyExists"
     }
@@ -94,13 +95,14 @@ impl ApiError {
         self.status == 422
     }
 
-    /// Whether the API server's own rules (RBAC, admission) forbid the call; see
-    /// `is_denied` for those of the host.
+    /// Whether the API server's own rules (RBAC, admission) forbid the call. `is_denied`
+    /// is the counterpart for the rules of the host.
     pub fn is_forbidden(&self) -> bool {
         self.status == 403
     }
 
-    /// Whether the module lacks the capability for this call; `rule` is the missing one.
+    /// Whether the module lacks the capability for this call; `rule` is the missing
+    /// capability.
     pub fn is_denied(&self) -> bool {
         self.status == status::DENIED
     }
@@ -110,7 +112,7 @@ impl ApiError {
         self.status == status::UNSUPPORTED
     }
 
-    /// Whether the API server cannot be reached now, or asks for a pause.
+    /// Whether the API server cannot be reached now, or asks clients to wait.
     pub fn is_unavailable(&self) -> bool {
         matches!(self.status, status::UNAVAILABLE | 503 | 429)
     }
@@ -120,8 +122,8 @@ impl ApiError {
         self.status == status::NOT_SYNCED
     }
 
-    /// Whether the API server no longer has that state. That happens to the later pages of
-    /// a list that takes minutes: list again.
+    /// Whether the API server no longer has the requested version of the list. This
+    /// happens to the later pages of a list that takes minutes: start the list again.
     pub fn is_gone(&self) -> bool {
         self.status == 410
     }

@@ -16,11 +16,12 @@ use crate::wire::{self, CodecError, MAX_DEPTH};
 ///     .map("data").set("text", "hello");
 /// ```
 ///
-/// `set` writes an entry of the open map, `add` an element of the open list. `map`, `list`
-/// and `add_map` open another container, and `end` closes it. Containers that are open at
-/// the end need no closing. A key must not occur twice; the host refuses an object that
-/// repeats a key. The builder keeps the first mistake. The call that sends the builder
-/// returns it. [`json!`](crate::json) writes the same in one expression.
+/// `set` writes an entry of the open map, `add` an element of the open list. `map`,
+/// `list` and `add_map` open another container, and `end` closes it. Containers that are
+/// open at the end are closed automatically. A key must not occur twice; the host refuses
+/// an object that repeats a key. The builder remembers the first mistake, and the call
+/// that sends the builder returns it. [`json!`](crate::json) writes the same in one
+/// expression.
 #[derive(Clone, Debug)]
 pub struct Builder {
     bytes: Vec<u8>,
@@ -31,7 +32,7 @@ pub struct Builder {
 /// A map or a list that is being written.
 #[derive(Clone, Debug)]
 struct Container {
-    /// Of its head, which is three bytes long.
+    /// Offset of its header, which is three bytes long.
     start: usize,
     n: u16,
     list: bool,
@@ -49,9 +50,8 @@ impl Builder {
         Self::start(false)
     }
 
-    /// Starts an object: apiVersion, kind and metadata with its name and
-    /// namespace. `metadata` is open, for labels, annotations and owners; `end`
-    /// closes it.
+    /// Starts an object: apiVersion, kind and metadata with its name and namespace.
+    /// `metadata` stays open for labels, annotations and owners; `end` closes it.
     pub fn object(at: &ObjectRef) -> Self {
         let b = Self::new()
             .set("apiVersion", at.api_version.as_str())
@@ -71,7 +71,7 @@ impl Builder {
         b
     }
 
-    /// Opens a map or a list where a value is to come.
+    /// Opens a map or a list as the next value.
     #[doc(hidden)]
     pub fn begin(&mut self, list: bool) {
         if self.open.len() >= MAX_DEPTH {
@@ -81,7 +81,7 @@ impl Builder {
         self.bytes.extend_from_slice(&[if list { 0xdc } else { 0xde }, 0, 0]);
     }
 
-    /// Closes what was opened last.
+    /// Closes the innermost open container.
     #[doc(hidden)]
     pub fn close(&mut self) {
         if self.open.len() < 2 {
@@ -91,14 +91,14 @@ impl Builder {
         self.open.pop();
     }
 
-    /// Counts an entry of the map that is open, and writes its key.
+    /// Counts an entry of the open map, and writes its key.
     #[doc(hidden)]
     pub fn key(&mut self, key: &str) {
         self.count(false);
         wire::append_str(&mut self.bytes, key);
     }
 
-    /// Counts an element of the list that is open.
+    /// Counts an element of the open list.
     #[doc(hidden)]
     pub fn element(&mut self) {
         self.count(true);
@@ -131,7 +131,7 @@ impl Builder {
         }
     }
 
-    /// Keeps the first mistake.
+    /// Records the first mistake.
     fn fail(&mut self, e: CodecError) {
         self.error.get_or_insert(e);
     }
@@ -162,7 +162,7 @@ impl Builder {
 
     /// Writes an element of a list: anything that serde serializes.
     #[must_use]
-    #[allow(clippy::should_implement_trait)] // it is the word that goes with set
+    #[allow(clippy::should_implement_trait)] // it is the natural counterpart of set
     pub fn add<T: Serialize>(mut self, v: T) -> Self {
         self.element();
         self.value(&v);
@@ -177,16 +177,16 @@ impl Builder {
         self
     }
 
-    /// Closes what was opened last.
+    /// Closes the innermost open container.
     #[must_use]
     pub fn end(mut self) -> Self {
         self.close();
         self
     }
 
-    /// Writes, into metadata, that `owner` controls the object; see
-    /// [`Object::controller_ref`]. The host does this itself for the children of
-    /// a result.
+    /// Writes `owner` into metadata as the controller of the object; see
+    /// [`Object::controller_ref`]. The host does this itself for the children of a
+    /// result.
     #[must_use]
     pub fn controller(self, owner: &Object<'_>) -> Self {
         self.set("ownerReferences", [owner.controller_ref()])
@@ -207,7 +207,7 @@ impl Serialize for Builder {
     }
 }
 
-/// Writes a map or a list as JSON has it, into a [`Builder`].
+/// Writes a map or a list in the syntax of JSON, into a [`Builder`].
 ///
 /// Keys are string literals or expressions in parentheses; values are nested maps
 /// and lists, `null`, or any expression that serde serializes.

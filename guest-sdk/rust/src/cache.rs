@@ -12,14 +12,14 @@ use crate::params::ListParams;
 /// API server.
 ///
 /// It needs the same rights as the client, get and list; it needs none for the kind of
-/// `for_`. The cache may lag behind the cluster for a moment. It has the writes of the
-/// object's last run, unless [`Context::stale`](crate::Context::stale) returns true.
+/// `for_`. The cache may lag behind the cluster for a moment. It includes the writes of
+/// the object's last run, unless [`Context::stale`](crate::Context::stale) returns true.
 /// Objects have no `metadata.managedFields`. Objects of a `metadata_only` watch have only
-/// metadata.
+/// apiVersion, kind and metadata.
 ///
 /// An [`ApiError`] is `is_not_found` for a missing object, and `is_not_synced` if the
-/// watch has not listed its objects yet. Its status is `BAD_REQUEST` for a kind that is
-/// not watched, and the message says what to declare.
+/// watch has not listed its objects yet. For a kind that is not watched, its status is
+/// `BAD_REQUEST`, and the message names the missing declaration.
 #[derive(Clone, Copy)]
 pub struct Cache<'a> {
     guest: &'a Guest<'a>,
@@ -30,7 +30,7 @@ impl<'a> Cache<'a> {
         Cache { guest }
     }
 
-    /// One object.
+    /// Reads one object.
     ///
     /// # Errors
     ///
@@ -39,10 +39,10 @@ impl<'a> Cache<'a> {
         client::object(self.guest, &imports::CACHE_GET, at, |_| {})
     }
 
-    /// One page of the objects of a kind, ordered by namespace and name. It lists the
-    /// namespace of `at`, or all if `at` has none. It reads the parameters
+    /// Reads one page of the objects of a kind, ordered by namespace and name. It lists
+    /// the namespace of `at`, or all namespaces if `at` has none. It uses the parameters
     /// `label_selector`, `field_selector`, `owner`, `limit` (500 if 0) and
-    /// `continue_token`, which stays valid whatever changes.
+    /// `continue_token`, which stays valid when objects change.
     ///
     /// # Errors
     ///

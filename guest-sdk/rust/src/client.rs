@@ -11,12 +11,13 @@ use crate::params::{DeleteParams, GetParams, ListParams, Patch, PatchParams, Pos
 use crate::wire::{self, CodecError, Message};
 
 /// Calls the Kubernetes API through the host, within the capabilities of the module's
-/// manifest. Its results own their bytes. [`Api`](crate::Api) is the same for one type, as
-/// in kube-rs.
+/// manifest. Its results own their bytes. [`Api`](crate::Api) is the same for one type,
+/// as in kube-rs.
 ///
-/// Every error is an [`ApiError`]: `is_not_found` and the others. If an object cannot be
-/// encoded, the status is `BAD_REQUEST` and the client makes no call. A namespaced object
-/// without a namespace is an error of the host, because there is no default.
+/// Every error is an [`ApiError`]; see its methods, for example `is_not_found`. If an
+/// object cannot be encoded, the status is `BAD_REQUEST` and the client makes no call. A
+/// namespaced object needs a namespace. There is no default namespace: the host returns
+/// an error.
 #[derive(Clone, Copy)]
 pub struct Client<'a> {
     guest: &'a Guest<'a>,
@@ -45,8 +46,8 @@ impl<'a> Client<'a> {
         object(self.guest, &imports::API_GET, at, |m| params.write(m))
     }
 
-    /// Reads the objects of a kind in the namespace of `at`, or in all if `at` has none.
-    /// With a limit it reads one page.
+    /// Reads the objects of a kind in the namespace of `at`, or in all namespaces if `at`
+    /// has none. If a limit is set, it reads one page.
     ///
     /// # Errors
     ///
@@ -55,18 +56,18 @@ impl<'a> Client<'a> {
         list(self.guest, &imports::API_LIST, at, params)
     }
 
-    /// Iterates over the objects that `list` returns, page by page: `params.limit` at a
-    /// time, 500 if it is not set. An error ends the iteration. If `is_gone` is true for
-    /// the error, the iteration took too long and has to start again.
+    /// Iterates over the objects that `list` returns, page by page, with `params.limit`
+    /// objects in each page (500 if it is not set). An error ends the iteration. If
+    /// `is_gone` is true for the error, the iteration took too long and must start again.
     pub fn all(&self, at: &ObjectRef, params: &ListParams) -> Pages<'a> {
         let mut params = params.clone();
         if params.limit <= 0 {
-            params.limit = 500; // some hundreds of kilobytes of objects of the usual size
+            params.limit = 500; // a page of some hundred kilobytes for objects of usual size
         }
         Pages::new(self.guest, &imports::API_LIST, at.clone(), params)
     }
 
-    /// Creates an object and returns it as stored.
+    /// Creates an object and returns the stored object.
     ///
     /// # Errors
     ///
@@ -75,9 +76,9 @@ impl<'a> Client<'a> {
         self.write(&imports::API_CREATE, &ObjectRef::default(), obj, params)
     }
 
-    /// Replaces an object and returns it as stored. If the metadata has a resourceVersion
-    /// and somebody wrote since that version, the answer is a conflict. Most controllers
-    /// should use `apply` or `patch`.
+    /// Replaces an object and returns the stored object. If the metadata has a
+    /// resourceVersion and the object has changed since that version, the answer is a
+    /// conflict. Most controllers should use `apply` or `patch`.
     ///
     /// # Errors
     ///
@@ -99,10 +100,11 @@ impl<'a> Client<'a> {
         self.update(obj, &params.of_subresource("status"))
     }
 
-    /// Applies the fields of `obj` by server-side apply, and returns the object as stored.
+    /// Applies the fields of `obj` by server-side apply, and returns the stored object.
     ///
-    /// It creates a missing object. It leaves fields alone that `obj` does not have, and
-    /// removes fields that this manager applied before and that `obj` no longer has.
+    /// It creates a missing object. It does not change fields that `obj` does not have,
+    /// except that it removes fields that this manager applied before and that `obj` no
+    /// longer has.
     ///
     /// # Errors
     ///
@@ -111,7 +113,7 @@ impl<'a> Client<'a> {
         self.write(&imports::API_APPLY, &ObjectRef::default(), obj, params)
     }
 
-    /// `apply` of the status subresource. `obj` has apiVersion, kind, metadata with
+    /// `apply` of the status subresource. `obj` must have apiVersion, kind, metadata with
     /// name and namespace, and status.
     ///
     /// # Errors
@@ -125,7 +127,7 @@ impl<'a> Client<'a> {
         self.apply(obj, &params.of_subresource("status"))
     }
 
-    /// Changes an object and returns it as stored.
+    /// Changes an object and returns the stored object.
     ///
     /// # Errors
     ///
@@ -162,8 +164,8 @@ impl<'a> Client<'a> {
         self.patch(at, patch, &params.of_subresource("status"))
     }
 
-    /// Deletes an object. Finalizers may keep it after that. If the object is gone
-    /// already, `is_not_found` is true for the error.
+    /// Deletes an object. Its finalizers may delay that. If the object does not exist,
+    /// `is_not_found` is true for the error.
     ///
     /// # Errors
     ///
@@ -172,14 +174,14 @@ impl<'a> Client<'a> {
         object(self.guest, &imports::API_DELETE, at, |m| params.write(m)).map(drop)
     }
 
-    /// A client of a subresource of an object: the scale of a Deployment, the eviction of
-    /// a Pod. It needs a capability with `subresources`.
+    /// A client of a subresource of an object, for example the scale of a Deployment or
+    /// the eviction of a Pod. It needs a capability with `subresources`.
     pub fn subresource(&self, at: &ObjectRef, name: &str) -> Subresource<'a> {
         Subresource { client: *self, at: at.clone(), name: name.to_owned() }
     }
 
-    /// Sends `obj`. `at` names it beside what it says itself, where it may be of
-    /// another kind or does not name itself.
+    /// Sends `obj`. `at` names the object if `obj` is of another kind or does not name
+    /// it.
     pub(crate) fn write<T: Serialize + ?Sized>(
         &self,
         op: &Op,
@@ -209,7 +211,7 @@ fn owned(body: &[u8]) -> Object<'static> {
     Object::view(body).to_owned()
 }
 
-/// Writes a request in the memory of the last one.
+/// Writes a request into the memory of the previous request.
 pub(crate) fn write_request(
     guest: &Guest<'_>,
     f: impl FnOnce(&mut Vec<u8>) -> Result<(), CodecError>,
@@ -226,7 +228,7 @@ pub(crate) fn write_ref(m: &mut Message<'_>, at: &ObjectRef) {
     m.str("name", &at.name);
 }
 
-/// Carries out an operation that answers an object, and copies that.
+/// Runs an operation that answers an object, and copies the object.
 pub(crate) fn object(
     guest: &Guest<'_>,
     op: &Op,
@@ -252,7 +254,7 @@ pub struct Subresource<'a> {
 }
 
 impl Subresource<'_> {
-    /// Reads it.
+    /// Reads the subresource.
     ///
     /// # Errors
     ///
@@ -261,8 +263,7 @@ impl Subresource<'_> {
         self.client.get_with(&self.at, &GetParams { subresource: self.name.clone(), ..GetParams::default() })
     }
 
-    /// Sends `body`, an Eviction or a TokenRequest for example, and returns the
-    /// answer.
+    /// Sends `body`, for example an Eviction or a TokenRequest, and returns the answer.
     ///
     /// # Errors
     ///
@@ -271,7 +272,7 @@ impl Subresource<'_> {
         self.client.write(&imports::API_CREATE, &self.at, body, &params.of_subresource(&self.name))
     }
 
-    /// Replaces it and returns it as stored.
+    /// Replaces the subresource and returns the stored one.
     ///
     /// # Errors
     ///
@@ -289,7 +290,7 @@ impl Subresource<'_> {
         self.client.write(&imports::API_APPLY, &self.at, body, &params.of_subresource(&self.name))
     }
 
-    /// Changes it and returns it as stored.
+    /// Changes the subresource and returns the stored one.
     ///
     /// # Errors
     ///

@@ -8,35 +8,34 @@ use crate::value::Value;
 /// One condition of a status, as in meta/v1.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Condition {
-    /// A CamelCase word, `Ready`.
+    /// A CamelCase word, for example `Ready`.
     pub type_: String,
     /// [`TRUE`](Self::TRUE), [`FALSE`](Self::FALSE) or [`UNKNOWN`](Self::UNKNOWN).
     pub status: String,
-    /// Why: a CamelCase word. The API server wants one.
+    /// The cause: a CamelCase word. The API server requires one.
     pub reason: String,
     /// For people.
     pub message: String,
-    /// The generation of the object that this is about.
+    /// The generation of the object that the condition describes.
     pub observed_generation: i64,
-    /// When `status` became what it is. [`Conditions::set`] does this.
+    /// The time of the last change of `status`. [`Conditions::set`] sets it.
     pub last_transition_time: Option<Time>,
 }
 
 impl Condition {
-    /// The status of what is so.
+    /// The status of a condition that is met.
     pub const TRUE: &'static str = "True";
-    /// The status of what is not so.
+    /// The status of a condition that is not met.
     pub const FALSE: &'static str = "False";
-    /// The status of what nobody knows.
+    /// The status of a condition that is unknown.
     pub const UNKNOWN: &'static str = "Unknown";
 
-    /// The condition of that type, status and reason.
+    /// Makes a condition with that type, status and reason.
     pub fn new(type_: impl Into<String>, status: impl Into<String>, reason: impl Into<String>) -> Self {
         Condition { type_: type_.into(), status: status.into(), reason: reason.into(), ..Condition::default() }
     }
 
-    /// Goes over the entries once: a look-up for each field would go over them
-    /// six times.
+    /// Iterates over the entries once: a lookup for each field would iterate six times.
     fn read(v: Value<'_>) -> Self {
         let mut c = Condition::default();
         for (key, value) in v.entries(&[]) {
@@ -60,7 +59,7 @@ impl Serialize for Condition {
         map.serialize_entry("type", &self.type_)?;
         map.serialize_entry("status", &self.status)?;
         map.serialize_entry("reason", &self.reason)?;
-        map.serialize_entry("message", &self.message)?; // the API server wants one, be it empty
+        map.serialize_entry("message", &self.message)?; // the API server requires the field, even if it is empty
         if self.observed_generation != 0 {
             map.serialize_entry("observedGeneration", &self.observed_generation)?;
         }
@@ -77,22 +76,22 @@ impl<'de> Deserialize<'de> for Condition {
     }
 }
 
-/// The conditions of a status, one of each type.
+/// The conditions of a status, with at most one of each type.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Conditions(Vec<Condition>);
 
 impl Conditions {
-    /// The condition of a type.
+    /// The condition of a type, if there is one.
     pub fn get(&self, type_: &str) -> Option<&Condition> {
         self.0.iter().find(|c| c.type_ == type_)
     }
 
-    /// Whether the condition of that type is there and true.
+    /// Whether the condition of that type exists and is true.
     pub fn is_true(&self, type_: &str) -> bool {
         self.get(type_).map_or(false, |c| c.status == Condition::TRUE)
     }
 
-    /// Walks the conditions.
+    /// Iterates over the conditions.
     pub fn iter(&self) -> std::slice::Iter<'_, Condition> {
         self.0.iter()
     }
@@ -100,19 +99,20 @@ impl Conditions {
     /// Adds a condition, or replaces the one of its type, and returns whether that changed
     /// anything.
     ///
-    /// As in meta/v1, `last_transition_time` changes only if `status` does: to `now`, if
-    /// the condition has none. Write a status only if something changed, so that the
-    /// object rests.
+    /// As in meta/v1, `last_transition_time` changes only if `status` does; it becomes
+    /// `now`, unless the condition has a time. Write the status only if something
+    /// changed: each write causes another run.
     pub fn set(&mut self, condition: Condition, now: Time) -> bool {
         self.set_with(condition, || now)
     }
 
-    /// [`Conditions::set`] that asks for the time only where it is needed. A run that did
-    /// not ask can be skipped with `--memo`.
+    /// [`Conditions::set`] with a clock, which it calls only if it needs the time. With
+    /// `--memo`, the host can skip a run that did not read the time.
     pub fn set_with(&mut self, mut condition: Condition, now: impl FnOnce() -> Time) -> bool {
         let old = self.0.iter_mut().find(|c| c.type_ == condition.type_);
         let kept = old.as_ref().filter(|o| o.status == condition.status).and_then(|o| o.last_transition_time);
-        // The API server keeps seconds: what is read back is to be equal.
+        // The API server stores seconds. Truncate, so that a condition that was read back
+        // is equal.
         let since = kept.unwrap_or_else(|| condition.last_transition_time.unwrap_or_else(now).to_seconds());
         condition.last_transition_time = Some(since);
         match old {

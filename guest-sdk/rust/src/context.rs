@@ -17,15 +17,15 @@ use crate::time::Time;
 use crate::value::Value;
 use crate::wire::Message;
 
-/// One run of one object, or one call of a mapper, a filter or `configure`, which
-/// have no object.
+/// One run of one object, or one call of a mapper, a filter or `configure`, which have no
+/// object.
 pub struct Context<'a> {
     pub(crate) guest: &'a Guest<'a>,
     pub(crate) input: Input<'a>,
 }
 
-/// The trigger of a run. `resource` (`deployments.apps`) and `object` name the related
-/// object of `Related`.
+/// The trigger of a run. For `Related`, `resource` (`deployments.apps`) and `object` name
+/// the related object.
 ///
 /// The types are `Listed`, `ObjectUpdated`, `ObjectDeleted`, `Related`, `Requeue`,
 /// `Retry`, `ModuleSwapped`, `Triggered`, `Resync`, `ConfigChanged`; a host may send
@@ -46,7 +46,7 @@ impl<'a> Reason<'a> {
     }
 }
 
-/// As it is logged: `Related deployments.apps default/web`.
+/// In the form of the host's logs: `Related deployments.apps default/web`.
 impl fmt::Display for Reason<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.type_)?;
@@ -57,16 +57,16 @@ impl fmt::Display for Reason<'_> {
     }
 }
 
-/// What a budget is of.
+/// The kind of a budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Budget {
     /// Time until the run is interrupted, in milliseconds.
     Milliseconds,
-    /// Calls of the client, the cache and others.
+    /// Operations of the client, the cache and other host functions.
     HostCalls,
-    /// Instructions, in the host's own unit.
+    /// Work, about one unit an instruction.
     Fuel,
-    /// A kind that is younger than this SDK, by its number.
+    /// A kind that is newer than this SDK, by its number.
     Other(i32),
 }
 
@@ -81,12 +81,12 @@ impl Budget {
     }
 }
 
-/// How a metric is kept.
+/// The kind of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Metric {
     /// The value is added.
     Counter = 0,
-    /// The value replaces the last one.
+    /// The value replaces the previous value.
     Gauge = 1,
 }
 
@@ -118,8 +118,8 @@ impl<'a> Context<'a> {
         Reason::read(Value::of(self.input.reason))
     }
 
-    /// The triggers of the run in their order, and the number of further triggers that the
-    /// host did not keep.
+    /// The triggers of the run in their order, and the number of further triggers that
+    /// the host did not record.
     pub fn reasons(&self) -> (Vec<Reason<'a>>, u64) {
         let first = Some(self.reason()).filter(|r| !r.type_.is_empty());
         let rest = Value::of(self.input.reasons).elements(&[]).map(Reason::read);
@@ -132,12 +132,12 @@ impl<'a> Context<'a> {
         u32::try_from(self.input.attempt).unwrap_or(0)
     }
 
-    /// When the run is interrupted, if it is.
+    /// The time at which the host interrupts the run, if the run has a time limit.
     pub fn deadline(&self) -> Option<Time> {
         Some(Time::from_unix_ms(self.input.deadline_ms)).filter(|t| t.unix_ms() != 0)
     }
 
-    /// Whether writes are not carried out.
+    /// Whether this is a dry run, in which the host carries out no writes.
     pub fn dry_run(&self) -> bool {
         self.input.dry_run
     }
@@ -148,24 +148,24 @@ impl<'a> Context<'a> {
         self.input.stale
     }
 
-    /// Counts changes of the settings, from 1.
+    /// The number of the current settings: 1 at first, and one more after each change.
     pub fn config_generation(&self) -> i64 {
         self.input.config_gen
     }
 
-    /// Whether the host has an ability that the first host did not have, `cache_get` for
-    /// example.
+    /// Whether the host has an optional ability, for example `cache_get`.
     pub fn host_has(&self, capability: &str) -> bool {
         Value::of(self.input.caps).elements(&[]).any(|c| c.as_str() == Some(capability))
     }
 
-    /// Whether the host is stopping: finish soon, or return a requeue.
+    /// Whether the host is stopping. If so, finish soon, or return a requeue.
     pub fn cancelled(&self) -> bool {
         self.guest.host.cancelled()
     }
 
-    /// The host's time, in milliseconds. Use it as the clock: tests can set it, and it
-    /// works on every target. The standard library has no clock on wasm32-unknown-unknown.
+    /// The host's time, in milliseconds. Prefer it to other clocks: tests can set it, and
+    /// it works on every target. The standard library has no clock on
+    /// wasm32-unknown-unknown.
     pub fn now(&self) -> Time {
         Time::from_unix_ms(self.guest.host.now_ms())
     }
@@ -181,28 +181,27 @@ impl<'a> Context<'a> {
     ///
     /// A status of the host.
     pub fn random(&self, dst: &mut [u8]) -> Result<(), ApiError> {
-        const MOST: usize = 65_536; // at a time; abi/ABI.md, section 5
+        const MOST: usize = 65_536; // bytes in one call; see abi/ABI.md, section 5
         for chunk in dst.chunks_mut(MOST) {
             answered("random", self.guest.host.random(chunk))?;
         }
         Ok(())
     }
 
-    /// Counts or sets a metric of the module, which wasmctl serves at `/metrics`: `"greetings"`
-    /// is shown as `wasmctl_custom_greetings_total` if it is a counter. The host adds the
-    /// controller as the only label. A name has letters, digits and `_`. The number of names
-    /// is limited: do not build names from input.
+    /// Adds to a counter, or sets a gauge, of the module. wasmctl serves it at
+    /// `/metrics`: a counter `"greetings"` appears as `wasmctl_custom_greetings_total`.
+    /// The host adds the controller as the only label. A name consists of letters, digits
+    /// and `_`. The number of names is limited: do not build names from user input.
     ///
     /// # Errors
     ///
-    /// A status of the host. A metric is seldom worth a failed run: ignore the error, or log
-    /// it.
+    /// A status of the host. A lost metric seldom justifies a failed run: ignore the
+    /// error, or log it.
     pub fn metric(&self, kind: Metric, name: &str, value: f64) -> Result<(), ApiError> {
         answered("metric", self.guest.host.metric(kind as i32, name, value))
     }
 
-    /// How much of a kind this run has left; `None` if the kind has no limit that the host
-    /// knows.
+    /// The remaining budget of a kind for this run; `None` if the kind has no limit.
     pub fn budget(&self, kind: Budget) -> Option<u64> {
         u64::try_from(self.guest.host.budget(kind.number())).ok()
     }
@@ -223,8 +222,8 @@ impl<'a> Context<'a> {
         Logger::new(self.guest)
     }
 
-    /// A setting: the value that the module runs with, else the default of
-    /// [`Manifest::config`](crate::Manifest), else "". Settings can change while the
+    /// A setting: its current value, otherwise the default in
+    /// [`Manifest::config`](crate::Manifest), otherwise "". Settings can change while the
     /// module is loaded, so read them in each run.
     ///
     /// # Errors
@@ -253,12 +252,12 @@ impl<'a> Context<'a> {
     }
 
     /// Runs an operation by its number (abi/ABI.md, section 6), for an operation that is
-    /// younger than this SDK. [`host_has`](Self::host_has) returns whether the host has
-    /// it. The answer is any value, object or not.
+    /// newer than this SDK. [`host_has`](Self::host_has) returns whether the host has it.
+    /// The answer may be any value.
     ///
     /// # Errors
     ///
-    /// A status of the host, or a request that cannot be sent.
+    /// A status of the host, or a request that cannot be encoded.
     pub fn call<T: Serialize + ?Sized>(&self, number: i32, request: &T) -> Result<Object<'static>, ApiError> {
         let op = imports::numbered(number);
         client::write_request(self.guest, |dst| crate::wire::append(dst, request))
@@ -267,7 +266,7 @@ impl<'a> Context<'a> {
     }
 }
 
-/// The answer of a host function that has a status and nothing else.
+/// The result of a host function that answers only a status.
 fn answered(op: &'static str, code: i32) -> Result<(), ApiError> {
     match code {
         0 => Ok(()),

@@ -8,22 +8,22 @@ use crate::action::{encode, millis};
 use crate::api_error::ApiError;
 use crate::wire::{CodecError, Message};
 
-/// How an error of a run is retried.
+/// How the host retries a run that returned an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorClass {
-    /// Try again after the back-off: what an error is unless it says otherwise.
+    /// Retry after the back-off; the default.
     Transient,
     /// Wait for a change.
     Permanent,
-    /// Somebody else wrote first: what a 409 of the client is.
+    /// Another client wrote first; the class of a 409 from the client.
     Conflict,
-    /// One that is younger than this SDK; it is as `Transient`.
+    /// A class that is newer than this SDK; treated as `Transient`.
     Other(String),
 }
 
 impl ErrorClass {
-    /// The word of the ABI.
+    /// The name in the ABI.
     pub fn as_str(&self) -> &str {
         match self {
             ErrorClass::Other(word) => word,
@@ -43,10 +43,10 @@ impl ErrorClass {
     }
 }
 
-/// The error of a run: any error, with details for the host.
+/// The error of a run: any error, with additional details for the host.
 ///
-/// The operator `?` converts everything that implements `std::error::Error`, also an enum
-/// of your own. If the error is or wraps an [`ApiError`], it keeps the reason of that
+/// The operator `?` converts every type that implements `std::error::Error`, for example
+/// your own enum. If the error wraps an [`ApiError`], it takes over the reason of that
 /// error, and a 409 makes it a conflict.
 ///
 /// ```
@@ -60,8 +60,8 @@ impl ErrorClass {
 /// }
 /// ```
 ///
-/// It does not implement `std::error::Error` itself, which allows the conversion from all
-/// types that do.
+/// It does not implement `std::error::Error` itself, which makes the conversion from all
+/// types that do possible.
 pub struct Error(Box<Inner>);
 
 struct Inner {
@@ -96,7 +96,7 @@ impl Error {
         }))
     }
 
-    /// An error with a text.
+    /// Makes an error with a text.
     pub fn msg(text: impl Into<String>) -> Self {
         Error::of(Cause::Message(text.into()))
     }
@@ -116,15 +116,15 @@ impl Error {
         self
     }
 
-    /// Marks the error as a conflict: somebody else wrote first. The host retries at once,
-    /// a few times.
+    /// Marks the error as a conflict: another client wrote first. The host retries at
+    /// once, a few times.
     #[must_use]
     pub fn conflict(mut self) -> Self {
         self.0.class = Some(ErrorClass::Conflict);
         self
     }
 
-    /// Asks for a retry after `d`, if there is no error policy that decides otherwise.
+    /// Asks for a retry after `d`, unless an error policy decides otherwise.
     #[must_use]
     pub fn retry_after(mut self, d: Duration) -> Self {
         self.0.after = d;
@@ -139,20 +139,20 @@ impl Error {
         self
     }
 
-    /// Declares the status of the object beside the error, so that a failed run can report
-    /// its reason.
+    /// Also declares the status of the object, so that a failed run can report its
+    /// reason.
     #[must_use]
     pub fn with_status<T: Serialize + ?Sized>(mut self, status: &T) -> Self {
         self.0.status = Some(encode(status));
         self
     }
 
-    /// The answer of a call to the host that this error is or wraps.
+    /// The failed call to the host that caused this error, if any.
     pub fn api(&self) -> Option<&ApiError> {
         self.downcast_ref()
     }
 
-    /// The error of type `T` that this one is or wraps.
+    /// The first error of type `T` in the chain of this error.
     pub fn downcast_ref<T: StdError + 'static>(&self) -> Option<&T> {
         let mut cause: Option<&(dyn StdError + 'static)> = match &self.0.cause {
             Cause::Message(_) => None,
@@ -167,7 +167,7 @@ impl Error {
         None
     }
 
-    /// How the error is retried.
+    /// The class of the error, which determines how it is retried.
     pub fn class(&self) -> ErrorClass {
         self.0.class.clone().unwrap_or_else(|| match self.api() {
             Some(e) if e.status == 409 => ErrorClass::Conflict,
@@ -183,20 +183,18 @@ impl Error {
         }
     }
 
-    /// Whether the object, or its kind, does not exist; see
-    /// [`ApiError::is_not_found`]. The other questions are asked of
-    /// [`api`](Self::api).
+    /// Whether the object, or its kind, does not exist; see [`ApiError::is_not_found`].
+    /// For other checks use [`api`](Self::api).
     pub fn is_not_found(&self) -> bool {
         self.api().map_or(false, ApiError::is_not_found)
     }
 
-    /// Whether somebody else wrote first; see [`ApiError::is_conflict`].
+    /// Whether another client wrote first; see [`ApiError::is_conflict`].
     pub fn is_conflict(&self) -> bool {
         self.api().map_or(false, ApiError::is_conflict)
     }
 
-    /// Whether the module has no capability for this; see
-    /// [`ApiError::is_denied`].
+    /// Whether the module lacks the capability for a call; see [`ApiError::is_denied`].
     pub fn is_denied(&self) -> bool {
         self.api().map_or(false, ApiError::is_denied)
     }

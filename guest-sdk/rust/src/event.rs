@@ -7,17 +7,17 @@ use crate::meta::ObjectRef;
 use crate::object::Object;
 use crate::wire::Message;
 
-/// How much an event matters.
+/// The severity of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventType {
-    /// Something went as it should.
+    /// An ordinary event.
     Normal,
-    /// Somebody should look.
+    /// A problem that deserves attention.
     Warning,
 }
 
 impl EventType {
-    /// The word of the API.
+    /// The name in the API.
     pub fn as_str(self) -> &'static str {
         match self {
             EventType::Normal => "Normal",
@@ -29,37 +29,37 @@ impl EventType {
 /// An event of an object, as `kubectl events` shows it.
 ///
 /// It is for people and expires after an hour; use a condition for lasting information.
-/// The host counts equal events instead of writing each one, and limits their number. So a
-/// call without an error means that the host has taken the event, not that the event was
-/// written. It needs the right `Capability::new("events.k8s.io", "events", &["create",
+/// The host counts equal events instead of writing each one, and limits their number. So
+/// a call without an error means that the host accepted the event, not that it wrote the
+/// event. It needs the right `Capability::new("events.k8s.io", "events", &["create",
 /// "patch"])`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Event {
-    /// `None` is `Normal`.
+    /// The severity; `Normal` if `None`.
     pub type_: Option<EventType>,
-    /// Why: a CamelCase word of at most 128 bytes. Required.
+    /// The cause: a CamelCase word of at most 128 bytes. Required.
     pub reason: String,
-    /// What was done, or failed: a CamelCase word; `Reconcile` if empty.
+    /// The action that was taken or failed: a CamelCase word, `Reconcile` if empty.
     pub action: String,
-    /// For people: at most 1024 bytes; the rest is cut off.
+    /// For people. It has at most 1024 bytes; a longer note is truncated.
     pub note: String,
-    /// What it is about: the object of the run if `None`.
+    /// The object of the event. If `None`, it is the object of the run.
     pub regarding: Option<EventObject>,
-    /// A second object, a child for example.
+    /// A second object, for example a child.
     pub related: Option<EventObject>,
 }
 
 /// An object of an event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EventObject {
-    /// Its name.
+    /// The reference of the object.
     pub object: ObjectRef,
-    /// Its uid; may be empty.
+    /// The UID of the object; may be empty.
     pub uid: String,
 }
 
 impl Object<'_> {
-    /// The object as one of an event.
+    /// A reference to the object for an event.
     pub fn to_event_object(&self) -> EventObject {
         EventObject { object: self.to_ref(), uid: self.uid().to_owned() }
     }
@@ -74,8 +74,8 @@ impl EventObject {
 
 impl Context<'_> {
     /// Records an event about the object of the run. If that fails, it logs the error,
-    /// because an event does not justify a failed run.
-    /// [`record_event`](Self::record_event) has all fields.
+    /// because a lost event does not justify a failed run.
+    /// [`record_event`](Self::record_event) offers all fields.
     pub fn event(&self, type_: EventType, reason: &str, note: &str) {
         let event = Event { type_: Some(type_), reason: reason.to_owned(), note: note.to_owned(), ..Event::default() };
         if let Err(e) = self.record_event(&event) {

@@ -1,4 +1,4 @@
-//! What `export!` calls in a module.
+//! The functions that `export!` calls in a module.
 
 use std::cell::RefCell;
 
@@ -8,14 +8,13 @@ use crate::memory::{address, Block};
 use crate::reconciler::Reconciler;
 use crate::wire::MAX_BYTES;
 
-/// The one guest of this module. What the host reads and writes is reachable from
-/// here.
+/// The only guest of this module. It owns all memory that the host reads and writes.
 struct Instance {
     reconciler: Option<Reconciler>,
     guest: Guest<'static>,
-    /// Where the host writes requests.
+    /// The host writes requests here.
     block: Block,
-    /// What the last entry call returned.
+    /// The result of the last entry call.
     result: Vec<u8>,
 }
 
@@ -28,7 +27,7 @@ thread_local! {
     });
 }
 
-/// Starts the instance: from here on a panic tells the host its message before it
+/// Starts the instance. From here on, a panic sends its message to the host before it
 /// ends the call.
 pub fn initialize(f: fn() -> Reconciler) {
     std::panic::set_hook(Box::new(|info| imports::stderr(&format!("{info}\n"))));
@@ -39,7 +38,7 @@ pub fn initialize(f: fn() -> Reconciler) {
     INSTANCE.with(|i| i.borrow_mut().reconciler = Some(r));
 }
 
-/// The export `buffer`.
+/// Implements the export `buffer`.
 pub fn buffer(size: u32) -> u32 {
     let size = size as usize;
     if size > MAX_BYTES {
@@ -57,8 +56,8 @@ fn enter(entry: Entry, at: u32, len: u32) -> u64 {
     })
 }
 
-/// The message, which the host has written to the block that `buffer` gave it; empty
-/// if it is not there.
+/// The request, which the host has written into the block that `buffer` returned. It is
+/// empty if `at` and `len` lie outside of that block.
 fn message(block: &Block, at: u32, len: u32) -> &[u8] {
     match block.bytes().get(..len as usize) {
         Some(msg) if at == address(block.bytes()) => msg,
@@ -66,7 +65,7 @@ fn message(block: &Block, at: u32, len: u32) -> &[u8] {
     }
 }
 
-/// The place of `b` as an entry function returns it.
+/// The address and length of `b` as the result of an entry function.
 fn pack(b: &[u8]) -> u64 {
     u64::from(address(b)) << 32 | b.len() as u64
 }

@@ -1,6 +1,6 @@
-/// Turns a function that returns a [`Reconciler`](crate::Reconciler) into a module: it
-/// defines what a host calls (abi/ABI.md, section 1). Use it once, in the root of a
-/// `cdylib`.
+/// Makes a module from a function that returns a [`Reconciler`](crate::Reconciler): it
+/// defines the functions that a host calls (abi/ABI.md, section 1). Use it once, in the
+/// root of a `cdylib`.
 ///
 /// ```
 /// # use wasmctl::{Action, Context, Error, Manifest, Object, Reconciler};
@@ -12,8 +12,8 @@
 /// ```
 ///
 /// In a native build it defines nothing, so that tests link. The function runs once in
-/// each instance. If it panics, or the parts of the reconciler do not fit together, the
-/// host does not load the module and shows the reason.
+/// each instance. If it panics, or if the reconciler is inconsistent, the host does not
+/// load the module, and shows the reason.
 #[macro_export]
 macro_rules! export {
     ($reconciler:path) => {
@@ -21,14 +21,14 @@ macro_rules! export {
         #[allow(unsafe_code)]
         const _: () = {
             extern "C" {
-                // What the linker calls at each entry of a module that does not call
-                // it itself.
+                // The linker inserts a call of this function at each entry point, unless
+                // the module calls it itself.
                 fn __wasm_call_ctors();
             }
 
             #[no_mangle]
             extern "C" fn _initialize() {
-                // SAFETY: the linker defines it, and it runs once.
+                // SAFETY: the linker defines the function, and it is called once.
                 unsafe { __wasm_call_ctors() };
                 $crate::exports::initialize($reconciler);
             }

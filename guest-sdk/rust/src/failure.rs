@@ -5,21 +5,21 @@ use crate::input::Input;
 use crate::time::Time;
 use crate::value::Value;
 
-/// How a run failed.
+/// The way in which a run failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FailureKind {
-    /// It returned an error.
+    /// The run returned an error.
     Error,
-    /// It panicked or exited.
+    /// The run panicked or exited.
     Trap,
-    /// It took longer than it may.
+    /// The run exceeded its time limit.
     Timeout,
-    /// It needed more memory than it may have.
+    /// The run exceeded its memory limit.
     Memory,
-    /// What it returned cannot be read.
+    /// The host cannot decode the result of the run.
     Output,
-    /// In a way that is younger than this SDK.
+    /// A kind that is newer than this SDK.
     Other(String),
 }
 
@@ -35,7 +35,7 @@ impl FailureKind {
         }
     }
 
-    /// The word of the ABI.
+    /// The name in the ABI.
     pub fn as_str(&self) -> &str {
         match self {
             FailureKind::Error => "error",
@@ -48,22 +48,22 @@ impl FailureKind {
     }
 }
 
-/// A failed run, as an error policy receives it.
+/// Describes a failed run to an error policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// How it failed.
+    /// The way in which the run failed.
     pub kind: FailureKind,
-    /// How it is retried.
+    /// The class of the error, which determines how it is retried.
     pub class: ErrorClass,
-    /// The message of the error that the run returned, or that of the host.
+    /// The message of the error that the run returned, or of the host.
     pub message: String,
     /// The reason of the error; may be empty.
     pub reason: String,
-    /// The time of [`Error::retry_after`](crate::Error::retry_after), or zero.
+    /// The time given to [`Error::retry_after`](crate::Error::retry_after), or zero.
     pub after: Duration,
-    /// Counts the failed runs in a row, from 1.
+    /// The number of consecutive failed runs, from 1.
     pub attempt: u32,
-    /// When the first of them ended.
+    /// The end of the first of these failed runs.
     pub first_failed: Time,
 }
 

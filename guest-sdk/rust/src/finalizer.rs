@@ -1,9 +1,9 @@
-//! The two halves of an object's life; see
+//! The two phases in the life of an object; see
 //! [`Reconciler::with_finalizer`](crate::Reconciler::with_finalizer).
 
 use crate::object::Object;
 
-/// The call of a reconciler with a finalizer, as in kube-rs.
+/// The event for a reconciler with a finalizer, as in kube-rs.
 ///
 /// ```
 /// use wasmctl::finalizer::Event;
@@ -19,9 +19,9 @@ use crate::object::Object;
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
-    /// The object lives, and has the finalizer.
+    /// The object is not being deleted, and has the finalizer.
     Apply(&'a Object<'a>),
-    /// The deletion of the object was requested, and the finalizer keeps it.
+    /// The deletion of the object was requested, and the object still has the finalizer.
     Cleanup(&'a Object<'a>),
 }
 

@@ -25,14 +25,14 @@ pub(crate) enum Entry {
     Configure,
 }
 
-/// How many objects one event may concern (abi/ABI.md, section 4).
+/// The most objects that one event may select (abi/ABI.md, section 4).
 const MAX_KEYS: usize = 10_000;
 
-/// How large the block for answers is at first, in bytes; it grows.
+/// The initial size of the block for answers, in bytes.
 const MIN_ANSWER: usize = 8 << 10;
 
-/// One instance of the module: its host, and the memory that it uses again in
-/// each call. One thread uses it at a time.
+/// One instance of the module: its host, and the memory that each call reuses. Only one
+/// thread uses it at a time.
 pub(crate) struct Guest<'h> {
     pub(crate) host: &'h dyn Host,
     /// The request of the current operation.
@@ -46,7 +46,7 @@ impl<'h> Guest<'h> {
         Guest { host, request: RefCell::default(), answer: RefCell::default() }
     }
 
-    /// Carries out one entry call and writes its result to `dst`.
+    /// Runs one entry call and writes its result to `dst`.
     pub(crate) fn call(&self, r: &Reconciler, entry: Entry, msg: &[u8], dst: &mut Vec<u8>) {
         dst.clear();
         let _ends = Ends::of(msg);
@@ -56,8 +56,8 @@ impl<'h> Guest<'h> {
         }
     }
 
-    /// Carries out the entry call `filter`. What cannot be read is kept: an event
-    /// too many does no harm.
+    /// Runs the entry call `filter`. It returns true if the message cannot be decoded,
+    /// because an unneeded event does no harm.
     pub(crate) fn keep(&self, r: &Reconciler, msg: &[u8]) -> bool {
         let _ends = Ends::of(msg);
         Input::parse(msg).map_or(true, |input| {
@@ -76,8 +76,7 @@ impl<'h> Guest<'h> {
         }
     }
 
-    /// Carries out an operation with the request that was written, and reads its
-    /// answer.
+    /// Runs an operation with the request that was written, and reads its answer.
     pub(crate) fn perform<T>(&self, op: &Op, read: impl FnOnce(&[u8]) -> T) -> Result<T, ApiError> {
         let mut answer = self.answer.borrow_mut();
         if answer.is_empty() {
@@ -139,8 +138,8 @@ fn map_event(r: &Reconciler, ctx: &Context<'_>, dst: &mut Vec<u8>) {
         Err(e) => return e.append(dst),
         Ok(keys) => keys,
     };
-    // What can be the name of no object concerns nobody: keys often come from
-    // what users write into labels and annotations.
+    // Skip keys that no object can have: mappers often read keys from labels and
+    // annotations, which users write.
     keys.retain(|k| k.is_valid());
     if keys.len() > MAX_KEYS {
         return Error::msg("map: more than 10000 keys").permanent().append(dst);

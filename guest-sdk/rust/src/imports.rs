@@ -1,14 +1,13 @@
 //! The host of a module: the imports from `reconciler_v1`.
 //!
-//! Every function here hands the host an address and a length of a slice that
-//! lives for the whole call; the host reads or writes nothing else, and never
-//! calls back.
+//! Every function here passes the host the address and length of a slice that lives for
+//! the entire call. The host accesses only these bytes, and never calls back.
 #![allow(unsafe_code)]
 
 use crate::host::{Host, Op};
 
-/// The type of an operation: request and block for the answer in, status and
-/// length out.
+/// The type of an operation: it takes the request and the block for the answer, and
+/// returns status and length.
 pub(crate) type Import = fn(i32, &[u8], &mut [u8]) -> u64;
 
 macro_rules! operations {
@@ -21,7 +20,7 @@ macro_rules! operations {
         $(pub(crate) const $constant: Op = Op {
             name: stringify!($name),
             number: 0,
-            // SAFETY: both slices are good for the call; see the module.
+            // SAFETY: both slices live for the entire call; see the module.
             import: |_, req, dst| unsafe { $name(req.as_ptr(), req.len() as u32, dst.as_mut_ptr(), dst.len() as u32) },
         };)*
     };
@@ -55,22 +54,22 @@ extern "C" {
     fn budget(kind: i32) -> i64;
 }
 
-/// The operation of that number, called by it.
+/// The operation with that number, which the host function `call` runs.
 pub(crate) fn numbered(number: i32) -> Op {
     Op {
         name: "call",
         number,
-        // SAFETY: both slices are good for the call; see the module.
+        // SAFETY: both slices live for the entire call; see the module.
         import: |number, req, dst| unsafe {
             call(number, req.as_ptr(), req.len() as u32, dst.as_mut_ptr(), dst.len() as u32)
         },
     }
 }
 
-/// The host that this module runs in.
+/// The host of this module.
 pub(crate) struct WasmHost;
 
-// SAFETY of all that follow: the slices are good for the call; see the module.
+// SAFETY of all calls below: the slices live for the entire call; see the module.
 impl Host for WasmHost {
     fn call(&self, op: &Op, req: &[u8], dst: &mut [u8]) -> (i32, usize) {
         let answer = (op.import)(op.number, req, dst);
@@ -125,12 +124,12 @@ extern "C" {
     fn fd_write(fd: i32, chunks: *const Chunk, n: u32, written: *mut u32) -> i32;
 }
 
-/// Writes to stderr, whose end the host shows in the error of a trap. WASI has
-/// it on every target: the standard library of wasm32-unknown-unknown drops what
-/// is printed.
+/// Writes to stderr. The host shows its last lines in the error of a trap. WASI offers
+/// this on every target, but the standard library of wasm32-unknown-unknown discards the
+/// output.
 pub(crate) fn stderr(text: &str) {
     let chunk = Chunk { ptr: text.as_ptr(), len: text.len() as u32 };
     let mut written = 0;
-    // SAFETY: chunk, its text and written are good for the call.
+    // SAFETY: chunk, its text and written live for the entire call.
     let _ = unsafe { fd_write(2, &chunk, 1, &mut written) };
 }

@@ -1,4 +1,4 @@
-//! The operations of a native build, which are their names.
+//! The operations of a native build, which have only a name and a number.
 
 use crate::host::Op;
 
@@ -22,7 +22,7 @@ operations! {
     CONFIG_GET "config_get"
 }
 
-/// The operation of that number, called by it.
+/// The operation with that number, which the host function `call` runs.
 pub(crate) fn numbered(number: i32) -> Op {
     Op { name: "call", number }
 }

@@ -1,7 +1,7 @@
 use crate::value::Value;
 use crate::wire::{self, Type};
 
-/// A Request, a Failure, an Event or Settings, read only as far as its top level.
+/// A decoded Request, Failure, Event or Settings. Only the top level is decoded.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Input<'a> {
     pub(crate) id: &'a [u8],
@@ -11,15 +11,15 @@ pub(crate) struct Input<'a> {
     pub(crate) key: &'a [u8],
     pub(crate) object: &'a [u8],
     pub(crate) caps: &'a [u8],
-    /// Of a Failure.
+    /// Field of a Failure.
     pub(crate) failure: &'a [u8],
     pub(crate) failure_kind: &'a [u8],
-    /// Of an Event.
+    /// Fields of an Event.
     pub(crate) watch: &'a [u8],
     pub(crate) event_type: &'a [u8],
     pub(crate) old: &'a [u8],
     pub(crate) new: &'a [u8],
-    /// Of Settings.
+    /// Field of Settings.
     pub(crate) config: &'a [u8],
 
     pub(crate) attempt: i64,
@@ -32,8 +32,8 @@ pub(crate) struct Input<'a> {
 }
 
 impl<'a> Input<'a> {
-    /// Reads a message; `None` if it is no map. The host writes the object last,
-    /// so this does not walk through it.
+    /// Reads a message; `None` if it is not a map. It does not scan the object, which the
+    /// host writes last.
     pub(crate) fn parse(msg: &'a [u8]) -> Option<Self> {
         let mut input = Input::default();
         let mut walk = wire::walk(msg);

@@ -1,5 +1,5 @@
 //! The SDK for Kubernetes reconcilers that run as sandboxed WebAssembly modules in a
-//! wasmctl host. A whole module:
+//! wasmctl host. This is a complete module:
 //!
 //! ```
 //! use wasmctl::{json, Action, Capability, Context, Error, Manifest, Object, Reconciler, Watch};
@@ -46,7 +46,7 @@
 //! the error policy, and discards the instance.
 #![deny(missing_docs, unsafe_code)]
 #![warn(rust_2018_idioms)]
-// A plain native build has nobody who calls a reconciler.
+// In a plain native build, no code calls a reconciler.
 #![cfg_attr(not(any(target_arch = "wasm32", feature = "testing", test)), allow(dead_code))]
 
 mod action;

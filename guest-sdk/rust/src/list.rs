@@ -22,7 +22,7 @@ pub(crate) fn list(guest: &Guest<'_>, op: &Op, at: &ObjectRef, params: &ListPara
 pub struct List(Object<'static>);
 
 impl List {
-    /// Walks the objects, as views.
+    /// Iterates over the objects, as views.
     pub fn items(&self) -> Items<'_> {
         Items(self.0.elements(&["items"]))
     }
@@ -42,13 +42,13 @@ impl List {
         self.0
     }
 
-    /// What [`ListParams::continue_token`] takes to get the next page; empty on the
-    /// last one.
+    /// The token of the next page for [`ListParams::continue_token`]; empty on the last
+    /// page.
     pub fn continue_token(&self) -> &str {
         self.0.str(&["metadata", "continue"])
     }
 
-    /// The state of the cluster that the list shows.
+    /// The version of the cluster state that the list shows.
     pub fn resource_version(&self) -> &str {
         self.0.str(&["metadata", "resourceVersion"])
     }
@@ -103,7 +103,7 @@ impl Iterator for Pages<'_> {
             self.page = page.items().map(|o| o.to_owned()).collect::<Vec<_>>().into_iter();
             self.last = page.continue_token().is_empty();
             self.params.continue_token = page.continue_token().to_owned();
-            // The first page says for all of them which state it is.
+            // The continue token fixes the version of all later pages.
             self.params.resource_version.clear();
             self.params.resource_version_match.clear();
         }

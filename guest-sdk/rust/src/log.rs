@@ -2,16 +2,16 @@ use crate::error::clip;
 use crate::guest::Guest;
 use crate::wire::{self, CodecError, Message};
 
-/// How much a line of the log matters; the numbers are those of Go's log/slog.
+/// The level of a log line; the numbers are those of Go's log/slog.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// What only somebody who looks for a fault wants to see.
+    /// Details for debugging.
     Debug = -4,
-    /// What happened.
+    /// An ordinary event.
     Info = 0,
-    /// What somebody should look at some time.
+    /// A problem that deserves attention but needs no immediate action.
     Warn = 4,
-    /// What went wrong.
+    /// A failure.
     Error = 8,
 }
 
@@ -35,7 +35,7 @@ impl<T: serde::Serialize + ?Sized> Attr for T {
 /// # }
 /// ```
 ///
-/// The logger encodes nothing for a level that the host does not keep.
+/// If the host discards a level, the logger does not encode its lines.
 #[derive(Clone, Copy)]
 pub struct Logger<'a> {
     guest: &'a Guest<'a>,
@@ -46,7 +46,7 @@ impl<'a> Logger<'a> {
         Logger { guest }
     }
 
-    /// Whether the host keeps lines of this level.
+    /// Whether the host records lines of this level.
     pub fn enabled(&self, level: Level) -> bool {
         level as i32 >= self.guest.host.log_level()
     }
@@ -56,18 +56,17 @@ impl<'a> Logger<'a> {
         self.log(Level::Debug, msg, attrs);
     }
 
-    /// Logs what happened.
+    /// Logs an ordinary event.
     pub fn info(&self, msg: &str, attrs: &[(&str, &dyn Attr)]) {
         self.log(Level::Info, msg, attrs);
     }
 
-    /// Logs a problem that somebody should check at some time.
+    /// Logs a problem that deserves attention but needs no immediate action.
     pub fn warn(&self, msg: &str, attrs: &[(&str, &dyn Attr)]) {
         self.log(Level::Warn, msg, attrs);
     }
 
-    /// Logs a failure. The host logs the errors that a run returns: do not log them as
-    /// well.
+    /// Logs a failure. Do not log errors that a run returns: the host logs them.
     pub fn error(&self, msg: &str, attrs: &[(&str, &dyn Attr)]) {
         self.log(Level::Error, msg, attrs);
     }
@@ -84,7 +83,7 @@ impl<'a> Logger<'a> {
         for (i, (key, value)) in attrs.iter().enumerate() {
             let mut key = clip(key).to_owned();
             while key == "msg" || attrs[..i].iter().any(|(k, _)| *k == key) {
-                key.push('_'); // a map has a key once
+                key.push('_'); // keys of a map must be unique
             }
             let dst = m.key(&key);
             if let Err(e) = value.append(dst) {

@@ -6,8 +6,8 @@ use crate::value::Value;
 use crate::watch::Watch;
 use crate::wire::{append_array, append_str, Message};
 
-/// Describes a module. The operator can override it, and decides which capabilities to
-/// grant.
+/// Describes a module. The operator of the host can override it, and decides which
+/// capabilities to grant.
 #[derive(Debug, Default)]
 pub struct Manifest {
     /// For people.
@@ -19,21 +19,21 @@ pub struct Manifest {
     /// Kinds whose changes reconcile their owners, and that
     /// [`Action::prune`](crate::Action::prune) may delete.
     pub owns: Vec<Watch>,
-    /// Kinds whose objects concern others; see [`Watch::map`].
+    /// Further kinds; [`Watch::map`] selects the objects that a change concerns.
     pub watches: Vec<Watch>,
     /// The rights that the client, the cache, events and declared results need. You need
     /// none to watch, to read the kind of `for_`, or to write its status.
     pub capabilities: Vec<Capability>,
     /// The name of the finalizer for
-    /// [`Reconciler::finalize`](crate::Reconciler::finalize): `example.com/cleanup`. A name
-    /// without a domain is only for custom resources that have it already, and wasmctl
-    /// warns of it.
+    /// [`Reconciler::finalize`](crate::Reconciler::finalize), for example
+    /// `example.com/cleanup`. Use a name without a domain only for custom resources that
+    /// have it already; wasmctl warns about it.
     pub finalizer: String,
-    /// Bounds what one instance may use.
+    /// Bounds the resources of one instance.
     pub limits: Limits,
-    /// The number of objects reconciled at a time; 0 leaves it to the host.
+    /// The number of objects reconciled at a time; if 0, the host decides.
     pub concurrency: u32,
-    /// The settings' defaults; see [`Context::config`](crate::Context::config).
+    /// The defaults of the settings; see [`Context::config`](crate::Context::config).
     pub config: BTreeMap<String, String>,
     /// Abilities that the module needs: a host without them does not load it.
     pub requires: Vec<String>,
@@ -41,21 +41,21 @@ pub struct Manifest {
     pub wants: Vec<String>,
 }
 
-/// A right to use the API, as an RBAC rule of one resource.
+/// A right to use the API, like an RBAC rule for one resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Capability {
     /// Empty for the core resources.
     pub group: String,
-    /// The plural, `configmaps`.
+    /// The plural name, for example `configmaps`.
     pub resource: String,
-    /// If given, the rule covers these and not the resource itself.
+    /// If given, the rule covers these subresources, but not the resource itself.
     pub subresources: Vec<String>,
     /// get, list, create, update, patch, delete, or `*` for all. Apply needs patch; an
     /// apply that creates an object also needs create.
     pub verbs: Vec<String>,
-    /// Narrows it; empty is all.
+    /// Narrows the rule; if empty, it covers all namespaces.
     pub namespaces: Vec<String>,
-    /// Narrows it; empty is all.
+    /// Narrows the rule; if empty, it covers all names.
     pub names: Vec<String>,
     /// If given, the only fields of an object that create, update and patch may touch:
     /// `spec.replicas`, `metadata.labels`, `spec.containers[name=app].image`. Each covers
@@ -64,7 +64,7 @@ pub struct Capability {
 }
 
 impl Capability {
-    /// The right to do `verbs` with a resource of a group, "" for the core ones.
+    /// The right to use `verbs` on a resource of a group; "" is the core group.
     pub fn new(group: &str, resource: &str, verbs: &[&str]) -> Self {
         Capability {
             group: group.to_owned(),
@@ -97,7 +97,7 @@ impl Capability {
     }
 }
 
-/// The capability as in a manifest, ready to paste.
+/// The capability in its form in a manifest, ready to paste.
 impl Serialize for Capability {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         let mut bytes = Vec::new();
@@ -106,11 +106,11 @@ impl Serialize for Capability {
     }
 }
 
-/// Defines the limits, and how they are written.
+/// Defines the limits and their encoding.
 macro_rules! limits {
     ($($(#[$doc:meta])* $name:ident)*) => {
-        /// Limits what the module may use; see abi/ABI.md, section 8. Zero leaves a limit
-        /// to the host, which takes the lower of these and its own.
+        /// Bounds the resources of the module; see abi/ABI.md, section 8. If a limit is
+        /// 0, the host decides. A module can only lower the limits of the host.
         #[derive(Clone, Debug, Default, PartialEq, Eq)]
         pub struct Limits {
             $($(#[$doc])* pub $name: u64,)*
@@ -136,43 +136,43 @@ limits! {
     timeout
     /// Operations of one call.
     host_calls
-    /// Work of one call, in units of about an instruction.
+    /// Work of one call, about one unit for each instruction.
     fuel
-    /// Stack of one call, in bytes: how deeply functions nest.
+    /// Stack of one call, in bytes, as the host estimates it.
     stack
     /// The request of one operation, in bytes.
     request_bytes
-    /// What one call returns, in bytes.
+    /// The result of one call, in bytes.
     result_bytes
-    /// Lines of the log, of all instances in a second.
+    /// Log lines of all instances in one second.
     log_lines
-    /// Bytes of the log, of all instances in a second.
+    /// Log bytes of all instances in one second.
     log_bytes
     /// Events of one call.
     events
-    /// Events of all instances in a second.
+    /// Events of all instances in one second.
     event_rate
-    /// Requests to the API server, of all instances in a second.
+    /// Requests to the API server of all instances in one second.
     api_rate
-    /// Requests to the API server at a time, of all instances.
+    /// Concurrent requests to the API server of all instances.
     api_in_flight
     /// Objects of one list.
     list_items
     /// The answer of one list, in bytes.
     list_bytes
-    /// Metrics of all instances.
+    /// Metric series of all instances.
     metric_series
-    /// Calls of one instance, after which a fresh one takes its place.
+    /// The number of calls after which a fresh instance replaces an instance.
     instance_calls
-    /// Memory in bytes above which an instance is replaced after its call.
+    /// Memory in bytes above which the host replaces an instance after a call.
     high_water
-    /// Instances that runs may need in a second.
+    /// Fresh instances in one second that runs may use.
     instance_rate
 }
 
 impl Manifest {
-    /// Writes the manifest with what the SDK itself knows: the optional exports
-    /// that are real (`hooks`) among others.
+    /// Writes the manifest with the fields that the SDK adds, such as `hooks`: the
+    /// optional exports that have a function.
     pub(crate) fn describe(&self, hooks: &[&str]) -> Vec<u8> {
         let mut dst = Vec::new();
         let mut m = Message::new(&mut dst);
@@ -194,7 +194,7 @@ impl Manifest {
         }
         m.strs("requires", &self.requires);
         m.strs("wants", &self.wants);
-        let dst_hooks = m.key("hooks"); // this SDK exports all that it has, used or not
+        let dst_hooks = m.key("hooks"); // needed because this SDK exports all entry points, used or not
         append_array(dst_hooks, hooks.len());
         hooks.iter().for_each(|h| append_str(dst_hooks, h));
         drop(m);

@@ -1,17 +1,17 @@
 //! The block of linear memory that the host writes requests to.
 #![allow(unsafe_code)]
 
-/// Memory that is used again in each call, aligned to 8 bytes. It grows and is
-/// never freed: in the steady state nothing is allocated.
+/// Memory that each call reuses, aligned to 8 bytes. It grows and is never freed, so in
+/// the steady state nothing is allocated.
 #[derive(Default)]
 pub(crate) struct Block {
-    /// A `Vec<u8>` could be aligned to less.
+    /// `u64` guarantees the alignment, `u8` would not.
     words: Vec<u64>,
 }
 
 impl Block {
-    /// Makes room for `n` bytes, which may hold anything. An address that was
-    /// handed out stays good unless the block is too small.
+    /// Makes room for `n` bytes, with undefined content. An address stays valid unless
+    /// the block must grow.
     pub(crate) fn reserve(&mut self, n: usize) -> &mut [u8] {
         let need = (n + 7) / 8;
         if need > self.words.len() {
@@ -22,19 +22,19 @@ impl Block {
 
     /// All bytes of the block.
     pub(crate) fn bytes(&self) -> &[u8] {
-        // SAFETY: the words are initialised, bytes need no alignment, and the
-        // slice borrows the block.
+        // SAFETY: the words are initialized, bytes need no alignment, and the slice
+        // borrows the block.
         unsafe { std::slice::from_raw_parts(self.words.as_ptr().cast(), 8 * self.words.len()) }
     }
 
     fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as above; every pattern of bits is a word.
+        // SAFETY: as above; every bit pattern is a valid word.
         unsafe { std::slice::from_raw_parts_mut(self.words.as_mut_ptr().cast(), 8 * self.words.len()) }
     }
 }
 
-/// Where `b` lies in linear memory; 0 if it is empty. On a machine with 64-bit
-/// pointers it means nothing.
+/// The address of `b` in linear memory; 0 if it is empty. The result has no meaning on a
+/// machine with 64-bit pointers.
 pub(crate) fn address(b: &[u8]) -> u32 {
     if b.is_empty() {
         return 0;

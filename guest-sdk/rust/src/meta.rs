@@ -20,7 +20,7 @@ pub struct ObjectKey {
 }
 
 impl ObjectKey {
-    /// The key of that namespace, "" for none, and name.
+    /// Makes a key from a namespace, which may be "", and a name.
     pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
         ObjectKey { namespace: namespace.into(), name: name.into() }
     }
@@ -29,7 +29,7 @@ impl ObjectKey {
         Self::new(v.str(&["namespace"]), v.str(&["name"]))
     }
 
-    /// The object of that name and of the given kind.
+    /// A reference to the object of that name and of the given kind.
     pub fn to_ref(&self, api_version: impl Into<String>, kind: impl Into<String>) -> ObjectRef {
         ObjectRef {
             api_version: api_version.into(),
@@ -46,7 +46,7 @@ impl ObjectKey {
     }
 }
 
-/// As it stands in messages: `{namespace?, name}`.
+/// In the form that messages use: `{namespace?, name}`.
 impl Serialize for ObjectKey {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         let mut map = s.serialize_map(None)?;
@@ -67,31 +67,32 @@ impl fmt::Display for ObjectKey {
     }
 }
 
-/// The name of an object of the cluster.
+/// A reference to an object of the cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectRef {
-    /// The group and version, `apps/v1` or `v1`.
+    /// The group and version, for example `apps/v1` or `v1`.
     pub api_version: String,
-    /// The kind, `Deployment`.
+    /// The kind, for example `Deployment`.
     pub kind: String,
     /// The namespace; empty for a cluster-scoped kind. There is no default.
     pub namespace: String,
-    /// The name; empty where all objects of a kind are meant.
+    /// The name; empty in a reference to all objects of a kind.
     pub name: String,
 }
 
 impl ObjectRef {
-    /// The cluster-scoped object of that name; see [`within`](Self::within).
+    /// A reference to the cluster-scoped object of that name; see
+    /// [`within`](Self::within).
     pub fn new(api_version: impl Into<String>, kind: impl Into<String>, name: impl Into<String>) -> Self {
         ObjectRef { api_version: api_version.into(), kind: kind.into(), namespace: String::new(), name: name.into() }
     }
 
-    /// All objects of a kind, for lists.
+    /// A reference to all objects of a kind, for lists.
     pub fn all(api_version: impl Into<String>, kind: impl Into<String>) -> Self {
         Self::new(api_version, kind, "")
     }
 
-    /// The same in a namespace.
+    /// The same reference in a namespace.
     #[must_use]
     pub fn within(mut self, namespace: impl Into<String>) -> Self {
         self.namespace = namespace.into();
@@ -129,30 +130,31 @@ impl fmt::Display for ObjectRef {
 /// wasmctl::resource!(Greeting, "examples.com/v1", "Greeting");
 /// ```
 ///
-/// It has what reconcilers use; a struct drops the other fields, as it does all
-/// that it does not name. To change an object that is not wholly your own, use
-/// [`Object::set`], which keeps them, or server-side apply.
+/// It has the fields that reconcilers use. A decoded struct loses all fields that its
+/// type does not name. To change an object that other writers share, use [`Object::set`],
+/// which preserves the other fields, or server-side apply.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ObjectMeta {
     /// The name.
     pub name: String,
     /// The namespace; empty for a cluster-scoped object.
     pub namespace: String,
-    /// Tells the object from others of its name, before and after it.
+    /// Identifies the object: an object that is created later with the same name has
+    /// another UID.
     pub uid: String,
-    /// The state of the object that was read.
+    /// The version of the object that was read.
     pub resource_version: String,
-    /// Counts changes of the spec.
+    /// The number of changes of the spec.
     pub generation: i64,
-    /// When the object was created.
+    /// The time at which the object was created.
     pub creation_timestamp: Option<Time>,
-    /// When the object was asked to be deleted.
+    /// The time at which the deletion of the object was requested.
     pub deletion_timestamp: Option<Time>,
     /// The labels.
     pub labels: BTreeMap<String, String>,
     /// The annotations.
     pub annotations: BTreeMap<String, String>,
-    /// The names that hold the object when it is deleted.
+    /// The finalizers, which delay the deletion of the object.
     pub finalizers: Vec<String>,
     /// The objects that own this one.
     pub owner_references: Vec<OwnerReference>,

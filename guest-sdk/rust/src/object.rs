@@ -10,18 +10,17 @@ use crate::time::Time;
 use crate::value::{Elements, Entries, Value};
 use crate::wire::{self, CodecError, Type};
 
-/// One Kubernetes object of any kind, read in place; see [`Value`] for how paths
-/// are read.
+/// One Kubernetes object of any kind, read in place; see [`Value`] for paths.
 ///
-/// The object that a run is given is a view of the bytes that the host wrote.
-/// What the client and the cache return owns its bytes. `set` and `remove` make
-/// a copy first where that is needed, and keep everything that they do not name.
+/// The object of a run is a view of the bytes that the host wrote. Objects from the
+/// client and the cache own their bytes. `set` and `remove` make a copy first if
+/// necessary, and preserve all other fields.
 #[derive(Clone, Default)]
 pub struct Object<'a> {
     bytes: Cow<'a, [u8]>,
 }
 
-/// Methods of `Value` on the object itself.
+/// Defines methods of `Value` on the object itself.
 macro_rules! as_value {
     ($($(#[$doc:meta])* $name:ident($($arg:ident: $t:ty),*) -> $out:ty;)*) => {$(
         $(#[$doc])*
@@ -36,13 +35,13 @@ impl<'a> Object<'a> {
         Object { bytes: Cow::Borrowed(bytes) }
     }
 
-    /// The object that `v` describes: the result of [`json!`](crate::json), a
-    /// [`Builder`](crate::Builder) or anything that serde serializes.
+    /// Encodes `v` and returns it as an object: the result of [`json!`](crate::json), a
+    /// [`Builder`](crate::Builder) or any value that serde serializes.
     ///
     /// # Errors
     ///
-    /// What may not cross the sandbox boundary: bytes, integers beyond an i64, infinite
-    /// floats, keys that are no strings, more than 128 levels.
+    /// A value that cannot cross the sandbox boundary: bytes, integers outside of an i64,
+    /// infinite floats, keys that are not strings, or more than 128 levels.
     pub fn new<T: Serialize + ?Sized>(v: &T) -> Result<Object<'static>, CodecError> {
         let mut bytes = Vec::new();
         wire::append(&mut bytes, v)?;
@@ -55,7 +54,7 @@ impl<'a> Object<'a> {
         Value::of(&self.bytes)
     }
 
-    /// A copy that stays good after the run.
+    /// A copy that stays valid after the run.
     pub fn to_owned(&self) -> Object<'static> {
         Object { bytes: Cow::Owned(self.value().raw().to_vec()) }
     }
@@ -65,13 +64,13 @@ impl<'a> Object<'a> {
         at(path: &[&str]) -> Value<'_>;
         /// The type of the value at the path.
         type_of(path: &[&str]) -> Type;
-        /// Whether there is a value at the path, other than nil.
+        /// Whether the value at the path is present and not nil.
         exists(path: &[&str]) -> bool;
         /// The string at the path.
         str(path: &[&str]) -> &str;
-        /// The integer at the path. A float that is a whole number counts.
+        /// The integer at the path. Also accepts a float with an integral value.
         int(path: &[&str]) -> i64;
-        /// The number at the path; integers count.
+        /// The number at the path. Also accepts an integer.
         float(path: &[&str]) -> f64;
         /// The bool at the path.
         bool(path: &[&str]) -> bool;
@@ -79,35 +78,35 @@ impl<'a> Object<'a> {
         time(path: &[&str]) -> Option<Time>;
         /// The number of elements of the array, or of keys of the map, at the path.
         len(path: &[&str]) -> usize;
-        /// Walks the map at the path.
+        /// Iterates over the map at the path.
         entries(path: &[&str]) -> Entries<'_>;
-        /// Walks the array at the path.
+        /// Iterates over the array at the path.
         elements(path: &[&str]) -> Elements<'_>;
         /// The strings of the array at the path.
         strings(path: &[&str]) -> Vec<String>;
         /// The strings of the map at the path.
         string_map(path: &[&str]) -> BTreeMap<String, String>;
-        /// The msgpack of the object; empty if there is none.
+        /// The msgpack of the object; empty if it does not exist.
         raw() -> &[u8];
     }
 
-    /// Decodes the value at the path by serde; `&[]` is the whole object. See
+    /// Decodes the value at the path with serde; `&[]` is the complete object. See
     /// [`Value::decode`].
     ///
     /// # Errors
     ///
-    /// What does not fit, with the path to it.
+    /// The part that does not fit the type, with its path.
     pub fn decode<'b, T: Deserialize<'b>>(&'b self, path: &[&str]) -> Result<T, CodecError> {
         self.value().decode(path)
     }
 
-    /// Sets the value at the path. Creates missing maps on the path, and keeps all other
-    /// fields, known or not.
+    /// Sets the value at the path. Creates missing maps on the path, and preserves all
+    /// other fields, including unknown ones.
     ///
     /// # Errors
     ///
-    /// A value that cannot be sent, and a step into something that is no map; the
-    /// object is then as before.
+    /// A value that cannot be sent, or a path into something other than a map. Then the
+    /// object does not change.
     pub fn set<T: Serialize + ?Sized>(&mut self, path: &[&str], value: &T) -> Result<(), CodecError> {
         let mut val = Vec::new();
         wire::append(&mut val, value)?;
@@ -117,7 +116,7 @@ impl<'a> Object<'a> {
         Ok(())
     }
 
-    /// Removes the value at the path. If there is none, nothing happens.
+    /// Removes the value at the path, if there is one.
     pub fn remove(&mut self, path: &[&str]) {
         if path.is_empty() || self.type_of(path) == Type::Absent {
             return;
@@ -127,22 +126,22 @@ impl<'a> Object<'a> {
         self.bytes = Cow::Owned(bytes);
     }
 
-    /// The object's name in the cluster, with its kind.
+    /// A reference to the object.
     pub fn to_ref(&self) -> ObjectRef {
         self.key().to_ref(self.api_version(), self.kind())
     }
 
-    /// The object's name within its kind.
+    /// The namespace and name of the object.
     pub fn key(&self) -> ObjectKey {
         ObjectKey { namespace: self.namespace().to_owned(), name: self.name().to_owned() }
     }
 
-    /// The group and version, `apps/v1` or `v1`.
+    /// The group and version, for example `apps/v1` or `v1`.
     pub fn api_version(&self) -> &str {
         self.str(&["apiVersion"])
     }
 
-    /// The kind, `Deployment`.
+    /// The kind, for example `Deployment`.
     pub fn kind(&self) -> &str {
         self.str(&["kind"])
     }
@@ -152,7 +151,7 @@ impl<'a> Object<'a> {
         self.str(&["metadata", "name"])
     }
 
-    /// `metadata.namespace`, empty for a cluster-scoped object.
+    /// `metadata.namespace`. It is empty for a cluster-scoped object.
     pub fn namespace(&self) -> &str {
         self.str(&["metadata", "namespace"])
     }
@@ -192,18 +191,18 @@ impl<'a> Object<'a> {
         self.string_map(&["metadata", "annotations"])
     }
 
-    /// When the object was created.
+    /// The time at which the object was created.
     pub fn creation_timestamp(&self) -> Option<Time> {
         self.time(&["metadata", "creationTimestamp"])
     }
 
-    /// When the deletion of the object was requested.
+    /// The time at which the deletion of the object was requested.
     pub fn deletion_timestamp(&self) -> Option<Time> {
         self.time(&["metadata", "deletionTimestamp"])
     }
 
-    /// Whether the deletion of the object was requested and finalizers or dependents still
-    /// keep the object.
+    /// Whether the deletion of the object was requested and the object still exists
+    /// because of finalizers or dependents.
     pub fn is_deleting(&self) -> bool {
         self.exists(&["metadata", "deletionTimestamp"])
     }
@@ -214,7 +213,7 @@ impl<'a> Object<'a> {
     }
 }
 
-/// Shows the object's name and size, not what is in it: it may be a Secret.
+/// Shows the object's name and size, but not its content, which may be a Secret.
 impl fmt::Debug for Object<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Object({}, {} bytes)", self.to_ref(), self.bytes.len())
@@ -227,8 +226,8 @@ impl Serialize for Object<'_> {
     }
 }
 
-/// An `Object` can stand in a struct for a part that is to stay as it is. It is
-/// decoded from what the host wrote, and from no other format.
+/// An `Object` can be a field of a struct, for a part that stays encoded. It can be
+/// decoded only from messages of the host.
 impl<'de> Deserialize<'de> for Object<'static> {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
         struct Bytes;
@@ -244,7 +243,7 @@ impl<'de> Deserialize<'de> for Object<'static> {
             }
 
             fn visit_newtype_struct<D: Deserializer<'de>>(self, _: D) -> Result<Self::Value, D::Error> {
-                Err(D::Error::custom("an Object is decoded from messages of the host only"))
+                Err(D::Error::custom("an Object can be decoded only from messages of the host"))
             }
         }
         d.deserialize_newtype_struct(wire::RAW, Bytes)

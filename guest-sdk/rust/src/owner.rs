@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::object::Object;
 use crate::value::Value;
 
-/// The owner of an object, in its `metadata.ownerReferences`.
+/// An owner of an object, in its `metadata.ownerReferences`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OwnerReference {
     /// The group and version of the owner.
@@ -13,12 +13,11 @@ pub struct OwnerReference {
     pub kind: String,
     /// The name of the owner, in the namespace of the object if it has one.
     pub name: String,
-    /// The uid of the owner.
+    /// The UID of the owner.
     pub uid: String,
-    /// Whether this owner controls the object; one at most does.
+    /// Whether this owner controls the object. An object has at most one controller.
     pub controller: bool,
-    /// Whether the owner is kept, in a foreground deletion, until the object is
-    /// gone.
+    /// Whether a foreground deletion of the owner waits until the object is gone.
     pub block_owner_deletion: bool,
 }
 
@@ -54,15 +53,15 @@ impl Serialize for OwnerReference {
 const OWNERS: [&str; 2] = ["metadata", "ownerReferences"];
 
 impl Object<'_> {
-    /// The reference that makes this object the controlling owner. If an object has it in
-    /// its `ownerReferences`, the garbage collector deletes that object with this one, and
-    /// a change of that object reconciles this one.
+    /// The reference that makes this object the controlling owner of another object. Then
+    /// the garbage collector deletes that object with this one, and a change of that
+    /// object reconciles this one.
     pub fn controller_ref(&self) -> OwnerReference {
         OwnerReference { controller: true, block_owner_deletion: true, ..self.owner_ref() }
     }
 
-    /// The reference that makes this object one of several owners, for the garbage
-    /// collector only.
+    /// The reference that makes this object one of several owners. Only the garbage
+    /// collector uses it.
     pub fn owner_ref(&self) -> OwnerReference {
         OwnerReference {
             api_version: self.api_version().to_owned(),
@@ -83,8 +82,8 @@ impl Object<'_> {
         self.owner_references().into_iter().find(|r| r.controller)
     }
 
-    /// Whether `owner` is the controlling owner. The uid decides: an owner that
-    /// was deleted and created again is another one.
+    /// Whether `owner` is the controlling owner. The UID decides: an owner that was
+    /// deleted and created again is a different owner.
     pub fn is_controlled_by(&self, owner: &Object<'_>) -> bool {
         self.controller().map_or(false, |c| c.uid == owner.uid())
     }
@@ -93,10 +92,10 @@ impl Object<'_> {
     ///
     /// # Errors
     ///
-    /// The error is permanent and the object does not change if another object controls it
-    /// (reason `NotOwned`). The same holds if `owner` has a namespace that the object is
-    /// not in (reason `CrossNamespaceOwner`): the garbage collector would delete the
-    /// object at once.
+    /// The error is permanent, and the object does not change, in two cases. Another
+    /// object controls it (reason `NotOwned`), or `owner` has a namespace that the object
+    /// is not in (reason `CrossNamespaceOwner`). In the second case, the garbage
+    /// collector would delete the object at once.
     pub fn set_controller(&mut self, owner: &Object<'_>) -> Result<(), Error> {
         match self.controller() {
             Some(c) if c.uid != owner.uid() => {

@@ -2,13 +2,13 @@ use serde::ser::{Serialize, SerializeStruct, Serializer};
 
 use crate::wire::{append_int, Message};
 
-/// How [`Client::get_with`](crate::Client::get_with) reads. The default is the newest
-/// state.
+/// The parameters of [`Client::get_with`](crate::Client::get_with). The default reads the
+/// newest state.
 #[derive(Clone, Debug, Default)]
 pub struct GetParams {
-    /// `status` or `scale`; empty is the object.
+    /// `status` or `scale`, or empty for the object itself.
     pub subresource: String,
-    /// `0` takes what the API server has in its cache.
+    /// `0` allows an answer from the cache of the API server.
     pub resource_version: String,
 }
 
@@ -19,50 +19,50 @@ impl GetParams {
     }
 }
 
-/// What a list has. The default is everything.
+/// The parameters of a list. The default lists everything.
 #[derive(Clone, Debug, Default)]
 pub struct ListParams {
-    /// Written as for kubectl.
+    /// In the syntax of kubectl.
     pub label_selector: String,
-    /// Written as for kubectl. For the cache it may name any field that is a text, a
+    /// In the syntax of kubectl. For the cache it may name any field that is a string, a
     /// number or a bool.
     pub field_selector: String,
-    /// The uid of an owner of the objects. Only for the cache, which finds them without
-    /// a look at the others.
+    /// The UID of an owner of the objects. Only for the cache, which finds them without a
+    /// scan of the others.
     pub owner: String,
-    /// How many objects a page has.
+    /// The number of objects in a page.
     pub limit: i64,
     /// Asks for the next page: [`List::continue_token`](crate::List::continue_token).
     pub continue_token: String,
-    /// That of the Kubernetes API. The cache does not read it.
+    /// As in the Kubernetes API. The cache ignores it.
     pub resource_version: String,
-    /// That of the Kubernetes API. The cache does not read it.
+    /// As in the Kubernetes API. The cache ignores it.
     pub resource_version_match: String,
 }
 
 impl ListParams {
-    /// Only objects with these labels.
+    /// Selects objects by labels.
     #[must_use]
     pub fn labels(mut self, selector: &str) -> Self {
         self.label_selector = selector.to_owned();
         self
     }
 
-    /// Only objects with these fields.
+    /// Selects objects by fields.
     #[must_use]
     pub fn fields(mut self, selector: &str) -> Self {
         self.field_selector = selector.to_owned();
         self
     }
 
-    /// Only objects that the object of this uid owns.
+    /// Selects objects that the object with this UID owns.
     #[must_use]
     pub fn owned_by(mut self, uid: &str) -> Self {
         self.owner = uid.to_owned();
         self
     }
 
-    /// So many objects in a page.
+    /// Sets the number of objects in a page.
     #[must_use]
     pub fn limit(mut self, n: i64) -> Self {
         self.limit = n;
@@ -80,8 +80,8 @@ impl ListParams {
     }
 }
 
-/// Conditions on an object that is written or deleted. If one is not met, the answer is a
-/// conflict. Empty fields are not checked.
+/// Conditions for a write or a deletion. If one is not met, the answer is a conflict.
+/// Empty fields are not checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Preconditions {
     /// `metadata.uid`.
@@ -102,41 +102,42 @@ impl Preconditions {
     }
 }
 
-/// How an object is written.
+/// The parameters of a write.
 #[derive(Clone, Debug, Default)]
 pub struct PatchParams {
-    /// `status` or `scale`; empty is the object.
+    /// `status` or `scale`, or empty for the object itself.
     pub subresource: String,
-    /// Makes the API server check the write without storing it.
+    /// Makes the API server check the write without storing the result.
     pub dry_run: bool,
-    /// If empty, `wasmctl/` and the controller's name.
+    /// The field manager. If empty, it is `wasmctl/` and the name of the controller.
     pub field_manager: String,
     /// `Ignore`, `Warn` (the API server's default) or `Strict`.
     pub field_validation: String,
-    /// What must be true. Create reads none.
+    /// Conditions that must be met. Create does not use them.
     pub preconditions: Preconditions,
     /// Takes over fields that another manager owns. A controller usually wants that for
-    /// objects of its own. Without it such a field is a conflict. Only apply reads it.
+    /// objects of its own. Without it, a field of another manager is a conflict. Only
+    /// apply uses it.
     pub force: bool,
 }
 
-/// How an object is created or replaced.
+/// The parameters of create and replace.
 pub type PostParams = PatchParams;
 
 impl PatchParams {
-    /// As that field manager.
+    /// Sets the field manager.
     pub fn apply(manager: &str) -> Self {
         PatchParams { field_manager: manager.to_owned(), ..PatchParams::default() }
     }
 
-    /// Takes over fields of other managers; see the field of this name.
+    /// Takes over fields of other managers; see the field `force`.
     #[must_use]
     pub fn force(mut self) -> Self {
         self.force = true;
         self
     }
 
-    /// Does not store anything.
+    /// Makes the API server check the write without storing the result.
     #[must_use]
     pub fn dry_run(mut self) -> Self {
         self.dry_run = true;
@@ -156,16 +157,16 @@ impl PatchParams {
     }
 }
 
-/// How an object is deleted.
+/// The parameters of a deletion.
 #[derive(Clone, Debug, Default)]
 pub struct DeleteParams {
-    /// Makes the API server check the request without running it.
+    /// Makes the API server check the request without deleting the object.
     pub dry_run: bool,
-    /// `Background`, `Foreground` or `Orphan`; empty is the kind's own.
+    /// `Background`, `Foreground` or `Orphan`; empty is the default of the kind.
     pub propagation_policy: String,
-    /// `None` is the kind's own.
+    /// The grace period; `None` is the default of the kind.
     pub grace_period_seconds: Option<i64>,
-    /// What must be true.
+    /// Conditions that must be met.
     pub preconditions: Preconditions,
 }
 
@@ -183,21 +184,21 @@ impl DeleteParams {
 /// A change of an object.
 #[derive(Clone, Debug)]
 pub enum Patch<T> {
-    /// Applies fields by server-side apply. Only [`Api`](crate::Api) supports it, since a
-    /// [`Client`](crate::Client) has `apply`.
+    /// Applies fields by server-side apply. Only [`Api`](crate::Api) supports it; a
+    /// [`Client`](crate::Client) has `apply` instead.
     Apply(T),
-    /// Sets the fields that are here and removes those that are nil (RFC 7386).
+    /// Sets the fields of the value and removes those that are nil in it (RFC 7386).
     /// Arrays are replaced as a whole.
     Merge(T),
-    /// As `Merge`, with the arrays of built-in kinds merged by their keys. Custom
-    /// resources do not have it.
+    /// Like `Merge`, but merges the arrays of built-in kinds by their keys. Custom
+    /// resources do not support it.
     Strategic(T),
-    /// Applies the operations in order, all or none (RFC 6902).
+    /// Applies all operations in order, or none (RFC 6902).
     Json(Vec<PatchOp>),
 }
 
 impl<T: Serialize> Patch<T> {
-    /// Its name in a request; "" of `Apply`.
+    /// The name in a request; "" for `Apply`.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Patch::Apply(_) => "",
@@ -236,7 +237,7 @@ impl PatchOp {
         Ok(self)
     }
 
-    /// Puts a value there, in front of what is there in an array.
+    /// Adds a value; in an array, before the element at the path.
     ///
     /// # Errors
     ///
@@ -245,7 +246,7 @@ impl PatchOp {
         Self::new("add", path).with(value)
     }
 
-    /// Puts a value there in the place of the one that is there.
+    /// Replaces the value at the path.
     ///
     /// # Errors
     ///
@@ -254,7 +255,7 @@ impl PatchOp {
         Self::new("replace", path).with(value)
     }
 
-    /// Fails the patch if another value is there.
+    /// Fails the patch if the value at the path is different.
     ///
     /// # Errors
     ///
@@ -263,17 +264,17 @@ impl PatchOp {
         Self::new("test", path).with(value)
     }
 
-    /// Takes out what is there.
+    /// Removes the value at the path.
     pub fn remove(path: &str) -> Self {
         Self::new("remove", path)
     }
 
-    /// Takes out what is at `from` and puts it at `path`.
+    /// Moves the value from `from` to `path`.
     pub fn rename(from: &str, path: &str) -> Self {
         PatchOp { from: Some(from.to_owned()), ..Self::new("move", path) }
     }
 
-    /// Puts at `path` what is at `from` too.
+    /// Copies the value at `from` to `path`.
     pub fn copy(from: &str, path: &str) -> Self {
         PatchOp { from: Some(from.to_owned()), ..Self::new("copy", path) }
     }

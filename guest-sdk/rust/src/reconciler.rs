@@ -43,11 +43,11 @@ pub struct Reconciler {
 }
 
 impl Reconciler {
-    /// A reconciler whose `reconcile` moves the cluster toward the desired state of its
-    /// object.
+    /// Makes a reconciler whose `reconcile` moves the cluster toward the desired state of
+    /// its object.
     ///
-    /// The host calls it again and again, also without a change, so it must compare the
-    /// current state and not rely on events. An error makes the run fail; see
+    /// The host calls it repeatedly, also without a change, so it must compare the
+    /// current state and not rely on events. An error fails the run; see
     /// [`Error::permanent`] and [`Error::retry_after`]. The object does not exist only if
     /// [`Watch::deletes`](crate::Watch::deletes) asks for calls after it is gone.
     pub fn new<F, E>(manifest: Manifest, reconcile: F) -> Self
@@ -58,9 +58,10 @@ impl Reconciler {
         Reconciler { manifest, reconcile: run(reconcile), finalize: None, error_policy: None, configure: None }
     }
 
-    /// Like [`new`](Self::new), with the whole object decoded by serde. That costs more
-    /// than reading some fields, and is worth it if a run uses most of them. An object
-    /// that does not fit is a permanent error of reason `InvalidObject`.
+    /// Like [`new`](Self::new), with the complete object decoded by serde. That costs
+    /// more than reading some fields, and is worthwhile if a run uses most of them. An
+    /// object that does not fit the type is a permanent error with the reason
+    /// `InvalidObject`.
     pub fn typed<K, F, E>(manifest: Manifest, reconcile: F) -> Self
     where
         K: Resource + serde::de::DeserializeOwned + 'static,
@@ -70,9 +71,9 @@ impl Reconciler {
         Self::new(manifest, decoding(reconcile))
     }
 
-    /// A reconciler with a finalizer of that name, `example.com/cleanup`, in one function,
-    /// as in kube-rs. It receives [`Event::Apply`] while the object lives, and
-    /// [`Event::Cleanup`] after its deletion was requested. See
+    /// Makes a reconciler with a finalizer, for example `example.com/cleanup`, in one
+    /// function, as in kube-rs. It receives [`Event::Apply`] until the deletion of the
+    /// object is requested, and [`Event::Cleanup`] after that. See
     /// [`finalize`](Self::finalize).
     pub fn with_finalizer<F, E>(mut manifest: Manifest, name: &str, f: F) -> Self
     where
@@ -86,14 +87,14 @@ impl Reconciler {
             .finalize(move |obj: &Object<'_>, ctx: &Context<'_>| cleanup(Event::Cleanup(obj), ctx))
     }
 
-    /// Cleans up what the garbage collector does not know. The host calls it instead of
-    /// `reconcile` after the deletion of the object was requested.
+    /// Cleans up resources that the garbage collector does not know. The host calls it
+    /// instead of `reconcile` after the deletion of the object was requested.
     ///
     /// The host adds [`Manifest::finalizer`] to each object before its first run, and
     /// removes it after the first cleanup that returns neither an error nor a requeue.
-    /// Until then the object stays. Return a requeue to wait for something that takes
-    /// time: the host calls the cleanup again. The host may also call it again after it
-    /// succeeded, so it must accept that everything is gone already.
+    /// Until then the object stays. Return a requeue to wait for a slow cleanup: the host
+    /// then calls it again. The host may also call it again after it succeeded, so it
+    /// must accept that everything is already gone.
     #[must_use]
     pub fn finalize<F, E>(mut self, f: F) -> Self
     where
@@ -104,7 +105,7 @@ impl Reconciler {
         self
     }
 
-    /// Like [`finalize`](Self::finalize), with the whole object decoded, as in
+    /// Like [`finalize`](Self::finalize), with the complete object decoded, as in
     /// [`typed`](Self::typed).
     #[must_use]
     pub fn finalize_typed<K, F, E>(self, f: F) -> Self
@@ -116,9 +117,9 @@ impl Reconciler {
         self.finalize(decoding(f))
     }
 
-    /// Like [`error_policy`](Self::error_policy), with the whole object decoded, as in
-    /// [`typed`](Self::typed). It is `None` if the failed run had no object, or one that does
-    /// not fit.
+    /// Like [`error_policy`](Self::error_policy), with the complete object decoded, as in
+    /// [`typed`](Self::typed). The object is `None` if the failed run had none, or one
+    /// that does not fit the type.
     #[must_use]
     pub fn error_policy_typed<K, F>(self, f: F) -> Self
     where
@@ -129,9 +130,9 @@ impl Reconciler {
     }
 
     /// Decides what to do after a failed run. The host calls it once for each failed run.
-    /// After a panic or a timeout it runs in a fresh instance. Its answer counts except
-    /// after a permanent error. It declares nothing. Without it, the host's back-off
-    /// decides.
+    /// After a panic or a timeout it runs in a fresh instance. The host ignores its
+    /// answer after a permanent error. It must not declare children or a status. Without
+    /// it, the host's back-off decides.
     #[must_use]
     pub fn error_policy<F>(mut self, f: F) -> Self
     where
@@ -141,12 +142,13 @@ impl Reconciler {
         self
     }
 
-    /// Receives all settings when an instance of the module starts. After the settings
-    /// have changed, it receives them again before the next call.
+    /// Receives all settings when an instance of the module starts, and again before the
+    /// next call after the settings have changed.
     ///
     /// An error refuses the settings: the host does not load the module, or all instances
-    /// keep the old settings. It must leave nothing of earlier settings in place. It may
-    /// call only [`Context::config`], which also works without it.
+    /// continue with the old settings. The function must reset variables that depend on
+    /// earlier settings. It may call only [`Context::config`], which also works without
+    /// it.
     #[must_use]
     pub fn configure<F, E>(mut self, f: F) -> Self
     where
@@ -157,12 +159,12 @@ impl Reconciler {
         self
     }
 
-    /// What the module says of itself.
+    /// The manifest of the module.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }
 
-    /// The optional exports that are real.
+    /// The optional exports that have a function.
     pub(crate) fn hooks(&self) -> Vec<&'static str> {
         [
             ("error_policy", self.error_policy.is_some()),
@@ -180,7 +182,7 @@ impl Reconciler {
         self.manifest.describe(&self.hooks())
     }
 
-    /// Why the parts do not fit together.
+    /// The reason why the reconciler is inconsistent, if it is.
     pub(crate) fn problem(&self) -> Option<String> {
         match (&self.finalize, self.manifest.finalizer.as_str()) {
             (Some(_), "") => {
@@ -212,7 +214,7 @@ impl Reconciler {
     }
 }
 
-/// A function of an object, from one of the whole decoded object.
+/// Converts a function of the decoded object to a function of the object.
 fn decoding<K, F, E>(f: F) -> Run
 where
     K: serde::de::DeserializeOwned,

@@ -4,12 +4,12 @@ use std::cell::RefCell;
 
 use crate::host::{Host, Op};
 
-/// A host that notes the last request and gives one answer.
+/// A host that records the last request and returns a fixed answer.
 #[derive(Default)]
 pub(crate) struct Script {
     /// The status of the answer.
     pub(crate) status: i32,
-    /// Its body.
+    /// The body of the answer.
     pub(crate) answer: Vec<u8>,
     /// The last request.
     pub(crate) asked: RefCell<Vec<u8>>,

@@ -4,15 +4,15 @@ use std::time::Duration;
 use serde::de::{Deserialize, Deserializer, Error as _};
 use serde::ser::{Serialize, Serializer};
 
-/// A moment, to the millisecond. Kubernetes writes it as a string of RFC 3339
-/// with seconds, `2026-01-01T00:00:00Z`, and so does this type.
+/// A point in time, in milliseconds. Kubernetes writes it as a string in RFC 3339 with
+/// seconds, `2026-01-01T00:00:00Z`, and so does this type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time {
     unix_ms: i64,
 }
 
 impl Time {
-    /// The moment so many milliseconds after the start of 1970.
+    /// The time that many milliseconds after the start of 1970.
     pub const fn from_unix_ms(unix_ms: i64) -> Self {
         Time { unix_ms }
     }
@@ -28,12 +28,12 @@ impl Time {
         Time { unix_ms: self.unix_ms.div_euclid(1000) * 1000 }
     }
 
-    /// For how long it has been since `earlier`; zero if that is later.
+    /// The time that has passed since `earlier`; zero if `earlier` is later.
     pub fn since(self, earlier: Time) -> Duration {
         Duration::from_millis(u64::try_from(self.unix_ms.saturating_sub(earlier.unix_ms)).unwrap_or(0))
     }
 
-    /// Reads a time of RFC 3339, with any offset; `None` if it is none.
+    /// Parses a time in RFC 3339, with any offset; `None` if it is invalid.
     pub fn parse(s: &str) -> Option<Self> {
         let b = s.as_bytes();
         if b.len() < 20 || b[4] != b'-' || b[7] != b'-' || !b"Tt ".contains(&b[10]) || b[13] != b':' || b[16] != b':' {
@@ -65,7 +65,7 @@ fn digits(b: &[u8]) -> Option<i64> {
     b.iter().try_fold(0, |n, c| c.is_ascii_digit().then(|| n * 10 + i64::from(c - b'0')))
 }
 
-/// The milliseconds after the seconds, and what follows them.
+/// The milliseconds after the seconds, and the remaining bytes.
 fn fraction(b: &[u8]) -> Option<(i64, &[u8])> {
     if b.first() != Some(&b'.') {
         return Some((0, b));
@@ -75,7 +75,7 @@ fn fraction(b: &[u8]) -> Option<(i64, &[u8])> {
     (n > 0).then_some((ms, &b[1 + n..]))
 }
 
-/// Seconds by which local time is ahead.
+/// The offset of local time, in seconds.
 fn offset(b: &[u8]) -> Option<i64> {
     match b {
         b"Z" | b"z" => Some(0),
@@ -100,8 +100,8 @@ fn month_days(year: i64, month: i64) -> i64 {
     }
 }
 
-/// Days from the start of 1970 to a day of the Gregorian calendar. The year is
-/// taken to start in March, so that the leap day is its last.
+/// Days from the start of 1970 to a day of the Gregorian calendar. Years begin in March
+/// here, so that a leap day is the last day of its year.
 fn days(year: i64, month: i64, day: i64) -> i64 {
     let y = if month > 2 { year } else { year - 1 };
     let month_from_march = (month + 9) % 12;
@@ -140,7 +140,7 @@ impl Serialize for Time {
 impl<'de> Deserialize<'de> for Time {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
         let s = String::deserialize(d)?;
-        Time::parse(&s).ok_or_else(|| D::Error::custom("is no time of RFC 3339"))
+        Time::parse(&s).ok_or_else(|| D::Error::custom("is not a time in RFC 3339"))
     }
 }
 

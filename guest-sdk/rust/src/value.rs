@@ -6,7 +6,7 @@ use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use crate::time::Time;
 use crate::wire::{self, CodecError, Type};
 
-/// A view of one value in a message. Each method decodes only what it returns.
+/// A view of one value in a message. Each method decodes only the value that it returns.
 ///
 /// Each method takes a path of map keys that starts at the value; `&[]` is the value
 /// itself. A value that is absent, nil, or of another type reads as the zero value. The
@@ -20,7 +20,7 @@ use crate::wire::{self, CodecError, Type};
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Value<'a> {
-    /// Starts with the value; bytes may follow it.
+    /// Starts with the value; other bytes may follow it.
     pub(crate) view: &'a [u8],
 }
 
@@ -39,7 +39,7 @@ impl<'a> Value<'a> {
         wire::type_of(wire::at(self.view, path))
     }
 
-    /// Whether there is a value at the path, other than nil.
+    /// Whether the value at the path is present and not nil.
     pub fn exists(&self, path: &[&str]) -> bool {
         !matches!(self.type_of(path), Type::Absent | Type::Nil)
     }
@@ -49,12 +49,12 @@ impl<'a> Value<'a> {
         self.at(path).as_str().unwrap_or_default()
     }
 
-    /// The integer at the path. A float that is a whole number counts.
+    /// The integer at the path. Also accepts a float with an integral value.
     pub fn int(&self, path: &[&str]) -> i64 {
         self.at(path).as_i64().unwrap_or_default()
     }
 
-    /// The number at the path; integers count.
+    /// The number at the path. Also accepts an integer.
     pub fn float(&self, path: &[&str]) -> f64 {
         self.at(path).as_f64().unwrap_or_default()
     }
@@ -64,7 +64,7 @@ impl<'a> Value<'a> {
         self.at(path).as_bool().unwrap_or_default()
     }
 
-    /// The time at the path, which Kubernetes has as a string of RFC 3339.
+    /// The time at the path, which Kubernetes encodes as a string in RFC 3339.
     pub fn time(&self, path: &[&str]) -> Option<Time> {
         Time::parse(self.at(path).as_str()?)
     }
@@ -74,7 +74,7 @@ impl<'a> Value<'a> {
         wire::read_str(self.view)
     }
 
-    /// This value, if it is an integer, or a float that is a whole number.
+    /// This value, if it is an integer, or a float with an integral value.
     pub fn as_i64(&self) -> Option<i64> {
         wire::read_int(self.view)
     }
@@ -107,26 +107,25 @@ impl<'a> Value<'a> {
         Elements(wire::walk(if wire::type_of(at) == Type::Array { at } else { &[] }))
     }
 
-    /// The strings of the array at the path; elements of another type are left
-    /// out.
+    /// The strings of the array at the path. Elements of other types are skipped.
     pub fn strings(&self, path: &[&str]) -> Vec<String> {
         self.elements(path).filter_map(|e| e.as_str().map(str::to_owned)).collect()
     }
 
-    /// The map at the path; entries of another type than string are left out.
+    /// The map at the path. Entries whose value is not a string are skipped.
     pub fn string_map(&self, path: &[&str]) -> BTreeMap<String, String> {
         self.entries(path).filter_map(|(k, v)| Some((k.to_owned(), v.as_str()?.to_owned()))).collect()
     }
 
-    /// Decodes the value at the path by serde.
+    /// Decodes the value at the path with serde.
     ///
     /// It costs a hundred times as much as reading a field: decode only the part that you
     /// need. `Option<T>` reads an absent value as `None`.
     ///
     /// # Errors
     ///
-    /// What does not fit, with the path to it. What is absent is an error except
-    /// for types that can be made of nil.
+    /// The part that does not fit the type, with its path. An absent value is an error,
+    /// except for types that accept nil.
     pub fn decode<T: Deserialize<'a>>(&self, path: &[&str]) -> Result<T, CodecError> {
         let view = wire::at(self.view, path);
         let view: &'a [u8] = if view.is_empty() { &[0xc0] } else { view };
@@ -164,7 +163,7 @@ impl<'a> Iterator for Elements<'a> {
     }
 }
 
-/// Values are equal if their bytes are; absent ones are equal.
+/// Values are equal if their bytes are equal. Absent values are equal.
 impl PartialEq for Value<'_> {
     fn eq(&self, other: &Self) -> bool {
         self.raw() == other.raw()
@@ -177,7 +176,7 @@ impl Serialize for Value<'_> {
     }
 }
 
-/// A value as formats other than that of the host see it.
+/// Serializes a value to formats other than that of the host.
 struct Walked<'a>(Value<'a>);
 
 impl Serialize for Walked<'_> {

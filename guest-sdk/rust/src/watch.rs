@@ -9,11 +9,10 @@ use crate::object::Object;
 use crate::value::Value;
 use crate::wire::Message;
 
-/// Returns the objects that an event of a watched object concerns; see
-/// [`Watch::mapper`].
+/// Returns the objects that an event of a watched object concerns; see [`Watch::mapper`].
 pub type Mapper = Box<dyn Fn(&WatchEvent<'_>, &Context<'_>) -> Result<Vec<ObjectKey>, Error>>;
 
-/// Returns whether to keep an event; see [`Watch::filter`].
+/// Returns whether an event counts; see [`Watch::filter`].
 pub type Filter = Box<dyn Fn(&WatchEvent<'_>, &Context<'_>) -> bool>;
 
 /// A kind that a module reconciles, owns or watches.
@@ -41,76 +40,78 @@ pub struct Watch {
     optional: bool,
 }
 
-/// The map of a watch with a mapper, and the predicate that stands for a filter.
+/// The map of a watch with a mapper, and the predicate that calls the filter.
 const BY_FUNC: &str = "func";
 
 impl Watch {
-    /// The kind of that group, "" for the core kinds, and version, "" for the one
-    /// that the API server prefers.
+    /// Makes a watch of the kind with that group and version. The group "" is the core
+    /// group; the version "" is the one that the API server prefers.
     pub fn new(group: &str, version: &str, kind: &str) -> Self {
         Watch { group: group.to_owned(), version: version.to_owned(), kind: kind.to_owned(), ..Watch::default() }
     }
 
-    /// The kind of a type.
+    /// Makes a watch of the kind of a type.
     pub fn of<K: crate::Resource>() -> Self {
         let (group, version) = K::API_VERSION.split_once('/').unwrap_or(("", K::API_VERSION));
         Watch::new(group, version, K::KIND)
     }
 
-    /// Only objects in these namespaces.
+    /// Restricts the watch to objects in these namespaces.
     #[must_use]
     pub fn namespaces(mut self, namespaces: &[&str]) -> Self {
         self.namespaces = owned(namespaces);
         self
     }
 
-    /// Only objects with these labels, written as for kubectl.
+    /// Restricts the watch to objects with these labels, in the syntax of kubectl.
     #[must_use]
     pub fn labels(mut self, selector: &str) -> Self {
         self.label_selector = selector.to_owned();
         self
     }
 
-    /// Only objects with these fields, written as for kubectl.
+    /// Restricts the watch to objects with these fields, in the syntax of kubectl.
     #[must_use]
     pub fn fields(mut self, selector: &str) -> Self {
         self.field_selector = selector.to_owned();
         self
     }
 
-    /// The changes that count: `generation`, `resourceVersion`, `labels`, `annotations`,
-    /// `finalizers`, `deletion`, and `all(...)` and `any(...)` of them; one of the list is
-    /// enough. They cost less than a filter, for which the host calls the module.
+    /// Sets the changes that cause a run: `generation`, `resourceVersion`, `labels`,
+    /// `annotations`, `finalizers`, `deletion`, and `all(...)` and `any(...)` of these.
+    /// One match in the list is enough. They cost less than a filter, for which the host
+    /// must call the module.
     #[must_use]
     pub fn predicates(mut self, predicates: &[&str]) -> Self {
         self.predicates = owned(predicates);
         self
     }
 
-    /// Makes the host run the object once more, without the object, after it is gone. Only
-    /// read in [`Manifest::for_`].
+    /// Makes the host run the reconciler once more, without an object, after the object
+    /// is gone. It has an effect only in [`Manifest::for_`].
     #[must_use]
     pub fn deletes(mut self) -> Self {
         self.deletes = true;
         self
     }
 
-    /// The objects that an event concerns. `owner` is the owners. `label:KEY` is the
-    /// object that the label names, in the same namespace. `annotation:KEY` is such a name
-    /// or `namespace/name`. Only read in [`Manifest::watches`].
+    /// Selects the objects that an event concerns. `owner` selects the owners.
+    /// `label:KEY` selects the object that the label names, in the same namespace.
+    /// `annotation:KEY` selects the object that the annotation names, by its name or
+    /// `namespace/name`. It has an effect only in [`Manifest::watches`].
     #[must_use]
     pub fn map(mut self, map: &str) -> Self {
         self.map = map.to_owned();
         self
     }
 
-    /// Selects the objects that an event concerns, if `map` is not enough.
+    /// Selects the objects that an event concerns by code, instead of `map`.
     ///
     /// The host calls it for each event. If a change moves an object from one owner to
-    /// another, return both: compare `old` and `new`. Keys of objects that do not exist do
-    /// no harm. After an error the host calls it again later. The context has the cache,
-    /// the settings and the log. It has no object, and calls of its client return an
-    /// error.
+    /// another, return both owners: compare `old` and `new`. Keys of objects that do not
+    /// exist do no harm. After an error, the host calls it again later. The context
+    /// offers the cache, the settings and the log. It has no object, and calls of its
+    /// client return an error.
     #[must_use]
     pub fn mapper<F, E>(mut self, f: F) -> Self
     where
@@ -122,8 +123,8 @@ impl Watch {
     }
 
     /// Hides the events for which it returns false. The host calls it for events that the
-    /// predicates pass. The cache still stores the object. The context is like that of a
-    /// mapper.
+    /// predicates accept. The cache stores the object in any case. The context is like
+    /// that of a mapper.
     #[must_use]
     pub fn filter<F>(mut self, f: F) -> Self
     where
@@ -133,16 +134,16 @@ impl Watch {
         self
     }
 
-    /// Keeps nothing but apiVersion, kind and metadata of the objects, which saves
-    /// memory. Not read in [`Manifest::for_`].
+    /// Restricts the objects to apiVersion, kind and metadata, which saves memory. It has
+    /// no effect in [`Manifest::for_`].
     #[must_use]
     pub fn metadata_only(mut self) -> Self {
         self.metadata_only = true;
         self
     }
 
-    /// Skips owners that do not control the object. Only read in [`Manifest::owns`], and
-    /// with map `owner`.
+    /// Skips owners that do not control the object. It has an effect only in
+    /// [`Manifest::owns`], and with map `owner`.
     #[must_use]
     pub fn controller_only(mut self) -> Self {
         self.controller_only = true;
@@ -167,7 +168,7 @@ impl Watch {
         format!("{}/{}", self.group, self.version)
     }
 
-    /// Writes the watch as it stands in a manifest.
+    /// Writes the watch in its form in a manifest.
     pub(crate) fn write(&self, m: &mut Message<'_>) {
         m.text("group", &self.group);
         m.str("version", &self.version);
@@ -183,7 +184,8 @@ impl Watch {
         m.bool("optional", self.optional);
     }
 
-    /// The predicates, all of which and the filter must keep an event.
+    /// The predicates, including the filter. An event must pass the filter and one of the
+    /// others.
     fn described_predicates(&self) -> Vec<String> {
         if self.filter.is_none() || self.predicates.iter().any(|p| p.contains(BY_FUNC)) {
             return self.predicates.clone();
@@ -206,22 +208,22 @@ impl fmt::Debug for Watch {
     }
 }
 
-/// What happened to a watched object.
+/// The type of a change of a watched object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WatchEventType {
-    /// It was there when the watch started.
+    /// The object existed when the watch started.
     Listed,
-    /// It was created or has changed.
+    /// The object was created or has changed.
     Updated,
-    /// It is gone.
+    /// The object is gone.
     Deleted,
-    /// Something that is younger than this SDK.
+    /// A type that is newer than this SDK.
     Other(String),
 }
 
 impl WatchEventType {
-    /// The word of the ABI.
+    /// The name in the ABI.
     pub fn as_str(&self) -> &str {
         match self {
             WatchEventType::Listed => "Listed",
@@ -232,10 +234,10 @@ impl WatchEventType {
     }
 }
 
-/// One change of one watched object, as a mapper and a filter are given it.
+/// One change of one watched object, as a mapper and a filter receive it.
 #[derive(Clone, Debug)]
 pub struct WatchEvent<'a> {
-    /// What happened.
+    /// The type of the change.
     pub type_: WatchEventType,
     /// The group of the watch.
     pub group: &'a str,
@@ -245,14 +247,15 @@ pub struct WatchEvent<'a> {
     pub kind: &'a str,
     /// The name of the object.
     pub key: ObjectKey,
-    /// The object before the change; it does not exist where it was not known.
+    /// The object before the change; it does not exist if the host did not know the
+    /// object before.
     pub old: Object<'a>,
-    /// The object after it; it does not exist where it is gone.
+    /// The object after the change; it does not exist if the object is gone.
     pub new: Object<'a>,
 }
 
 impl<'a> WatchEvent<'a> {
-    /// The newest state that there is: `new`, or `old` of an object that is gone.
+    /// The newest state: `new`, or `old` if the object is gone.
     pub fn object(&self) -> &Object<'a> {
         if self.new.exists(&[]) {
             &self.new
@@ -261,7 +264,7 @@ impl<'a> WatchEvent<'a> {
         }
     }
 
-    /// Reads the event that an entry call is about.
+    /// Decodes the event of an entry call.
     pub(crate) fn read(input: &Input<'a>) -> Self {
         let watch = Value::of(input.watch);
         WatchEvent {
@@ -291,8 +294,8 @@ impl Manifest {
         self.watches.iter().filter(|w| w.is(group, kind)).find_map(|w| w.mapper.as_ref())
     }
 
-    /// Asks the filters of the kind. An event that several watches are of is kept
-    /// if one of them keeps it, and one of no watch is kept.
+    /// Calls the filters of the kind. If several watches match an event, one filter that
+    /// returns true is enough. An event without a matching watch is accepted.
     pub(crate) fn keeps(&self, event: &WatchEvent<'_>, ctx: &Context<'_>) -> bool {
         let mut watches = self.all_watches().filter(|w| w.is(event.group, event.kind)).peekable();
         watches.peek().is_none() || watches.any(|w| w.filter.as_ref().map_or(true, |f| f(event, ctx)))

@@ -1,4 +1,5 @@
-// Package handler3 has what an API server says of its OpenAPI documents.
+// Package handler3 has the types of an API server's answers about its OpenAPI
+// documents.
 package handler3
 
 // OpenAPIV3Discovery lists documents by their path.
@@ -6,7 +7,7 @@ type OpenAPIV3Discovery struct {
 	Paths map[string]OpenAPIV3DiscoveryGroupVersion `json:"paths"`
 }
 
-// OpenAPIV3DiscoveryGroupVersion is where a document is.
+// OpenAPIV3DiscoveryGroupVersion has the address of a document.
 type OpenAPIV3DiscoveryGroupVersion struct {
 	ServerRelativeURL string `json:"serverRelativeURL"`
 }

@@ -1,4 +1,4 @@
-// Package schemaconv converts schemas. In a module there are none.
+// Package schemaconv converts schemas. A module has no schemas.
 package schemaconv
 
 import (
@@ -12,15 +12,15 @@ import (
 
 var errNone = errors.New("kube-openapi: a module has no OpenAPI schemas")
 
-// ToSchema is an error.
+// ToSchema returns an error.
 func ToSchema(proto.Models) (*schema.Schema, error) { return nil, errNone }
 
-// ToSchemaWithPreserveUnknownFields is an error.
+// ToSchemaWithPreserveUnknownFields returns an error.
 func ToSchemaWithPreserveUnknownFields(proto.Models, bool) (*schema.Schema, error) {
 	return nil, errNone
 }
 
-// ToSchemaFromOpenAPI is an error.
+// ToSchemaFromOpenAPI returns an error.
 func ToSchemaFromOpenAPI(map[string]*spec.Schema, bool) (*schema.Schema, error) {
 	return nil, errNone
 }

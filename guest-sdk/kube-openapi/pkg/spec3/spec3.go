@@ -1,4 +1,5 @@
-// Package spec3 has the type of an OpenAPI document. A module reads none.
+// Package spec3 has the type of an OpenAPI document. A module does not read
+// OpenAPI documents.
 package spec3
 
 import (
@@ -13,7 +14,8 @@ type OpenAPI struct{ Components *Components }
 // Components are the parts of a document.
 type Components struct{ Schemas map[string]*spec.Schema }
 
-// UnmarshalJSON is an error: a module reads no documents.
+// UnmarshalJSON returns an error, because a module does not read OpenAPI
+// documents.
 func (*OpenAPI) UnmarshalJSON([]byte) error {
 	return errors.New("kube-openapi: a module reads no OpenAPI documents")
 }

@@ -15,15 +15,15 @@ use crate::error::{Error, Result};
 use crate::executor::ask;
 use crate::params;
 
-/// An object of the host, decoded.
+/// Decodes an object of the host.
 pub(crate) fn decode<T: DeserializeOwned>(obj: &Object<'_>) -> Result<T> {
     Ok(obj.decode(&[])?)
 }
 
-/// The objects of the SDK, which sends any object.
+/// The objects of the SDK, which can send any object.
 type Objects<'a> = wasmctl::Api<'a, Object<'static>>;
 
-/// The error of a call, which crosses threads as futures may.
+/// Converts the error of a call to one that may cross threads, as futures may.
 fn answer<T>(result: std::result::Result<T, wasmctl::Error>) -> std::result::Result<T, ApiError> {
     result.map_err(|e| {
         let other = || ApiError::new(wasmctl::status::INTERNAL, "Internal", e.to_string());
@@ -31,7 +31,7 @@ fn answer<T>(result: std::result::Result<T, wasmctl::Error>) -> std::result::Res
     })
 }
 
-/// `None` in the place of what is not there.
+/// Converts a missing object to `None`.
 fn optional<T>(found: Result<T>) -> Result<Option<T>> {
     match found {
         Err(Error::Api(e)) if e.code == 404 => Ok(None),
@@ -61,7 +61,7 @@ impl<K> Api<K> {
         self.send_body(name, params, params::body(patch)?).await
     }
 
-    /// `send`, of what is encoded.
+    /// `send` with an encoded patch.
     pub(crate) async fn send_body(
         &self,
         name: &str,
@@ -88,27 +88,27 @@ impl<K: Clone + DeserializeOwned + Debug> Api<K> {
         self.get_with(name, &GetParams::default()).await
     }
 
-    /// Reads an object of a given state.
+    /// Reads an object at a given resourceVersion.
     pub async fn get_with(&self, name: &str, params: &GetParams) -> Result<K> {
         decode(&self.fetch(name, params).await?)
     }
 
-    /// Reads an object; `None` if there is none.
+    /// Reads an object; `None` if it does not exist.
     pub async fn get_opt(&self, name: &str) -> Result<Option<K>> {
         optional(self.get(name).await)
     }
 
-    /// Reads the metadata of an object. The host reads the whole object.
+    /// Reads the metadata of an object. The host reads the complete object.
     pub async fn get_metadata(&self, name: &str) -> Result<PartialObjectMeta<K>> {
         decode(&self.fetch(name, &GetParams::default()).await?)
     }
 
-    /// Reads the metadata of an object; `None` if there is none.
+    /// Reads the metadata of an object; `None` if it does not exist.
     pub async fn get_metadata_opt(&self, name: &str) -> Result<Option<PartialObjectMeta<K>>> {
         optional(self.get_metadata(name).await)
     }
 
-    /// Reads objects: all, or a page if there is a limit.
+    /// Reads all objects, or one page if there is a limit.
     pub async fn list(&self, params: &ListParams) -> Result<ObjectList<K>> {
         self.page(params).await
     }
@@ -118,7 +118,7 @@ impl<K: Clone + DeserializeOwned + Debug> Api<K> {
         self.page(params).await
     }
 
-    /// Creates an object and returns it as stored.
+    /// Creates an object and returns the stored object.
     pub async fn create(&self, params: &PostParams, data: &K) -> Result<K>
     where
         K: Serialize,
@@ -127,8 +127,8 @@ impl<K: Clone + DeserializeOwned + Debug> Api<K> {
         decode(&ask(move |ctx| answer(Self::objects(&at, ctx.client()).create(&params, &obj))).await?)
     }
 
-    /// Replaces an object and returns it as stored. The data has the resourceVersion that
-    /// was read.
+    /// Replaces an object and returns the stored object. The data must have the
+    /// resourceVersion that was read.
     pub async fn replace(&self, name: &str, params: &PostParams, data: &K) -> Result<K>
     where
         K: Serialize,
@@ -148,7 +148,7 @@ impl<K: Clone + DeserializeOwned + Debug> Api<K> {
         ask(move |ctx| answer(Self::objects(&at, ctx.client()).replace(&at.name, &params, &obj))).await
     }
 
-    /// Changes an object and returns it as stored.
+    /// Changes an object and returns the stored object.
     pub async fn patch<P: Serialize + Debug>(&self, name: &str, params: &PatchParams, patch: &Patch<P>) -> Result<K> {
         decode(&self.send(name, "", params, patch).await?)
     }
@@ -163,8 +163,8 @@ impl<K: Clone + DeserializeOwned + Debug> Api<K> {
         decode(&self.send(name, "", params, patch).await?)
     }
 
-    /// Deletes an object; finalizers may keep it after that. The answer is always
-    /// `Right`: the host does not hand out the object as it is then.
+    /// Deletes an object. Its finalizers may delay that. The answer is always `Right`,
+    /// because the host does not return the deleted object.
     pub async fn delete(&self, name: &str, params: &DeleteParams) -> Result<Either<K, Status>> {
         let (at, params) = (self.at(name), params::delete(params));
         ask(move |ctx| ctx.client().delete(&at, &params)).await?;

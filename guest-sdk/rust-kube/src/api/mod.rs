@@ -25,9 +25,9 @@ use crate::client::Client;
 
 /// The objects of one type, in one namespace or in all.
 ///
-/// Each method is a call of the host within the capabilities of the module, and is ready
-/// when it is first awaited. Every object is decoded as a whole. An error is an
-/// [`Error::Api`](crate::Error::Api) with code and reason of the API server.
+/// Each method is a call of the host within the capabilities of the module. Every object
+/// is decoded completely. An error is an [`Error::Api`](crate::Error::Api) with the code
+/// and reason of the API server.
 pub struct Api<K> {
     client: Client,
     /// The kind and its plural.
@@ -37,13 +37,13 @@ pub struct Api<K> {
 }
 
 impl<K: Resource> Api<K> {
-    /// Those of all namespaces, or of a cluster-scoped kind, of a type without a kind of
-    /// its own.
+    /// The objects of all namespaces, or of a cluster-scoped kind, for a type without a
+    /// fixed kind.
     pub fn all_with(client: Client, dyntype: &K::DynamicType) -> Self {
         Api { client, resource: ApiResource::erase::<K>(dyntype), namespace: None, type_: PhantomData }
     }
 
-    /// Those of one namespace, of a type without a kind of its own.
+    /// The objects of one namespace, for a type without a fixed kind.
     pub fn namespaced_with(client: Client, ns: &str, dyntype: &K::DynamicType) -> Self
     where
         K: Resource<Scope = DynamicResourceScope>,
@@ -51,7 +51,7 @@ impl<K: Resource> Api<K> {
         Api::all_with(client, dyntype).within(ns)
     }
 
-    /// Those of the namespace `default`, of a type without a kind of its own.
+    /// The objects of the namespace `default`, for a type without a fixed kind.
     pub fn default_namespaced_with(client: Client, dyntype: &K::DynamicType) -> Self
     where
         K: Resource<Scope = DynamicResourceScope>,
@@ -60,7 +60,7 @@ impl<K: Resource> Api<K> {
         Api::namespaced_with(client, &ns, dyntype)
     }
 
-    /// Those of all namespaces, or of a cluster-scoped kind.
+    /// The objects of all namespaces, or of a cluster-scoped kind.
     pub fn all(client: Client) -> Self
     where
         K::DynamicType: Default,
@@ -68,7 +68,7 @@ impl<K: Resource> Api<K> {
         Api::all_with(client, &K::DynamicType::default())
     }
 
-    /// Those of one namespace.
+    /// The objects of one namespace.
     pub fn namespaced(client: Client, ns: &str) -> Self
     where
         K: Resource<Scope = NamespaceResourceScope>,
@@ -77,7 +77,7 @@ impl<K: Resource> Api<K> {
         Api::all(client).within(ns)
     }
 
-    /// Those of the namespace `default`.
+    /// The objects of the namespace `default`.
     pub fn default_namespaced(client: Client) -> Self
     where
         K: Resource<Scope = NamespaceResourceScope>,
@@ -104,7 +104,7 @@ impl<K> Api<K> {
         self
     }
 
-    /// The object of that name, "" for all.
+    /// A reference to the object of that name, or to all objects if the name is "".
     pub(crate) fn at(&self, name: &str) -> ObjectRef {
         let at = ObjectRef::new(self.resource.api_version.as_str(), self.resource.kind.as_str(), name);
         at.within(self.namespace.as_deref().unwrap_or_default())

@@ -23,7 +23,7 @@ impl<K: Clone + DeserializeOwned + Debug> Api<K> {
         decode(&self.fetch_subresource(subresource, name).await?)
     }
 
-    /// Sends a body, an Eviction or a TokenRequest for example, and returns the answer.
+    /// Sends a body, for example an Eviction or a TokenRequest, and returns the answer.
     pub async fn create_subresource<I: Serialize, T: DeserializeOwned>(
         &self,
         subresource: &str,
@@ -58,7 +58,7 @@ impl<K: Clone + DeserializeOwned + Debug> Api<K> {
         decode(&self.put(name, subresource, params, Object::new(data)?).await?)
     }
 
-    /// Reads the object: what has a status is read with it.
+    /// Reads the object, which includes its status.
     pub async fn get_status(&self, name: &str) -> Result<K> {
         self.get_subresource("status", name).await
     }

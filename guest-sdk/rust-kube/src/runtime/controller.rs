@@ -1,4 +1,4 @@
-//! The controller: what it watches, and its functions.
+//! The controller: its watches and functions.
 
 use std::error::Error as StdError;
 use std::fmt::Debug;
@@ -17,21 +17,21 @@ use super::watcher;
 use crate::api::Api;
 use crate::module;
 
-/// What happens after a run.
+/// The next step after a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Action {
     pub(super) requeue_after: Option<Duration>,
 }
 
 impl Action {
-    /// Asks for another run after the given time. An earlier change absorbs it.
+    /// Asks for another run after the given time. An earlier change replaces the request.
     #[must_use]
     pub const fn requeue(duration: Duration) -> Self {
         Action { requeue_after: Some(duration) }
     }
 
-    /// Waits until the object, or one that concerns it, changes. From an error policy it
-    /// means that a failed run is not tried again before that.
+    /// Waits until the object, or an object that concerns it, changes. If an error policy
+    /// returns it, the failed run is not retried before that.
     #[must_use]
     pub const fn await_change() -> Self {
         Action { requeue_after: None }
@@ -44,7 +44,7 @@ impl From<Action> for wasmctl::Action {
     }
 }
 
-/// Why a run did not end well, in the stream of [`Controller::run`].
+/// The reason why a run failed, in the stream of [`Controller::run`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error<ReconcilerErr: 'static, QueueErr: 'static> {
@@ -59,20 +59,20 @@ pub enum Error<ReconcilerErr: 'static, QueueErr: 'static> {
     QueueError(#[source] QueueErr),
 }
 
-/// How many objects run at a time.
+/// The number of objects that run at a time.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
     concurrency: u16,
 }
 
 impl Config {
-    /// Nothing: the debounce of a module is an option of the host.
+    /// Has no effect: the debounce of a module is an option of the host.
     #[must_use]
     pub fn debounce(self, _: Duration) -> Self {
         self
     }
 
-    /// So many objects at a time; 0 leaves it to the host.
+    /// Sets the number of objects that run at a time; if 0, the host decides.
     #[must_use]
     pub fn concurrency(mut self, concurrency: u16) -> Self {
         self.concurrency = concurrency;
@@ -80,7 +80,7 @@ impl Config {
     }
 }
 
-/// Says what a module reconciles, and runs its functions.
+/// Declares the watches of a module, and runs its functions.
 ///
 /// The host watches, queues and retries; see [`run`](Self::run). One module has one
 /// controller.
@@ -93,33 +93,34 @@ impl<K> Controller<K>
 where
     K: Clone + Resource + DeserializeOwned + Debug + Send + Sync + 'static,
 {
-    /// A controller of the objects of `main_api`.
+    /// Makes a controller for the objects of `main_api`.
     #[must_use]
     pub fn new(main_api: Api<K>, wc: watcher::Config) -> Self {
         Controller { manifest: Manifest { for_: wc.watch(&main_api), ..Manifest::default() }, type_: PhantomData }
     }
 
-    /// `new`, of a type without a kind of its own.
+    /// `new` for a type without a fixed kind.
     #[must_use]
     pub fn new_with(main_api: Api<K>, wc: watcher::Config, _: K::DynamicType) -> Self {
         Self::new(main_api, wc)
     }
 
-    /// Reconciles the owners of a changed object.
+    /// Makes changes of an object reconcile its owners.
     #[must_use]
     pub fn owns<Child: Resource>(mut self, api: Api<Child>, wc: watcher::Config) -> Self {
         self.manifest.owns.push(wc.watch(&api));
         self
     }
 
-    /// `owns`, of a type without a kind of its own.
+    /// `owns` for a type without a fixed kind.
     #[must_use]
     pub fn owns_with<Child: Resource>(self, api: Api<Child>, _: Child::DynamicType, wc: watcher::Config) -> Self {
         self.owns(api, wc)
     }
 
-    /// Reconciles what `mapper` returns for a changed object. The host calls it for the
-    /// object before the change too, so that an object moves from one to another.
+    /// Reconciles the objects that `mapper` returns for a changed object. The host also
+    /// calls it for the object before the change, so that both the old and the new target
+    /// run if a change moves an object.
     #[must_use]
     pub fn watches<Other, I>(
         mut self,
@@ -146,7 +147,7 @@ where
         self
     }
 
-    /// `watches`, of a type without a kind of its own.
+    /// `watches` for a type without a fixed kind.
     #[must_use]
     pub fn watches_with<Other, I>(
         self,
@@ -162,40 +163,40 @@ where
         self.watches(api, wc, mapper)
     }
 
-    /// How many objects run at a time.
+    /// Sets the number of objects that run at a time.
     #[must_use]
     pub fn with_config(mut self, config: Config) -> Self {
         self.manifest.concurrency = config.concurrency.into();
         self
     }
 
-    /// A right that the functions need. There is none without it but to watch, to read the
-    /// objects of this kind, and to write their status. kube-rs does not have this method:
-    /// there, the rights are those of the service account.
+    /// Adds a right that the functions need. Without it, the module may only watch, read
+    /// the objects of this kind, and write their status. kube-rs does not have this
+    /// method, because there the rights are those of the service account.
     #[must_use]
     pub fn capability(mut self, capability: Capability) -> Self {
         self.manifest.capabilities.push(capability);
         self
     }
 
-    /// Nothing: the host stops when it is told to.
+    /// Has no effect: the host decides when to stop.
     #[must_use]
     pub fn shutdown_on_signal(self) -> Self {
         self
     }
 
-    /// Nothing: the host stops when it is told to.
+    /// Has no effect: the host decides when to stop.
     #[must_use]
     pub fn graceful_shutdown_on(self, _: impl Future<Output = ()> + Send + Sync + 'static) -> Self {
         self
     }
 
     /// Makes this the controller of the module. The stream never yields: `main` waits for
-    /// it to the end of the module.
+    /// it for the lifetime of the module.
     ///
-    /// The error policy is called in the run that has failed, right after it. After a trap
-    /// or a timeout there is no error, and the host's back-off decides. A run whose object
-    /// does not fit the type fails and waits for a change.
+    /// The error policy is called within the failed run. After a trap or a timeout there
+    /// is no error, and the host's back-off decides. A run whose object does not fit the
+    /// type fails and waits for a change.
     ///
     /// # Panics
     ///

@@ -7,30 +7,31 @@ use crate::client::Client;
 use crate::error::Result;
 use crate::executor::ask;
 
-/// Something that happened to an object.
+/// An event of an object.
 pub struct Event {
-    /// How much it matters.
+    /// The severity.
     pub type_: EventType,
-    /// Why: a CamelCase word of at most 128 bytes.
+    /// The cause: a CamelCase word of at most 128 bytes.
     pub reason: String,
-    /// For people: at most 1024 bytes; the rest is cut off.
+    /// For people. It has at most 1024 bytes; a longer note is truncated.
     pub note: Option<String>,
-    /// What was done, or failed: a CamelCase word.
+    /// The action that was taken or failed: a CamelCase word.
     pub action: String,
-    /// A second object, a child for example.
+    /// A second object, for example a child.
     pub secondary: Option<ObjectReference>,
 }
 
-/// How much an event matters.
+/// The severity of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EventType {
-    /// Something went as it should.
+    /// An ordinary event.
     Normal,
-    /// Somebody should look.
+    /// A problem that deserves attention.
     Warning,
 }
 
-/// Who reports. The host does not read it: its events are the controller's.
+/// The reporter of an event. The host ignores it, because its events are the
+/// controller's.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Reporter {
     /// The name of the controller.
@@ -53,15 +54,15 @@ impl From<&str> for Reporter {
 
 /// Records events through the host.
 ///
-/// The host counts equal events instead of writing each one, and limits their number. So a
-/// call without an error means that the host has taken the event, not that the event was
-/// written. It needs the right `Capability::new("events.k8s.io", "events", &["create",
+/// The host counts equal events instead of writing each one, and limits their number. So
+/// a call without an error means that the host accepted the event, not that it wrote the
+/// event. It needs the right `Capability::new("events.k8s.io", "events", &["create",
 /// "patch"])`.
 #[derive(Clone)]
 pub struct Recorder(());
 
 impl Recorder {
-    /// A recorder.
+    /// Makes a recorder.
     #[must_use]
     pub fn new(_: Client, _: Reporter) -> Self {
         Recorder(())
@@ -71,7 +72,7 @@ impl Recorder {
     ///
     /// # Errors
     ///
-    /// What the host refuses.
+    /// A refusal of the host.
     pub async fn publish(&self, ev: &Event, reference: &ObjectReference) -> Result<()> {
         let event = wasmctl::Event {
             type_: Some(match ev.type_ {

@@ -1,4 +1,4 @@
-//! The two halves of an object's life.
+//! The two phases in the life of an object.
 
 use std::error::Error as StdError;
 use std::fmt::Debug;
@@ -14,15 +14,15 @@ use super::controller::Action;
 use crate::api::Api;
 use crate::error::Result;
 
-/// What to do with an object that has the finalizer.
+/// The event for an object that has the finalizer.
 pub enum Event<K> {
-    /// The object lives: bring about what it asks for.
+    /// The object is not being deleted: reconcile its desired state.
     Apply(Arc<K>),
-    /// Its deletion was requested: undo that.
+    /// The deletion of the object was requested: clean up.
     Cleanup(Arc<K>),
 }
 
-/// Why a run with a finalizer failed.
+/// The reason why a run with a finalizer failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error<ReconcileErr: StdError + 'static> {
     /// The function failed in [`Event::Apply`].
@@ -40,21 +40,22 @@ pub enum Error<ReconcileErr: StdError + 'static> {
     /// The object has no name.
     #[error("object has no name")]
     UnnamedObject,
-    /// The name cannot be sent.
+    /// The name is not a valid finalizer.
     #[error("invalid finalizer")]
     InvalidFinalizer,
 }
 
-/// Runs a function of an object that is not deleted before the function has cleaned up.
+/// Runs a function for an object that must not disappear before the function has cleaned
+/// up.
 ///
-/// The first run adds the finalizer and nothing else; the change causes the next run. So
-/// each `Apply` has a `Cleanup`, which may also come without an `Apply`, and more than
-/// once. The finalizer is removed after a cleanup without an error. It needs the right to
-/// patch objects of this kind; `metadata.finalizers` is the only field.
+/// The first run only adds the finalizer; that change causes the next run. So each
+/// `Apply` is followed by a `Cleanup`. A `Cleanup` may also occur without an `Apply`, and
+/// more than once. The finalizer is removed after a cleanup without an error. This needs
+/// the right to patch objects of this kind; `metadata.finalizers` is the only field.
 ///
 /// # Errors
 ///
-/// What the function returns, and what the API server says of the finalizer.
+/// The error of the function, or of the patch of the finalizer.
 pub async fn finalizer<K, Fut, E>(
     api: &Api<K>,
     finalizer_name: &str,
@@ -88,8 +89,8 @@ where
 
 type Operations = std::result::Result<Vec<PatchOp>, wasmctl::CodecError>;
 
-/// Adds a finalizer to the list that was seen: somebody who changed it meanwhile makes the
-/// patch fail.
+/// Adds a finalizer to the list that was read. The patch fails if the list has changed in
+/// the meantime.
 fn addition(seen: &[String], name: &str) -> Operations {
     const LIST: &str = "/metadata/finalizers";
     if seen.is_empty() {
@@ -98,7 +99,7 @@ fn addition(seen: &[String], name: &str) -> Operations {
     Ok(vec![PatchOp::test(LIST, seen)?, PatchOp::add("/metadata/finalizers/-", name)?])
 }
 
-/// Removes the finalizer at an index, if it is still there.
+/// Removes the finalizer at an index, if the index still refers to it.
 fn removal(index: usize, name: &str) -> Operations {
     let path = format!("/metadata/finalizers/{index}");
     Ok(vec![PatchOp::test(&path, name)?, PatchOp::remove(&path)])

@@ -1,4 +1,4 @@
-//! Names of objects.
+//! References to objects.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -7,25 +7,25 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube_core::{ApiResource, DynamicObject, Resource};
 
-/// The name of an object of a type.
+/// A reference to an object of a type.
 pub struct ObjectRef<K: Resource + ?Sized> {
-    /// The kind, where the type has none of its own.
+    /// The kind, for a type without a fixed kind.
     pub dyntype: K::DynamicType,
     /// The name.
     pub name: String,
     /// The namespace; `None` for a cluster-scoped kind.
     pub namespace: Option<String>,
-    /// What two references may differ in.
+    /// Additional data, which equality ignores.
     pub extra: Extra,
 }
 
-/// What belongs to an object and not to its name.
+/// Data of an object that is not part of its name.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Extra {
-    /// The state of the object.
+    /// The version of the object.
     pub resource_version: Option<String>,
-    /// Its uid.
+    /// The UID of the object.
     pub uid: Option<String>,
 }
 
@@ -33,13 +33,14 @@ impl<K: Resource> ObjectRef<K>
 where
     K::DynamicType: Default,
 {
-    /// The cluster-scoped object of that name; see [`within`](Self::within).
+    /// A reference to the cluster-scoped object of that name; see
+    /// [`within`](Self::within).
     #[must_use]
     pub fn new(name: &str) -> Self {
         Self::new_with(name, Default::default())
     }
 
-    /// The name of an object.
+    /// A reference to an object.
     #[must_use]
     pub fn from_obj(obj: &K) -> Self {
         Self::from_obj_with(obj, Default::default())
@@ -56,20 +57,20 @@ where
 }
 
 impl<K: Resource> ObjectRef<K> {
-    /// `new`, of a type without a kind of its own.
+    /// `new` for a type without a fixed kind.
     #[must_use]
     pub fn new_with(name: &str, dyntype: K::DynamicType) -> Self {
         ObjectRef { dyntype, name: name.to_owned(), namespace: None, extra: Extra::default() }
     }
 
-    /// The same in a namespace.
+    /// The same reference in a namespace.
     #[must_use]
     pub fn within(mut self, namespace: &str) -> Self {
         self.namespace = Some(namespace.to_owned());
         self
     }
 
-    /// `from_obj`, of a type without a kind of its own.
+    /// `from_obj` for a type without a fixed kind.
     #[must_use]
     pub fn from_obj_with(obj: &K, dyntype: K::DynamicType) -> Self {
         let meta = obj.meta();
@@ -81,7 +82,7 @@ impl<K: Resource> ObjectRef<K> {
         }
     }
 
-    /// The owner, if it is of this type.
+    /// A reference to the owner, if it is of this type.
     pub fn from_owner_ref(namespace: Option<&str>, owner: &OwnerReference, dyntype: K::DynamicType) -> Option<Self> {
         if owner.api_version != K::api_version(&dyntype) || owner.kind != K::kind(&dyntype) {
             return None;
@@ -115,7 +116,7 @@ impl<K: Resource> From<ObjectRef<K>> for ObjectReference {
     }
 }
 
-// Derived, these would ask K itself for what only its name needs.
+// Derived implementations would require the traits of K, although only its kind is used.
 
 impl<K: Resource> Clone for ObjectRef<K>
 where

@@ -19,7 +19,7 @@ use super::reflector::ObjectRef;
 use super::watcher;
 use crate::{executor, logger, Resource};
 
-/// The reconciler of a controller's functions.
+/// Makes a reconciler from a controller's functions.
 pub(super) fn reconciler<K, Ctx, Fut, E>(
     manifest: Manifest,
     reconcile: impl FnMut(Arc<K>, Arc<Ctx>) -> Fut + 'static,
@@ -52,17 +52,18 @@ fn decode<K: DeserializeOwned>(obj: &Object<'_>) -> Result<K, wasmctl::Error> {
     obj.decode(&[]).map_err(explain)
 }
 
-/// The error of a run, with what the error policy says of it. It is a text: whatever the
-/// error is, a conflict for example, the policy has decided.
+/// The error of a run, with the decision of the error policy. It has only the text of the
+/// original error, so that its type, for example a conflict, does not override the
+/// policy.
 fn failed<E: StdError + 'static>(e: &E, policy: Action) -> wasmctl::Error {
     let error = wasmctl::Error::msg(text(e)).with_reason(reason(e));
     match policy.requeue_after {
-        Some(after) => error.retry_after(after.max(Duration::from_millis(1))), // 0 would be the back-off
+        Some(after) => error.retry_after(after.max(Duration::from_millis(1))), // 0 would mean the host's back-off
         None => error.permanent(),
     }
 }
 
-/// The error and its causes, without those that it has in its own text.
+/// The error and its causes. It skips causes whose text the error already includes.
 fn text(e: &dyn StdError) -> String {
     let mut text = e.to_string();
     let mut cause = e.source();
@@ -76,7 +77,7 @@ fn text(e: &dyn StdError) -> String {
     text
 }
 
-/// The reason of the API server, if the error is or has one of its answers.
+/// The reason of the API server, if the error is or wraps one of its answers.
 fn reason<E: StdError + 'static>(e: &E) -> String {
     let mut cause: Option<&(dyn StdError + 'static)> = Some(e);
     while let Some(e) = cause {
@@ -88,8 +89,8 @@ fn reason<E: StdError + 'static>(e: &E) -> String {
     String::new()
 }
 
-/// The results of a controller, for `for_each`. It never yields one: the host logs and
-/// counts them. `main` ends here.
+/// The results of a controller, for `for_each`. It never yields a result, because the
+/// host logs and counts them. `main` stops here.
 #[must_use = "main has to await the stream of a controller"]
 pub struct Running<K: Resource, E> {
     results: PhantomData<fn() -> (K, E)>,

@@ -1,4 +1,4 @@
-//! What a controller watches.
+//! The configuration of a controller's watches.
 
 use std::convert::Infallible;
 
@@ -6,65 +6,65 @@ use kube_core::Selector;
 
 use crate::api::Api;
 
-/// The error of a watch. There is none here: the host watches, tries again, and shows the
-/// state of each watch.
+/// The error of a watch. It never occurs here, because the host watches, retries, and
+/// shows the state of each watch.
 pub type Error = Infallible;
 
-/// Which objects are watched. The default is all of the [`Api`].
+/// Selects the objects to watch. The default is all objects of the [`Api`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Config {
-    /// Written as for kubectl.
+    /// In the syntax of kubectl.
     pub label_selector: Option<String>,
-    /// Written as for kubectl.
+    /// In the syntax of kubectl.
     pub field_selector: Option<String>,
 }
 
 impl Config {
-    /// Only objects with these labels.
+    /// Restricts the watch to objects with these labels.
     #[must_use]
     pub fn labels(mut self, selector: &str) -> Self {
         self.label_selector = Some(selector.to_owned());
         self
     }
 
-    /// Only objects with these labels.
+    /// Restricts the watch to objects with these labels.
     #[must_use]
     pub fn labels_from(self, selector: &Selector) -> Self {
         self.labels(&selector.to_string())
     }
 
-    /// Only objects with these fields.
+    /// Restricts the watch to objects with these fields.
     #[must_use]
     pub fn fields(mut self, selector: &str) -> Self {
         self.field_selector = Some(selector.to_owned());
         self
     }
 
-    /// Nothing: the host decides how it lists.
+    /// Has no effect: the host decides how it lists.
     #[must_use]
     pub fn any_semantic(self) -> Self {
         self
     }
 
-    /// Nothing: the host decides how it lists.
+    /// Has no effect: the host decides how it lists.
     #[must_use]
     pub fn streaming_lists(self) -> Self {
         self
     }
 
-    /// Nothing: the host decides how it lists.
+    /// Has no effect: the host decides how it lists.
     #[must_use]
     pub fn page_size(self, _: u32) -> Self {
         self
     }
 
-    /// Nothing: the host decides how it watches.
+    /// Has no effect: the host decides how it watches.
     #[must_use]
     pub fn timeout(self, _: u32) -> Self {
         self
     }
 
-    /// The watch, as the SDK has it.
+    /// Converts the configuration to a watch of the SDK.
     pub(crate) fn watch<K>(&self, api: &Api<K>) -> wasmctl::Watch {
         let kind = &api.resource;
         let namespaces: Vec<&str> = api.namespace().into_iter().collect();

@@ -1,7 +1,8 @@
-//! What a run costs, for host/rust_test.go and make bench-peers: reads one field each of
-//! metadata, spec and status of a pod, near the start, behind the largest part, and at the
-//! end, or what a ConfigMap of make bench-peers has. Then it declares a child where the
-//! object has the label `child`, and labels a pod whose node's name begins with `label-`.
+//! The module for the benchmarks of host/rust_test.go and make bench-peers. It reads one
+//! field each of metadata, spec and status of a pod: near the start, after the largest
+//! part, and at the end. For a ConfigMap it reads the fields that make bench-peers sets.
+//! Then it declares a child if the object has the label `child`, and labels a pod if the
+//! name of its node begins with `label-`.
 
 use wasmctl::{json, Action, Capability, Context, Error, Manifest, Object, Patch, PatchParams, Reconciler};
 

@@ -1,1 +1,2 @@
-//! Tests only: the types of k8s-openapi with the SDK. A crate of its own, since k8s-openapi needs a newer Rust.
+//! Tests of the SDK with the types of k8s-openapi. This is a separate crate because
+//! k8s-openapi needs a newer Rust.

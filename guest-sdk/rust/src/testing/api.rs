@@ -7,7 +7,7 @@ use crate::event::{Event, EventObject, EventType};
 use crate::guest::Entry;
 use crate::meta::ObjectRef;
 
-/// The operations that this host serves.
+/// The operations that this host implements.
 pub(super) const OPS: [&str; 11] = [
     "api_get",
     "api_list",
@@ -22,7 +22,7 @@ pub(super) const OPS: [&str; 11] = [
     "config_get",
 ];
 
-/// A request of an `api_*` operation, after the rules of abi/ABI.md, section 6.
+/// A decoded request of an `api_*` operation (abi/ABI.md, section 6).
 pub(super) struct Request {
     pub(super) op: &'static str,
     pub(super) id: Id,
@@ -32,7 +32,7 @@ pub(super) struct Request {
     pub(super) msg: Json,
 }
 
-/// Whether an operation can be used in an entry function (abi/ABI.md, section 5).
+/// Whether an operation is available in an entry function (abi/ABI.md, section 5).
 fn works(op: &str, entered: Option<Entry>) -> bool {
     match entered {
         None | Some(Entry::Map) => matches!(op, "config_get" | "cache_get" | "cache_list"),
@@ -42,7 +42,7 @@ fn works(op: &str, entered: Option<Entry>) -> bool {
 }
 
 impl State {
-    /// Carries out an operation of the guest and notes the call.
+    /// Runs an operation of the guest and records the call.
     pub(super) fn operate(&mut self, op: &'static str, msg: Json) -> Result<Json, Fault> {
         if !works(op, self.entered) {
             return Err(ApiError::new(status::UNAVAILABLE, "Unavailable", format!("{op} cannot be used here")));
@@ -88,7 +88,7 @@ impl State {
         }
     }
 
-    /// One setting, or all.
+    /// One setting, or all settings if `key` is empty.
     fn setting(&self, key: &str) -> Json {
         let mut all = self.rules.config.clone();
         all.extend(self.config.clone());
@@ -119,8 +119,8 @@ impl State {
         Ok(Json::Null)
     }
 
-    /// Reads what a request is about: from its keys, else from its object; where both
-    /// say it they must agree.
+    /// Reads the reference of the request from its keys, otherwise from its object. If
+    /// both have a value, the values must be equal.
     pub(super) fn parse(&self, op: &'static str, msg: Json) -> Result<Request, Fault> {
         let object = msg.at(&["object"]).clone();
         let field = |key: &str, path: &[&str]| match (msg.str(&[key]), object.str(path)) {
@@ -143,7 +143,7 @@ impl State {
         Ok(r)
     }
 
-    /// Checks that nothing is missing.
+    /// Checks that no required key is missing.
     fn complete(&self, r: &mut Request) -> Result<(), Fault> {
         let list = matches!(r.op, "api_list" | "cache_list");
         let writes = matches!(r.op, "api_create" | "api_update" | "api_apply");
@@ -164,7 +164,7 @@ impl State {
             return Err(not_served(&format!("the subresource {}", r.sub)));
         }
         if writes {
-            // What was said outside stands inside from here on.
+            // Copy the reference into the object.
             *r.object.entry("apiVersion") = r.at.api_version.as_str().into();
             *r.object.entry("kind") = r.at.kind.as_str().into();
             r.object.metadata().insert("name".into(), r.at.name.as_str().into());
@@ -183,7 +183,7 @@ impl State {
         api_fault(404, "NotFound", format!("{} not found", self.named(r)))
     }
 
-    /// How the API server names an object: `configmaps "a"`.
+    /// The object's name in the style of the API server: `configmaps "a"`.
     pub(super) fn named(&self, r: &Request) -> String {
         let dot = if r.id.group.is_empty() { "" } else { "." };
         format!("{}{dot}{} \"{}\"", self.plural(&r.at.kind), r.id.group, r.at.name)
@@ -203,7 +203,7 @@ impl State {
         self.insert(r, obj)
     }
 
-    /// The end of create, and of an apply that creates.
+    /// Stores a new object, for create and for an apply that creates.
     pub(super) fn insert(&mut self, r: &Request, mut obj: Json) -> Result<Json, Fault> {
         obj.map_mut().remove("status");
         self.valid(r, &obj)?;
@@ -228,7 +228,7 @@ impl State {
         self.overwrite(r, &old, r.object.clone())
     }
 
-    /// The end of every write of an object that is there.
+    /// Stores a changed object, for every write to an existing object.
     pub(super) fn overwrite(&mut self, r: &Request, old: &Json, mut obj: Json) -> Result<Json, Fault> {
         self.holds(r, old, &obj)?;
         let status = if r.sub == "status" { obj.at(&["status"]).clone() } else { old.at(&["status"]).clone() };
@@ -270,12 +270,12 @@ impl State {
         self.dry_run || r.msg.bool(&["dryRun"])
     }
 
-    /// Whether nothing of an apply or an update is stored.
+    /// Whether an apply or an update stores nothing.
     pub(super) fn is_dry(&self, r: &Request) -> bool {
         self.dry(r)
     }
 
-    /// Checks what must be true of `old` before it is written.
+    /// Checks the preconditions before `old` is written.
     fn holds(&self, r: &Request, old: &Json, obj: &Json) -> Result<(), Fault> {
         for field in ["uid", "resourceVersion"] {
             let have = old.str(&["metadata", field]);
@@ -292,7 +292,7 @@ impl State {
         Ok(())
     }
 
-    /// Checks what the API server checks of every object.
+    /// Makes the checks that the API server makes for every object.
     fn valid(&self, r: &Request, obj: &Json) -> Result<(), Fault> {
         let owners = obj.at(&["metadata", "ownerReferences"]).as_list();
         let whole = |o: &Json| ["apiVersion", "kind", "name", "uid"].iter().all(|key| !o.str(&[key]).is_empty());

@@ -5,13 +5,14 @@ use super::fault::{api_fault, Fault};
 use super::host::State;
 use super::json::{Json, Map};
 
-/// A path to a leaf: keys of maps, or key=value of an element of a keyed list.
+/// A path to a leaf. A step is a key of a map, or key=value for an element of a keyed
+/// list.
 type Path = Vec<String>;
 
 /// The fields that a manager applied.
 pub(super) type FieldSet = std::collections::BTreeSet<Path>;
 
-/// The key of the elements of a list that is merged by it. Other lists are one value.
+/// The key by which the elements of a list are merged. All other lists are one value.
 fn list_key(name: &str, list: &[Json]) -> Option<&'static str> {
     let key = match name {
         "ownerReferences" => "uid",
@@ -36,7 +37,8 @@ fn fields(v: &Json, path: &Path, into: &mut FieldSet) {
     }
 }
 
-/// What of an applied object its manager owns: not what names it.
+/// The fields of an applied object that its manager owns: all except those that identify
+/// the object.
 fn mine(obj: &Json, sub: &str) -> FieldSet {
     const SET_BY_OTHERS: [&str; 8] = [
         "name",
@@ -74,7 +76,7 @@ impl State {
             said => said.to_owned(),
         };
         if !r.sub.is_empty() {
-            manager = format!("{manager} {}", r.sub); // a manager has a set of its own for each subresource
+            manager = format!("{manager} {}", r.sub); // a manager has a separate set for each subresource
         }
         let set = mine(&r.object, &r.sub);
         match self.store.objects.get(&r.id).cloned() {
@@ -88,7 +90,7 @@ impl State {
         }
     }
 
-    /// `apply` to an object that is there.
+    /// Applies to an existing object.
     fn apply_over(&mut self, r: &Request, manager: String, set: FieldSet, old: &Json) -> Result<Json, Fault> {
         let applied = self.store.applied.get(&r.id).cloned().unwrap_or_default();
         let taken = conflicts(&applied, &manager, &set, |path| find(old, path) != find(&r.object, path));
@@ -99,7 +101,7 @@ impl State {
         let mut obj = old.clone();
         let mut left: Vec<_> = applied.get(&manager).into_iter().flatten().filter(|p| !set.contains(*p)).collect();
         left.retain(|p| !applied.iter().any(|(other, theirs)| *other != manager && theirs.contains(*p)));
-        // The key of a list's element goes last: the others are found by it.
+        // Remove the key of a list element last: the other fields are found by it.
         left.sort_by_key(|p| is_key(p));
         for path in left {
             remove(&mut obj, path);
@@ -108,7 +110,7 @@ impl State {
         let body = self.overwrite(r, old, obj)?;
         if !self.is_dry(r) {
             for (other, path) in &taken {
-                // Forced: they are this manager's alone now.
+                // With force, only this manager owns them now.
                 if let Some(theirs) = self.store.applied.get_mut(&r.id).and_then(|a| a.get_mut(other)) {
                     theirs.remove(path);
                 }
@@ -118,7 +120,7 @@ impl State {
         Ok(body)
     }
 
-    /// Notes what a manager applied.
+    /// Records the fields that a manager applied.
     fn own(&mut self, r: &Request, manager: String, set: FieldSet) {
         if !self.is_dry(r) && self.store.objects.contains_key(&r.id) {
             self.store.applied.entry(r.id.clone()).or_default().insert(manager, set);
@@ -126,7 +128,7 @@ impl State {
     }
 }
 
-/// The fields of `set` that another manager applied and that would change.
+/// The fields of `set` that another manager applied and whose values would change.
 fn conflicts(
     applied: &BTreeMap<String, FieldSet>,
     manager: &str,
@@ -146,7 +148,7 @@ fn is_key(path: &Path) -> bool {
     }
 }
 
-/// The position of the element that a step key=value names.
+/// The index of the element that matches a step key=value.
 fn element(list: &[Json], step: &str) -> Option<usize> {
     let (key, value) = step.split_once('=')?;
     list.iter().position(|e| e.str(&[key]) == value)
@@ -161,8 +163,8 @@ fn find<'a>(v: &'a Json, path: &Path) -> Option<&'a Json> {
     })
 }
 
-/// Takes the leaf at the path out, and maps and elements that are then empty; whether
-/// `v` is empty.
+/// Removes the leaf at the path, and also maps and elements that become empty. Returns
+/// whether `v` is empty.
 fn remove(v: &mut Json, path: &[String]) -> bool {
     match v {
         Json::Map(m) => {
@@ -188,7 +190,7 @@ fn remove(v: &mut Json, path: &[String]) -> bool {
     }
 }
 
-/// Writes the fields of `applied` over those of `obj`.
+/// Merges the fields of `applied` into `obj`.
 fn merge_apply(obj: &mut Map, applied: &Map) {
     for (key, v) in applied {
         let there = obj.entry(key.clone()).or_insert(Json::Null);

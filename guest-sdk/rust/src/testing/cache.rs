@@ -8,7 +8,7 @@ use super::store::Id;
 use crate::api_error::{status, ApiError};
 
 impl State {
-    /// The ids of the objects of a kind, in one namespace or in all, in their order.
+    /// The ids of the objects of a kind, in one namespace or in all, sorted.
     pub(super) fn sorted(&self, group: &str, kind: &str, namespace: &str) -> Vec<Id> {
         let of = |id: &&Id| id.group == group && id.kind == kind && (namespace.is_empty() || id.namespace == namespace);
         self.store.objects.keys().filter(of).cloned().collect()
@@ -51,7 +51,7 @@ impl State {
         Ok(watches)
     }
 
-    /// One page of a list, without the objects of which `see` is `None`.
+    /// One page of a list, without the objects for which `see` returns `None`.
     fn page(&self, r: &Request, limit: usize, see: impl Fn(&Json) -> Option<Json>) -> Result<Json, Fault> {
         let selector = r.msg.str(&["labelSelector"]);
         let limit = match r.msg.at(&["limit"]) {
@@ -124,7 +124,7 @@ fn last_of(items: &[Json]) -> String {
         .map_or_else(String::new, |o| format!("{}/{}", o.str(&["metadata", "namespace"]), o.str(&["metadata", "name"])))
 }
 
-/// What the cache has of an object.
+/// The object in its form in the cache, if a watch covers it.
 fn seen(watches: &[&Watched], obj: &Json) -> Option<Json> {
     let mut covering = watches.iter().filter(|w| w.covers(obj)).peekable();
     covering.peek()?;

@@ -11,7 +11,7 @@ use crate::failure::{Failure, FailureKind};
 use crate::guest::Entry;
 use crate::time::Time;
 
-/// What a result declares (abi/ABI.md, section 4).
+/// The desired state that a result declares (abi/ABI.md, section 4).
 pub(super) struct Declared {
     children: Vec<Json>,
     prune: bool,
@@ -35,9 +35,9 @@ impl Declared {
 }
 
 impl State {
-    /// Makes what a result declares true, as a host does: all children are checked, then
-    /// applied in their order; then what is not listed is pruned; then the status is
-    /// applied. The first error ends it; what was done stays.
+    /// Carries out a declared result as a host does: it checks all children, applies them
+    /// in their order, prunes the objects that are not listed, and applies the status. It
+    /// stops at the first error, and does not undo earlier steps.
     pub(super) fn declare(&mut self, d: Declared) -> Option<Failure> {
         let owner = self.running.as_ref().and_then(|r| self.store.objects.get(&Id::of_ref(&r.object))).cloned()?;
         self.entered = Some(Entry::Reconcile);
@@ -99,13 +99,14 @@ impl State {
         }
         own(owner, &mut child)?;
         for op in ["api_apply", "api_create"] {
-            // Server-side apply creates too.
+            // Server-side apply can create objects, too.
             self.allowed(&self.parse(op, map([("object", child.clone())]))?)?;
         }
         Ok(child)
     }
 
-    /// Deletes the objects of owned kinds that `owner` controls and that are not listed.
+    /// Deletes the objects of owned kinds that `owner` controls and that the result does
+    /// not list.
     fn prune(&mut self, owner: &Json, listed: &BTreeSet<Id>) -> Result<(), Box<Failure>> {
         let uid = owner.str(&["metadata", "uid"]);
         for w in self.rules.owns.clone() {
@@ -151,8 +152,8 @@ impl State {
         self.operate("api_apply", msg).map(drop).map_err(|e| failed(&format!("object[{name}]: status: "), &e, false))
     }
 
-    /// Tells an object that another one controls from one that is wrong: the API server
-    /// refuses both as invalid.
+    /// Distinguishes an object that another object controls from an invalid object. The
+    /// API server refuses both as invalid.
     fn apply_failed(&self, owner: &Json, i: usize, child: &Json, e: &Fault) -> Box<Failure> {
         let place = format!("child[{i} {} {}]: apply: ", child.str(&["kind"]), child.str(&["metadata", "name"]));
         let f = failed(&place, e, false);
@@ -189,13 +190,13 @@ fn own(owner: &Json, child: &mut Json) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The uid of the object's controller, or "".
+/// The UID of the object's controller, or "".
 fn controller_uid(obj: &Json) -> &str {
     let owners = obj.at(&["metadata", "ownerReferences"]).as_list();
     owners.iter().find(|r| r.bool(&["controller"])).map_or("", |r| r.str(&["uid"]))
 }
 
-/// Classes an error of a declared result as a host does: it is permanent where only
+/// Classifies an error of a declared result as a host does: it is permanent if only
 /// another result or another manifest would help.
 fn failed(place: &str, e: &Fault, invalid: bool) -> Box<Failure> {
     let (class, reason) = match e.status {

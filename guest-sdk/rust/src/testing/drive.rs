@@ -11,30 +11,32 @@ use crate::object::Object;
 use crate::reconciler::Reconciler;
 use crate::watch::Watch;
 
-/// The number of runs after which `run` decides that the reconciler never rests.
+/// The number of runs after which `run` fails, because the reconciler keeps changing
+/// objects.
 const MAX_RUNS: usize = 1000;
-/// Stands in for the back-off of a host.
+/// Replaces the back-off of a host.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 impl Host {
-    /// Reconciles as a host does until nothing is left to do, and returns the runs in
-    /// their order.
+    /// Reconciles as a host does until no work is left, and returns the runs in their
+    /// order.
     ///
     /// The first call starts with all objects of the manifest's `for_`. Each call starts
-    /// with everything that has changed since the last one, and with the requeues and
-    /// retries that are due (see [`advance`](Host::advance)). It maps changes to objects
-    /// by `owns` and `watches`, calls filters, and removes dependents of objects that are
-    /// gone, as the garbage collector does. Declarative predicates hide nothing here, and
-    /// objects run one at a time.
+    /// with all changes since the previous one, and with the requeues and retries that
+    /// are due (see [`advance`](Host::advance)). It maps changes to objects by `owns` and
+    /// `watches`, calls filters, and removes dependents of objects that are gone, as the
+    /// garbage collector does. Declarative predicates are ignored here, and objects run
+    /// one at a time.
     ///
     /// # Panics
     ///
-    /// If the reconciler never rests. A change by a run can start another run, so a
-    /// reconciler that changes something in every run would run forever.
+    /// If the reconciler never stops changing objects. A change by a run can start
+    /// another run, so a reconciler that changes something in every run would run
+    /// forever.
     #[track_caller]
     pub fn run(&self, r: &Reconciler) -> Vec<Run> {
         self.load(r);
-        assert!(!r.manifest.for_.kind.is_empty(), "testing: the manifest's for_ is needed: it says what is reconciled");
+        assert!(!r.manifest.for_.kind.is_empty(), "testing: the manifest needs for_, the reconciled kind");
         let mut queue = self.state.borrow_mut().start();
         let mut runs = Vec::new();
         loop {
@@ -60,7 +62,7 @@ impl Host {
         }
     }
 
-    /// The objects that a change is to run.
+    /// The objects that a change reconciles.
     #[track_caller]
     fn concerned(&self, r: &Reconciler, c: &Change) -> Vec<ObjectRef> {
         let m = &r.manifest;
@@ -78,7 +80,7 @@ impl Host {
         keys.into_iter().filter_map(|k| s.reconciled(k)).collect()
     }
 
-    /// Whether a watch has the change, and the filters keep it.
+    /// Whether a watch covers the change and its filters accept it.
     fn sees(&self, r: &Reconciler, w: &Watch, c: &Change) -> bool {
         if !w.is(&c.at.group, &c.at.kind) {
             return false;
@@ -88,7 +90,8 @@ impl Host {
         covered && (w.filter.is_none() || self.filter(r, &object(&c.old), &object(&c.new)))
     }
 
-    /// What the watch's map or its mapper says of both states of the object.
+    /// The objects that the watch's map or its mapper selects for both states of the
+    /// object.
     #[track_caller]
     fn mapped(&self, r: &Reconciler, w: &Watch, c: &Change) -> Vec<ObjectKey> {
         if w.mapper.is_some() {
@@ -120,7 +123,7 @@ fn object(state: &Option<Json>) -> Object<'static> {
 }
 
 impl State {
-    /// What a call of `run` begins with.
+    /// The initial queue of a call of `run`.
     fn start(&mut self) -> Queue {
         let mut queue = Queue::default();
         if !self.listed {
@@ -143,7 +146,7 @@ impl State {
         queue
     }
 
-    /// Notes when an object is to be run again without a change.
+    /// Records the time of a run that follows without a change.
     fn reschedule(&mut self, queue: &mut Queue, at: &ObjectRef, result: &RunResult) {
         self.due.remove(at);
         match result.action.requeued() {
@@ -154,8 +157,8 @@ impl State {
         }
     }
 
-    /// The reference of an object of the manifest's `for_`; `None` if there is none and
-    /// calls without an object were not asked for.
+    /// The reference of an object of the manifest's `for_`; `None` if it does not exist,
+    /// unless `deletes` asks for calls without an object.
     fn reconciled(&self, mut k: ObjectKey) -> Option<ObjectRef> {
         let w = &self.rules.for_;
         if self.store.cluster_scoped.contains(&w.kind) {
@@ -168,7 +171,7 @@ impl State {
         }
     }
 
-    /// The owners of both states of the object.
+    /// The owners in both states of the object.
     fn owners(&self, c: &Change, controller_only: bool) -> Vec<ObjectKey> {
         let w = &self.rules.for_;
         let refs =
@@ -195,7 +198,7 @@ impl State {
     }
 }
 
-/// The objects to run, each once, in the order they came.
+/// The objects to run, each once, in the order of their arrival.
 #[derive(Default)]
 struct Queue(VecDeque<ObjectRef>);
 

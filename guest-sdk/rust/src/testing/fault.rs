@@ -13,12 +13,12 @@ pub(super) fn bad_request(message: impl Into<String>) -> Fault {
     ApiError::new(status::BAD_REQUEST, "BadRequest", message)
 }
 
-/// For what this host does not do; a test that comes here needs a real cluster.
+/// The answer for features that this host lacks; such a test needs a real cluster.
 pub(super) fn not_served(what: &str) -> Fault {
     ApiError::new(status::UNSUPPORTED, "Unsupported", format!("testing does not serve {what}"))
 }
 
-/// What a host sends along: its own body, or the API server's Status.
+/// The body of an error: the host's own form, or the API server's Status.
 pub(super) fn body(fault: &Fault) -> Json {
     let code = ("code", Json::Int(i64::from(fault.status)));
     let reason = ("reason", Json::from(fault.reason.as_str()));

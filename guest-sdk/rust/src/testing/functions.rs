@@ -1,4 +1,4 @@
-//! The host as the reconciler sees it.
+//! The host functions for the reconciler.
 
 use std::cell::RefCell;
 
@@ -79,7 +79,7 @@ impl Host for Functions<'_> {
     }
 
     fn random(&self, dst: &mut [u8]) -> i32 {
-        dst.iter_mut().enumerate().for_each(|(i, b)| *b = i as u8); // the same in each run of a test
+        dst.iter_mut().enumerate().for_each(|(i, b)| *b = i as u8); // deterministic
         0
     }
 

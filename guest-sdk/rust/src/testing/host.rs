@@ -16,7 +16,7 @@ use crate::meta::ObjectRef;
 use crate::object::Object;
 use crate::time::Time;
 
-/// A host and a cluster in memory. Create one for each test.
+/// Simulates a host and a cluster in memory. Create one for each test.
 pub struct Host {
     pub(super) state: RefCell<State>,
 }
@@ -24,7 +24,7 @@ pub struct Host {
 /// A call of an operation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Call {
-    /// `api_apply`, for example.
+    /// The operation, for example `api_apply`.
     pub op: String,
     /// The object of the call.
     pub object: ObjectRef,
@@ -39,7 +39,7 @@ pub struct Call {
 /// A line of the log.
 #[derive(Clone, Debug)]
 pub struct Line {
-    /// How much it matters: the number of a [`Level`].
+    /// The number of its [`Level`].
     pub level: i32,
     /// The text.
     pub message: String,
@@ -47,7 +47,7 @@ pub struct Line {
     pub attrs: Object<'static>,
 }
 
-/// What a host knows and does; see [`Host`].
+/// The state of a [`Host`].
 pub(super) struct State {
     pub(super) store: Store,
     pub(super) now: Time,
@@ -62,23 +62,23 @@ pub(super) struct State {
     pub(super) metrics: BTreeMap<String, f64>,
     pub(super) faults: BTreeMap<String, VecDeque<ApiError>>,
     pub(super) failed: BTreeMap<ObjectRef, Series>,
-    /// Kinds whose objects the cache has not listed.
+    /// Kinds whose objects the cache has not listed yet.
     pub(super) not_synced: BTreeSet<String>,
-    /// Whether `run` has seen the objects that were there.
+    /// Whether `run` has queued the initial objects.
     pub(super) listed: bool,
     /// The requeues that `run` waits for.
     pub(super) due: BTreeMap<ObjectRef, Time>,
-    /// Of the current run.
+    /// The rules from the manifest of the current run.
     pub(super) rules: Rules,
-    /// Its object.
+    /// The object of the current run.
     pub(super) running: Option<EventObject>,
-    /// The entry function that was called; `None` is `filter`.
+    /// The current entry function; `None` for `filter`.
     pub(super) entered: Option<Entry>,
     /// The last answer.
     pub(super) held: Vec<u8>,
 }
 
-/// The clock starts at the start of the year 2026.
+/// The initial time of the clock: the beginning of the year 2026.
 const START_MS: i64 = 1_767_225_600_000;
 
 impl Default for Host {
@@ -88,8 +88,8 @@ impl Default for Host {
 }
 
 impl Host {
-    /// A host with an empty cluster. Its clock is at the start of the year 2026 until
-    /// `set_time`.
+    /// Makes a host with an empty cluster. Its clock starts at the beginning of the year
+    /// 2026; see `set_time`.
     pub fn new() -> Self {
         let state = State {
             store: Store::new(),
@@ -116,7 +116,7 @@ impl Host {
         Host { state: RefCell::new(state) }
     }
 
-    /// Adds an object to the cluster as it is. It fills in the missing fields that the API
+    /// Adds an object to the cluster unchanged. It fills in missing fields that the API
     /// server would set. It replaces an object of the same name.
     ///
     /// # Panics
@@ -134,13 +134,13 @@ impl Host {
         s.store.put(&Id::of(&json), json, now);
     }
 
-    /// Removes an object from the cluster at once, whatever its finalizers.
+    /// Removes an object from the cluster at once, even if it has finalizers.
     pub fn remove(&self, at: &ObjectRef) {
         self.state.borrow_mut().store.remove(&Id::of_ref(at));
     }
 
     /// Deletes an object as a user does: an object with finalizers stays until they are
-    /// gone.
+    /// removed.
     ///
     /// # Panics
     ///
@@ -152,8 +152,9 @@ impl Host {
         }
     }
 
-    /// Changes an object as a user does with an editor. It writes the object that `f` has
-    /// changed. A change outside of metadata and status increments `metadata.generation`.
+    /// Changes an object as a user does with an editor: it stores the object after `f`
+    /// has changed it. A change outside of metadata and status increments
+    /// `metadata.generation`.
     ///
     /// # Panics
     ///
@@ -170,36 +171,35 @@ impl Host {
         s.store.replace(&Id::of_ref(at), &old, edited, now);
     }
 
-    /// An object of the cluster; it does not exist (`exists(&[])` is false) if there is
-    /// none.
+    /// An object of the cluster. If there is none, `exists(&[])` returns false for the
+    /// result.
     pub fn get(&self, at: &ObjectRef) -> Object<'static> {
         self.state.borrow().store.objects.get(&Id::of_ref(at)).map(Json::to_object).unwrap_or_default()
     }
 
-    /// All objects of a kind, in the order of their names.
+    /// All objects of a kind, ordered by name.
     pub fn list(&self, api_version: &str, kind: &str) -> Vec<Object<'static>> {
         let of = Id::of_ref(&ObjectRef::all(api_version, kind));
         let s = self.state.borrow();
         s.sorted(&of.group, &of.kind, "").iter().map(|id| s.store.objects[id].to_object()).collect()
     }
 
-    /// Makes runs dry: no write is carried out.
+    /// Makes all runs dry runs, in which the host carries out no writes.
     pub fn set_dry_run(&self, dry: bool) {
         self.state.borrow_mut().dry_run = dry;
     }
 
-    /// What [`Context::cancelled`](crate::Context::cancelled) says.
+    /// Sets the result of [`Context::cancelled`](crate::Context::cancelled).
     pub fn set_cancelled(&self, cancelled: bool) {
         self.state.borrow_mut().cancelled = cancelled;
     }
 
-    /// The lowest level that is kept; `Info` as it is made.
+    /// Sets the lowest level that the host records; the default is `Info`.
     pub fn set_log_level(&self, level: Level) {
         self.state.borrow_mut().log_level = level as i32;
     }
 
-    /// Makes the cache answer that it has not listed the objects of a kind yet, or that
-    /// it has.
+    /// Sets whether the cache has listed the objects of a kind.
     pub fn set_synced(&self, kind: &str, synced: bool) {
         let not_synced = &mut self.state.borrow_mut().not_synced;
         if synced {
@@ -209,13 +209,13 @@ impl Host {
         }
     }
 
-    /// Sets a setting, over the default of the manifest, without a call of `configure`;
-    /// see [`Host::configure`].
+    /// Sets a setting, which overrides the default of the manifest, without a call of
+    /// `configure`; see [`Host::configure`].
     pub fn set_config(&self, key: &str, value: &str) {
         self.state.borrow_mut().config.insert(key.to_owned(), value.to_owned());
     }
 
-    /// The clock.
+    /// The current time of the clock.
     pub fn now(&self) -> Time {
         self.state.borrow().now
     }
@@ -225,13 +225,14 @@ impl Host {
         self.state.borrow_mut().now = now;
     }
 
-    /// Moves the clock on.
+    /// Moves the clock forward.
     pub fn advance(&self, d: Duration) {
         let mut s = self.state.borrow_mut();
         s.now = s.now + d;
     }
 
-    /// Declares that a kind is cluster-scoped. The host knows the kinds of Kubernetes.
+    /// Declares that a kind is cluster-scoped. The built-in kinds of Kubernetes are
+    /// known.
     pub fn cluster_scoped(&self, kind: &str) {
         self.state.borrow_mut().store.cluster_scoped.insert(kind.to_owned());
     }
@@ -241,8 +242,8 @@ impl Host {
         self.state.borrow_mut().store.plurals.insert(kind.to_owned(), resource.to_owned());
     }
 
-    /// Makes the next call of an operation, `api_apply` for example, return an error and
-    /// do nothing else. Several calls queue up.
+    /// Makes the next call of an operation, for example `api_apply`, return an error
+    /// without any effect. Several calls queue up.
     pub fn fail_next(&self, op: &str, e: ApiError) {
         self.state.borrow_mut().faults.entry(op.to_owned()).or_default().push_back(e);
     }
@@ -257,14 +258,15 @@ impl Host {
         self.state.borrow().calls.iter().filter(|c| c.changed).cloned().collect()
     }
 
-    /// The events recorded so far. `regarding` is filled in.
+    /// The events recorded so far, with `regarding` filled in.
     pub fn events(&self) -> Vec<Event> {
         self.state.borrow().events.clone()
     }
 
-    /// What the reconciler has reported with [`Context::metric`](crate::Context::metric) so
-    /// far: the sum of each counter and the last value of each gauge, by name. The name of a
-    /// counter ends in `_total`, as Prometheus shows it.
+    /// The metrics that the reconciler has reported with
+    /// [`Context::metric`](crate::Context::metric) so far, by name: the sum of each
+    /// counter and the last value of each gauge. The name of a counter ends in `_total`,
+    /// as in Prometheus.
     pub fn metrics(&self) -> BTreeMap<String, f64> {
         self.state.borrow().metrics.clone()
     }
@@ -276,7 +278,7 @@ impl Host {
 }
 
 impl State {
-    /// Deletes an object whatever the run may do.
+    /// Deletes an object, regardless of the rights of the run.
     pub(super) fn delete_as_user(&mut self, at: &ObjectRef) -> Result<(), ApiError> {
         let dry = std::mem::take(&mut self.dry_run);
         let request = super::api::Request {

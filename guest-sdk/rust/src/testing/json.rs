@@ -64,7 +64,7 @@ impl Json {
         *self.at(path) == Json::Bool(true)
     }
 
-    /// This value as a map, which it is from then on.
+    /// This value as a map. It becomes a map if it is not one.
     pub(super) fn map_mut(&mut self) -> &mut Map {
         if self.as_map().is_none() {
             *self = Json::Map(Map::new());
@@ -75,12 +75,12 @@ impl Json {
         }
     }
 
-    /// The value under a key of this map, which is made where it is missing.
+    /// The value under a key of this map. A missing value is added.
     pub(super) fn entry(&mut self, key: &str) -> &mut Json {
         self.map_mut().entry(key.to_owned()).or_insert(Json::Null)
     }
 
-    /// The map `metadata`, which is made where it is missing.
+    /// The map `metadata`. A missing map is added.
     pub(super) fn metadata(&mut self) -> &mut Map {
         self.entry("metadata").map_mut()
     }

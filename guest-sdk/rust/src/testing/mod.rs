@@ -25,45 +25,47 @@
 //! assert!(host.get(&hello).bool(&["status", "seen"]));
 //! ```
 //!
-//! [`Host::reconcile`] makes one run of one object. [`Host::run`] makes all runs that a
-//! host would make until nothing is left to do. It maps changes to objects by `owns`,
-//! `watches`, mappers and filters. It fails the test if the reconciler never rests.
-//! [`Host::edit`], `delete`, `add` and `remove` change the cluster between runs, and
-//! [`Host::advance`] moves the clock to the next requeue. Wrong use panics, as asserts do.
+//! [`Host::reconcile`] runs the reconciler once, for one object. [`Host::run`] runs it as
+//! often as a host would, until no work is left. It maps changes to objects by `owns`,
+//! `watches`, mappers and filters. It fails the test if the reconciler never stops
+//! changing objects. [`Host::edit`], `delete`, `add` and `remove` change the cluster
+//! between runs, and [`Host::advance`] moves the clock to the next requeue. Incorrect use
+//! panics, like a failed assertion.
 //!
 //! # Behavior like wasmctl
 //!
-//! The host implements attempts, the error policy and the effect of each class of error; a
-//! panic as a trap; and the finalizer before the first run and after the cleanup. It
+//! The host implements attempts, the error policy and the effect of each class of error;
+//! a panic as a trap; and the finalizer before the first run and after the cleanup. It
 //! implements children, pruning and status of a result, with their checks and in their
-//! order; the cache with the watched kinds, their namespaces and label selectors, and
-//! nothing else; events; settings; and capabilities. It denies a call that the manifest
-//! does not allow.
+//! order. Its cache has only the watched kinds, in their namespaces and with their label
+//! selectors. It implements events, settings and capabilities, and denies a call that the
+//! manifest does not allow.
 //!
-//! Objects run one at a time, predicates hide nothing, and the cache never lags behind.
+//! Objects run one at a time, predicates are ignored, and the cache is always up to date.
 //!
 //! # Behavior like the API server
 //!
 //! The host implements names and namespaces; uid, resourceVersion, generation and
 //! creationTimestamp; conflicts of resourceVersion, uid and preconditions; and the status
-//! as a subresource, which other writes leave alone. It implements dry-run; finalizers and
-//! deletionTimestamp; label selectors and pages of lists; merge patch and JSON patch; and
-//! one controller per object. A write that changes nothing is not a write. `Host::run`
-//! also removes objects whose owners are gone.
+//! as a subresource, which other writes do not change. It implements dry-run; finalizers
+//! and deletionTimestamp; label selectors and pages of lists; merge patch and JSON patch;
+//! and the rule that an object has at most one controller. A write without a change is
+//! not stored. `Host::run` also removes objects whose owners are gone.
 //!
 //! Server-side apply merges maps by key, and the lists ownerReferences, conditions,
 //! containers, env, ports and volumes by their keys. Every other list is one value. The
-//! host records which manager applied which field. It removes fields that a manager leaves
-//! out, and reports fields that another manager applied as a conflict. Writers other than
-//! apply own nothing.
+//! host records which manager applied which field. It removes fields that a manager no
+//! longer applies, and reports a conflict for fields that another manager applied.
+//! Writers other than apply own no fields.
 //!
-//! # What the host does not do
+//! # Limitations
 //!
-//! The host has no schemas: it defaults, checks and prunes nothing. Every kind has a
-//! status subresource. A kind is namespaced unless it is a known cluster-scoped one or
-//! [`Host::cluster_scoped`] was called. The host has no admission, RBAC, other
-//! controllers, strategic patches or other subresources; a call that needs one of the last
-//! two returns an error that says so. The host guesses the plural of a kind.
+//! The host has no schemas: it sets no defaults, and neither validates nor removes
+//! fields. Every kind has a status subresource. A kind is namespaced unless it is a known
+//! cluster-scoped one or [`Host::cluster_scoped`] was called. The host has no admission,
+//! RBAC, other controllers, strategic patches or other subresources; a call that needs
+//! one of the last two returns an error that names it. The host guesses the plural of a
+//! kind.
 
 mod api;
 mod apply;

@@ -14,7 +14,7 @@ impl State {
             ("json", Json::List(ops)) => json_patch(&old, ops)?,
             ("json", _) => return Err(bad_request("a json patch is an array")),
             ("strategic", _) => return Err(not_served("strategic patches")),
-            (kind, _) => return Err(bad_request(format!("patchType {kind} is unknown; the types are json, merge and strategic"))),
+            (kind, _) => return Err(bad_request(format!("patchType {kind} is not json, merge or strategic"))),
         };
         if obj.as_map().is_none() || Id::of(&obj) != r.id {
             let message = "a patch must not change the kind or the name of an object";
@@ -24,7 +24,7 @@ impl State {
     }
 }
 
-/// RFC 7386.
+/// Applies a merge patch (RFC 7386).
 fn merge(into: &Json, patch: &Json) -> Json {
     let changes = match patch {
         Json::Map(changes) => changes,
@@ -42,7 +42,7 @@ fn merge(into: &Json, patch: &Json) -> Json {
     Json::Map(m)
 }
 
-/// RFC 6902.
+/// Applies a JSON patch (RFC 6902).
 fn json_patch(doc: &Json, ops: &[Json]) -> Result<Json, Fault> {
     let mut doc = doc.clone();
     for (i, op) in ops.iter().enumerate() {
@@ -102,7 +102,8 @@ fn lookup<'a>(doc: &'a mut Json, path: &[String]) -> Option<&'a mut Json> {
     })
 }
 
-/// Whether the value is there. As for the API server, what a map does not have is null.
+/// Whether the document has the value at the path. As in the API server, a missing key of
+/// a map counts as null.
 fn tests(doc: &mut Json, path: &[String], value: &Json) -> bool {
     let (last, parents) = match path.split_last() {
         None => return doc == value,

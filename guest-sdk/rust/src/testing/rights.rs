@@ -16,7 +16,7 @@ fn verb(op: &str) -> &'static str {
 }
 
 impl State {
-    /// Checks a request against what the host gives every module, and the manifest's
+    /// Checks a request against the rights of every module and the manifest's
     /// capabilities.
     pub(super) fn allowed(&self, r: &Request) -> Result<(), Fault> {
         let mut need = Capability::new(&r.id.group, &self.plural(&r.at.kind), &[verb(r.op)]);
@@ -30,8 +30,8 @@ impl State {
         Err(ApiError { rule: Some(Box::new(need)), ..ApiError::new(status::DENIED, "Denied", message) })
     }
 
-    /// Those of every module: it reads the objects that it reconciles and writes their
-    /// status (abi/ABI.md, section 8).
+    /// The rights of every module: to read the objects that it reconciles and to write
+    /// their status (abi/ABI.md, section 8).
     fn own_rights(&self) -> Vec<Capability> {
         let w = &self.rules.for_;
         if w.kind.is_empty() {
@@ -50,7 +50,7 @@ impl State {
         vec![read, status]
     }
 
-    /// Guesses the resource of a kind.
+    /// Guesses the plural of a kind.
     pub(super) fn plural(&self, kind: &str) -> String {
         if let Some(plural) = self.store.plurals.get(kind) {
             return plural.clone();

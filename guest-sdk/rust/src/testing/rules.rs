@@ -6,7 +6,7 @@ use super::store::Id;
 use crate::manifest::{Capability, Manifest};
 use crate::watch::Watch;
 
-/// What the host keeps of a manifest during a run.
+/// The parts of a manifest that the host uses during a run.
 #[derive(Clone, Default)]
 pub(super) struct Rules {
     pub(super) name: String,
@@ -18,7 +18,7 @@ pub(super) struct Rules {
     pub(super) finalizer: String,
 }
 
-/// What the host keeps of a watch.
+/// The parts of a watch that the host uses.
 #[derive(Clone, Default)]
 pub(super) struct Watched {
     pub(super) group: String,
@@ -48,7 +48,7 @@ impl Watched {
         self.group == at.group && self.kind == at.kind
     }
 
-    /// Whether an object of the kind is one that is watched.
+    /// Whether the watch selects an object of its kind.
     pub(super) fn covers(&self, obj: &Json) -> bool {
         let namespace = obj.str(&["metadata", "namespace"]);
         (self.namespaces.is_empty() || self.namespaces.iter().any(|n| n == namespace))

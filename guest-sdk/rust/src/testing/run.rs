@@ -21,29 +21,29 @@ use crate::time::Time;
 use crate::value::Value;
 use crate::wire;
 
-/// How a run ended.
+/// The outcome of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunResult {
-    /// What comes next: of a failed run what the host makes of the error and of the
-    /// policy's answer.
+    /// The next step. After a failed run, it is the host's decision, from the error and
+    /// the answer of the policy.
     pub action: Action,
-    /// Is there if the run failed.
+    /// The failure, if the run failed.
     pub failure: Option<Failure>,
-    /// The run failed and neither the error nor the policy says when to try again: the
-    /// host's back-off does.
+    /// Whether the run failed and the host's back-off sets the time of the retry, because
+    /// neither the error nor the policy does.
     pub back_off: bool,
 }
 
-/// One run that [`Host::run`] made.
+/// One run that [`Host::run`] has made.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
     /// The object that was reconciled.
     pub object: ObjectRef,
-    /// How it ended.
+    /// The outcome of the run.
     pub result: RunResult,
 }
 
-/// The failed runs in a row of one object.
+/// The number of consecutive failed runs of one object.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Series {
     attempts: u32,
@@ -60,8 +60,8 @@ impl Host {
     ///
     /// # Panics
     ///
-    /// If there is no such object, unless the manifest's `for_` sets `deletes`; and if a
-    /// host would not load the reconciler.
+    /// If the object does not exist, unless the manifest's `for_` sets `deletes`; and if
+    /// a host would not load the reconciler.
     #[track_caller]
     pub fn reconcile(&self, r: &Reconciler, at: &ObjectRef) -> RunResult {
         self.load(r);
@@ -75,7 +75,7 @@ impl Host {
         let mut entry = Entry::Reconcile;
         if !r.manifest.finalizer.is_empty() && obj.is_deleting() {
             if !obj.finalizers().contains(&r.manifest.finalizer) {
-                // It was cleaned up before, and waits for somebody else.
+                // Already cleaned up; another finalizer still delays the deletion.
                 return RunResult { action: Action::await_change(), failure: None, back_off: false };
             }
             entry = Entry::Finalize;
@@ -109,9 +109,9 @@ impl Host {
         self.decide(r, failure, &msg)
     }
 
-    /// Says what follows a failed run, as the host does: the policy is asked once, but a
-    /// permanent error waits for a change whatever it says; the error's own time counts
-    /// where there is no policy.
+    /// Determines the step after a failed run, as the host does. It calls the policy
+    /// once. A permanent error waits for a change, whatever the policy returns. The time
+    /// of the error counts only if there is no policy.
     #[track_caller]
     fn decide(&self, r: &Reconciler, failure: Failure, msg: &Json) -> RunResult {
         let mut action = Action::await_change();
@@ -133,11 +133,13 @@ impl Host {
         RunResult { action, failure: Some(failure), back_off }
     }
 
-    /// Calls `configure` with all settings, those of `changes` over the ones before.
+    /// Calls `configure` with all settings: the previous settings, overridden by
+    /// `changes`.
     ///
     /// # Errors
     ///
-    /// The text of a refusal: the settings are then as before.
+    /// The text of the error that refuses the settings; the old settings then stay in
+    /// force.
     pub fn configure(&self, r: &Reconciler, changes: &[(&str, &str)]) -> Result<(), String> {
         self.load(r);
         let before = {
@@ -174,7 +176,7 @@ impl Host {
         Ok(out.elements(&["keys"]).map(ObjectKey::read).collect())
     }
 
-    /// Calls the filters and returns whether they keep a change of a watched object.
+    /// Calls the filters and returns whether they accept a change of a watched object.
     pub fn filter(&self, r: &Reconciler, old: &Object<'_>, new: &Object<'_>) -> bool {
         self.load(r);
         let msg = encode(&event(old, new)).expect("an event can be sent");
@@ -183,12 +185,12 @@ impl Host {
         Guest::new(&functions).keep(r, &msg)
     }
 
-    /// The manifest as a host reads it, including the additions of the SDK.
+    /// The manifest in the form that a host receives, including the additions of the SDK.
     pub fn manifest(r: &Reconciler) -> Object<'static> {
         Object::view(&r.describe()).to_owned()
     }
 
-    /// Takes over what the manifest says.
+    /// Applies the manifest to the host.
     #[track_caller]
     pub(super) fn load(&self, r: &Reconciler) {
         if let Some(problem) = r.problem() {
@@ -197,8 +199,8 @@ impl Host {
         self.state.borrow_mut().rules = Rules::of(&r.manifest);
     }
 
-    /// Makes one entry call, reads its result as strictly as a host does, and makes true
-    /// what it declares.
+    /// Makes one entry call, decodes its result as strictly as a host does, and carries
+    /// out the declarations.
     #[track_caller]
     fn enter(&self, r: &Reconciler, entry: Entry, msg: &Json) -> (Action, Option<Failure>) {
         let out = match self.invoke(r, entry, msg) {
@@ -223,7 +225,7 @@ impl Host {
         (action, failed.or(undone))
     }
 
-    /// Makes one entry call; the text of a panic is its error.
+    /// Makes one entry call. If it panics, the error is the text of the panic.
     fn invoke(&self, r: &Reconciler, entry: Entry, msg: &Json) -> Result<Vec<u8>, String> {
         let msg = encode(msg).expect("a message of the host can be sent");
         self.state.borrow_mut().entered = Some(entry);
@@ -242,7 +244,7 @@ impl Host {
 }
 
 impl State {
-    /// Puts the manifest's finalizer on an object that is not being deleted, as the host
+    /// Adds the manifest's finalizer to an object that is not being deleted, as the host
     /// does before the first run.
     fn add_finalizer(&mut self, at: &ObjectRef) {
         let id = Id::of_ref(at);
@@ -260,7 +262,7 @@ impl State {
         self.store.replace(&id, &old, obj, self.now);
     }
 
-    /// Takes it off after the cleanup; the object may be gone then.
+    /// Removes the finalizer after the cleanup. The object may be gone by then.
     fn remove_finalizer(&mut self, at: &ObjectRef) {
         let id = Id::of_ref(at);
         let old = match self.store.objects.get(&id) {
@@ -277,7 +279,7 @@ impl State {
         self.store.replace(&id, &old, obj, self.now);
     }
 
-    /// Puts what the host counts into a failure.
+    /// Adds the counters of the host to a failure.
     fn count(&mut self, at: &ObjectRef, failure: Failure) -> Failure {
         let now = self.now;
         let series = self.failed.entry(at.clone()).or_default();
@@ -346,7 +348,7 @@ fn key(at: &ObjectRef) -> Json {
     m
 }
 
-/// An Event of a change of a watched object.
+/// The Event for a change of a watched object.
 fn event(old: &Object<'_>, new: &Object<'_>) -> Json {
     let there = if new.exists(&[]) { new } else { old };
     let (group, version) = there.api_version().split_once('/').unwrap_or(("", there.api_version()));
@@ -361,7 +363,7 @@ fn event(old: &Object<'_>, new: &Object<'_>) -> Json {
     m
 }
 
-/// The answer of an entry call that panicked.
+/// The result of an entry call that panicked.
 fn refusal(text: &str) -> Vec<u8> {
     let mut out = Vec::new();
     crate::error::Error::msg(text).append(&mut out);

@@ -1,6 +1,6 @@
 use super::json::Json;
 
-/// Whether the labels of an object are selected; `None` if the selector cannot be read.
+/// Whether a selector matches the labels of an object; `None` if the selector is invalid.
 pub(super) fn selects(selector: &str, obj: &Json) -> Option<bool> {
     let label = |key: &str| match obj.at(&["metadata", "labels", key]) {
         Json::Str(s) => Some(s.as_str()),

@@ -5,7 +5,7 @@ use super::json::{Json, Map};
 use crate::meta::ObjectRef;
 use crate::time::Time;
 
-/// The name of a stored object. Versions of a kind are one kind.
+/// The name of a stored object. All versions of a kind share one id.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Id {
     pub(super) group: String,
@@ -34,7 +34,7 @@ pub(super) fn ref_of(obj: &Json) -> ObjectRef {
         .within(obj.str(&["metadata", "namespace"]))
 }
 
-/// One write: `old` is `None` of an object that was made, `new` of one that is gone.
+/// One write. `old` is `None` for a created object, `new` for a removed one.
 #[derive(Clone, Debug)]
 pub(super) struct Change {
     pub(super) at: Id,
@@ -42,17 +42,17 @@ pub(super) struct Change {
     pub(super) new: Option<Json>,
 }
 
-/// The objects of the cluster and what is known of their kinds.
+/// The objects of the cluster and information on their kinds.
 #[derive(Default)]
 pub(super) struct Store {
     pub(super) objects: BTreeMap<Id, Json>,
-    /// Which fields each manager applied.
+    /// The fields that each manager applied.
     pub(super) applied: BTreeMap<Id, BTreeMap<String, FieldSet>>,
     pub(super) version: i64,
     uids: u32,
     pub(super) cluster_scoped: BTreeSet<String>,
     pub(super) plurals: BTreeMap<String, String>,
-    /// What `Host::run` has not looked at yet.
+    /// The writes that `Host::run` has not handled yet.
     pub(super) changes: Vec<Change>,
     /// The uids of objects that were removed.
     pub(super) gone: BTreeSet<String>,
@@ -73,7 +73,7 @@ impl Store {
         }
     }
 
-    /// Stores an object as it is, with what the API server would have set.
+    /// Stores an object unchanged, plus the fields that the API server would set.
     pub(super) fn put(&mut self, at: &Id, mut obj: Json, now: Time) -> Json {
         let meta = obj.metadata();
         if !meta.contains_key("uid") {
@@ -90,7 +90,7 @@ impl Store {
         obj
     }
 
-    /// Takes an object out.
+    /// Removes an object.
     pub(super) fn remove(&mut self, at: &Id) {
         if let Some(old) = self.objects.remove(at) {
             self.version += 1;
@@ -100,9 +100,9 @@ impl Store {
         }
     }
 
-    /// Stores an object over `old` and returns what is there then. As in the API
-    /// server, equal objects are not written and the generation counts changes outside
-    /// of metadata and status.
+    /// Replaces `old` by an object and returns the stored object. As in the API server,
+    /// an object without changes is not written, and the generation counts changes
+    /// outside of metadata and status.
     pub(super) fn replace(&mut self, at: &Id, old: &Json, mut obj: Json, now: Time) -> Json {
         let old_meta = old.at(&["metadata"]).as_map().cloned().unwrap_or_default();
         let meta = obj.metadata();
@@ -128,7 +128,7 @@ impl Store {
     }
 }
 
-/// The part of an object that the generation counts.
+/// The part of an object whose changes the generation counts.
 fn desired(obj: &Json) -> Map {
     let mut m = obj.as_map().cloned().unwrap_or_default();
     for key in ["metadata", "status", "apiVersion"] {

@@ -1,8 +1,8 @@
 use super::read::{len, read_float, read_int, skip, str_bytes, type_of};
 use super::{CodecError, Type, MAX_BYTES, MAX_DEPTH};
 
-/// Whether `b` is one value that may cross the sandbox boundary (abi/ABI.md, section 3), all
-/// of it. That no map has a key twice is left to the host.
+/// Checks that `b` is exactly one value that may cross the sandbox boundary (abi/ABI.md,
+/// section 3). It does not look for duplicate keys; the host does.
 pub(crate) fn check(b: &[u8]) -> Result<(), CodecError> {
     if b.len() > MAX_BYTES {
         return Err(CodecError::too_large());

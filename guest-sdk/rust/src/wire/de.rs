@@ -3,13 +3,13 @@ use serde::de::{self, DeserializeSeed, Visitor};
 use super::read::{len, read_bool, read_float, read_int, skip, str_bytes, type_of};
 use super::{CodecError, Type, MAX_DEPTH};
 
-/// Decodes the value that `v` starts with.
+/// Decodes the value at the start of `v`.
 pub(crate) fn from_slice<'de, T: de::Deserialize<'de>>(v: &'de [u8]) -> Result<T, CodecError> {
     let mut d = Deserializer { b: v, pos: 0, depth: 0 };
     T::deserialize(&mut d)
 }
 
-/// The name of the newtype struct that is read as the bytes of its msgpack.
+/// The name of the newtype struct that is decoded as the bytes of its msgpack.
 pub(crate) const RAW: &str = "$wasmctl::raw";
 
 struct Deserializer<'de> {
@@ -23,7 +23,7 @@ impl<'de> Deserializer<'de> {
         self.b.get(self.pos..).unwrap_or(&[])
     }
 
-    /// Goes over the value at hand.
+    /// Advances past the next value.
     fn pass(&mut self) -> Result<(), CodecError> {
         self.pos = skip(self.b, self.pos).ok_or_else(CodecError::truncated)?;
         Ok(())
@@ -41,7 +41,7 @@ impl<'de> Deserializer<'de> {
         Ok(i)
     }
 
-    /// Goes into the map or the array at hand; `f` reads its `n` entries.
+    /// Enters the next map or array; `f` reads its `n` entries.
     fn inside<T>(&mut self, f: impl FnOnce(&mut Self, usize) -> Result<T, CodecError>) -> Result<T, CodecError> {
         let (n, first) = len(self.view()).ok_or_else(CodecError::truncated)?;
         if self.depth >= MAX_DEPTH {
@@ -82,7 +82,7 @@ impl<'de> Deserializer<'de> {
 
 macro_rules! integers {
     ($($name:ident)*) => {$(
-        /// A float that is a whole number counts.
+        /// Also accepts a float with an integral value.
         fn $name<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, CodecError> {
             match type_of(self.view()) {
                 Type::Float if read_int(self.view()).is_some() => visitor.visit_i64(self.int()?),
@@ -149,7 +149,7 @@ impl<'de> de::Deserializer<'de> for &mut Deserializer<'de> {
     }
 }
 
-/// The entries of the map or the array that is being read.
+/// The entries of the map or array that is being decoded.
 struct Entries<'a, 'de> {
     d: &'a mut Deserializer<'de>,
     left: usize,
@@ -199,7 +199,7 @@ impl<'de> de::MapAccess<'de> for Entries<'_, 'de> {
     }
 }
 
-/// One variant of an enum: its name, or a map of its name and its content.
+/// A variant of an enum: its name, or a map from its name to its content.
 struct Variant<'a, 'de> {
     d: &'a mut Deserializer<'de>,
     unit: bool,

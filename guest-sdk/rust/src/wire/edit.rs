@@ -2,10 +2,10 @@ use super::read::{len, skip, str_bytes, trim, type_of};
 use super::write::{append_map, append_str};
 use super::{CodecError, Type};
 
-/// Appends to `dst` what `v` starts with, with `val`, which is one whole value,
-/// at the path. Maps that are missing on the way are made; everything else stays
-/// as it is, in its order, and a new key comes last. A step into something that
-/// is no map is an error.
+/// Appends the value at the start of `v` to `dst`, with `val`, which is one complete
+/// value, at the path. Missing maps on the path are created. Everything else stays
+/// unchanged and in its order; a new key comes last. A step into something other than a
+/// map is an error.
 pub(crate) fn set(dst: &mut Vec<u8>, v: &[u8], path: &[&str], val: &[u8]) -> Result<(), CodecError> {
     let (key, rest) = match path.split_first() {
         None => {
@@ -40,8 +40,8 @@ pub(crate) fn set(dst: &mut Vec<u8>, v: &[u8], path: &[&str], val: &[u8]) -> Res
     }
 }
 
-/// Appends to `dst` what `v` starts with, without the value at the path. If
-/// there is none it appends `v` as it is.
+/// Appends the value at the start of `v` to `dst`, without the value at the path. If that
+/// value does not exist, it appends the value of `v` unchanged.
 pub(crate) fn remove(dst: &mut Vec<u8>, v: &[u8], path: &[&str]) {
     let found = match path.split_first() {
         Some((key, rest)) if type_of(v) == Type::Map => find(v, key).map(|place| (place, rest)),
@@ -62,8 +62,8 @@ pub(crate) fn remove(dst: &mut Vec<u8>, v: &[u8], path: &[&str]) {
     }
 }
 
-/// Where an entry of a map lies: positions of the first entry, of the end of
-/// the map, and of the entry.
+/// The positions of an entry of a map: the first entry, the end of the map, and the
+/// entry.
 struct Place {
     n: usize,
     first: usize,
@@ -71,7 +71,7 @@ struct Place {
     entry: Option<Entry>,
 }
 
-/// Positions of an entry's key, its value and what follows.
+/// The positions of an entry's key, of its value, and of the end of the value.
 struct Entry {
     key: usize,
     value: usize,

@@ -1,20 +1,20 @@
-//! Where the largest value ends that a call has passed over in its message.
+//! Caches the end of the largest value that a call has skipped in its message.
 //!
-//! To read a field is to pass over all that stands before it, and the largest part of
-//! most objects stands before fields that are often read. A call walks through it once.
+//! To read a field, all values before it must be skipped, and the largest part of most
+//! objects precedes fields that are read often. A call scans that part once.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
 
-/// A smaller value is passed over as fast as it is found here.
+/// The size below which skipping a value is as fast as a lookup here.
 const LARGE: usize = 256;
 
-/// Places in memory; all are 0 where there is no message.
+/// Addresses in memory; all are 0 if there is no message.
 #[derive(Clone, Copy)]
 struct Known {
-    /// The message, from where to where.
+    /// The start and end of the message.
     message: (usize, usize),
-    /// The value, likewise.
+    /// The start and end of the value.
     value: (usize, usize),
 }
 
@@ -24,8 +24,8 @@ thread_local! {
     static KNOWN: Cell<Known> = const { Cell::new(NONE) };
 }
 
-/// Has the end of a value in a message known as long as it lives. It borrows the
-/// message, which thus stays as it is: an address stands for a value.
+/// Enables the cache for a message as long as it lives. It borrows the message, which
+/// thus cannot change, so an address identifies a value.
 pub(crate) struct Ends<'a>(PhantomData<&'a [u8]>);
 
 impl<'a> Ends<'a> {
@@ -42,15 +42,15 @@ impl Drop for Ends<'_> {
     }
 }
 
-/// The position after the value at `pos`, if it is known.
+/// The position after the value at `pos`, if it is in the cache.
 pub(super) fn known(b: &[u8], pos: usize) -> Option<usize> {
     let (start, end) = KNOWN.with(Cell::get).value;
     let base = b.as_ptr() as usize;
     (start == base.wrapping_add(pos)).then(|| end.wrapping_sub(base))
 }
 
-/// Notes where the value at `pos` ends, if it is larger than the one that is known. A
-/// value around that one is passed over fast as it is.
+/// Records the end of the value at `pos`, if it is larger than the recorded value. A
+/// value that contains the recorded one is skipped fast anyway.
 pub(super) fn note(b: &[u8], pos: usize, end: usize) {
     if end - pos < LARGE {
         return;

@@ -1,8 +1,8 @@
 use std::fmt;
 
-/// A value cannot be sent, or does not fit what it is decoded into.
+/// A value that cannot be encoded, or does not fit the type to which it is decoded.
 ///
-/// It says where in the value (`spec.containers.0.image`) and why.
+/// It has the place within the value (`spec.containers.0.image`) and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CodecError {
     path: String,
@@ -14,7 +14,7 @@ impl CodecError {
         CodecError { path: String::new(), what: what.into() }
     }
 
-    /// The error, seen from one step further out.
+    /// The error with a step added at the front of its path.
     pub(crate) fn within(mut self, step: impl fmt::Display) -> Self {
         let mut path = step.to_string();
         if !self.path.is_empty() {

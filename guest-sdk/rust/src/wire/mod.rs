@@ -1,9 +1,9 @@
-//! Reads and writes the msgpack of the reconciler ABI (abi/ABI.md, section 3)
-//! in place: reading a field of a message builds no map and copies nothing.
+//! Reads and writes the msgpack of the reconciler ABI (abi/ABI.md, section 3) in place:
+//! to read a field of a message it builds no map and copies nothing.
 //!
-//! A view is a slice that starts with a value; bytes may follow it. Functions
-//! that read a view answer for whatever bytes there are: they never panic and
-//! never trust a length that the bytes do not back.
+//! A view is a slice that starts with a value; other bytes may follow it. Functions that
+//! read a view accept any bytes: they never panic, and never trust a length that exceeds
+//! the available bytes.
 
 mod check;
 mod de;
@@ -25,17 +25,17 @@ pub(crate) use read::{len, read_bool, read_float, read_int, read_str, trim, type
 pub(crate) use ser::{append, serialize_raw};
 pub(crate) use write::{append_array, append_int, append_str, Message};
 
-/// How long one message may be, in bytes.
+/// The maximum size of a message, in bytes.
 pub(crate) const MAX_BYTES: usize = 4 << 20;
-/// How deep maps and arrays may nest.
+/// The maximum nesting depth of maps and arrays.
 pub(crate) const MAX_DEPTH: usize = 128;
 
-/// The type of a value, as far as the ABI tells types apart.
+/// The type of a value, as the ABI distinguishes types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Type {
-    /// There is no value that can be read.
+    /// There is no valid value.
     Absent,
-    /// Nothing, said aloud: null.
+    /// An explicit null.
     Nil,
     /// A bool.
     Bool,

@@ -1,8 +1,8 @@
 use super::read::{len, skip, str_bytes, type_of};
 use super::Type;
 
-/// The view of the value under `key` of the map that `v` starts with; empty if
-/// `v` is no map or has no such key.
+/// A view of the value under `key` in the map at the start of `v`. It is empty if `v` is
+/// not a map or lacks the key.
 pub(crate) fn get<'a>(v: &'a [u8], key: &str) -> &'a [u8] {
     find(v, key).unwrap_or(&[])
 }
@@ -18,19 +18,19 @@ fn find<'a>(v: &'a [u8], key: &str) -> Option<&'a [u8]> {
             return v.get(next..);
         }
         if i > 0 {
-            pos = skip(v, next)?; // what follows the last value does not matter
+            pos = skip(v, next)?; // bytes after the last value do not matter
         }
     }
     None
 }
 
-/// Walks maps by key; empty if a step of the path is not there.
+/// Follows a path of map keys. The result is empty if a step does not exist.
 pub(crate) fn at<'a>(v: &'a [u8], path: &[&str]) -> &'a [u8] {
     path.iter().fold(v, |v, key| get(v, key))
 }
 
-/// Walks the entries of the map or the array that `v` starts with; there are
-/// none if it is neither.
+/// Iterates over the entries of the map or array at the start of `v`. There are none if
+/// it is neither.
 pub(crate) fn walk(v: &[u8]) -> Walk<'_> {
     let (left, pos) = len(v).unwrap_or((0, 0));
     Walk { v, left, pos, started: false, map: type_of(v) == Type::Map, bad: false }
@@ -41,7 +41,7 @@ pub(crate) fn walk(v: &[u8]) -> Walk<'_> {
 pub(crate) struct Walk<'a> {
     v: &'a [u8],
     left: usize,
-    /// Of the current value, or of the first entry.
+    /// The position of the current value, or of the first entry.
     pos: usize,
     started: bool,
     map: bool,
@@ -49,7 +49,7 @@ pub(crate) struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// Whether the walk ended before the last entry.
+    /// Whether the iteration ended before the last entry.
     pub(crate) fn bad(&self) -> bool {
         self.bad
     }

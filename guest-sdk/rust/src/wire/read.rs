@@ -1,16 +1,16 @@
 use super::{ends, Type};
 
-/// The head of a value: its own bytes, the bytes of payload that follow, and how
-/// many values follow those (two per key of a map).
+/// The header of a value: its size, the size of the payload after it, and the number of
+/// values that follow (two for each key of a map).
 struct Head {
     size: usize,
     payload: usize,
     values: usize,
 }
 
-/// For each first byte how many bytes its value takes up to its first element
-/// (the lower 6 bits) and how many values follow those (the others): skipping is
-/// what reading a field costs. 0 stands for heads that do not say it all.
+/// Maps the first byte of a value to the size up to its first element (lower 6 bits) and
+/// to the number of values that follow (other bits), because skipping values is the main
+/// cost of reading a field. 0 stands for headers with a length after the first byte.
 const SHAPES: [u16; 256] = shapes();
 
 const fn shapes() -> [u16; 256] {
@@ -34,7 +34,7 @@ const fn shapes() -> [u16; 256] {
     table
 }
 
-/// The type of the value that `v` starts with.
+/// The type of the value at the start of `v`.
 pub(crate) fn type_of(v: &[u8]) -> Type {
     match v.first() {
         None => Type::Absent,
@@ -65,9 +65,9 @@ fn head(b: &[u8], pos: usize) -> Option<Head> {
     Some(Head { size: 1, payload: (shape & 0x3f) - 1, values: shape >> 6 })
 }
 
-/// `head` for strings, arrays and maps whose length stands in bytes of its own.
-/// Each byte, element or key takes at least a byte, so a count beyond what is
-/// left is a lie; refusing it here keeps every sum within a usize.
+/// `head` for strings, arrays and maps with a length after the first byte. Each byte,
+/// element or key takes at least one byte, so a number above the remaining bytes is
+/// invalid. Refusing it here ensures that no sum overflows a usize.
 fn wide_head(b: &[u8], pos: usize, c: u8) -> Option<Head> {
     let width = match c {
         0xd9 => 1,
@@ -87,15 +87,15 @@ fn wide_head(b: &[u8], pos: usize, c: u8) -> Option<Head> {
     Some(Head { size: 1 + width, payload, values })
 }
 
-/// The position after the value at `start`; `None` if it is not there in full. It
-/// does not recurse and does not look into strings.
+/// The position after the value at `start`; `None` if the value is incomplete. It does
+/// not recurse and does not look into strings.
 pub(crate) fn skip(b: &[u8], start: usize) -> Option<usize> {
     let (mut pos, mut need) = (start, 1);
     while need > 0 {
         let c = *b.get(pos)?;
         let shape = usize::from(SHAPES[usize::from(c)]);
         if shape.wrapping_sub(1) < 0x3f {
-            pos += shape; // nothing follows it: nearly always
+            pos += shape; // no value follows it: the most frequent case
             need -= 1;
             continue;
         }
@@ -113,8 +113,8 @@ pub(crate) fn skip(b: &[u8], start: usize) -> Option<usize> {
         pos += h.size + h.payload;
         need += h.values;
         need -= 1;
-        // Every value that is still to come takes a byte. Without this, heads
-        // that lie could add up to more than a usize holds.
+        // Every remaining value takes at least one byte. Without this check, invalid
+        // headers could overflow the sum.
         if need > b.len().checked_sub(pos)? {
             return None;
         }
@@ -126,13 +126,13 @@ pub(crate) fn skip(b: &[u8], start: usize) -> Option<usize> {
     Some(pos)
 }
 
-/// The value that `v` starts with and nothing else; empty if there is none.
+/// The value at the start of `v`, without the bytes after it; empty if there is none.
 pub(crate) fn trim(v: &[u8]) -> &[u8] {
     skip(v, 0).map_or(&[], |end| &v[..end])
 }
 
-/// The number of elements of an array or of keys of a map, and the position of
-/// the first; `None` if `v` is neither.
+/// The number of elements of an array or of keys of a map, and the position of the first
+/// one; `None` if `v` is neither.
 pub(crate) fn len(v: &[u8]) -> Option<(usize, usize)> {
     let t = type_of(v);
     if t != Type::Map && t != Type::Array {
@@ -156,12 +156,12 @@ pub(crate) fn str_bytes(v: &[u8], pos: usize) -> Option<(&[u8], usize)> {
     Some((v.get(start..start + n)?, start + n))
 }
 
-/// The string that `v` starts with; `None` if it is none, or not UTF-8.
+/// The string at the start of `v`; `None` if there is none, or if it is not UTF-8.
 pub(crate) fn read_str(v: &[u8]) -> Option<&str> {
     std::str::from_utf8(str_bytes(v, 0)?.0).ok()
 }
 
-/// The bool that `v` starts with.
+/// The bool at the start of `v`.
 pub(crate) fn read_bool(v: &[u8]) -> Option<bool> {
     match v.first() {
         Some(0xc3) => Some(true),
@@ -170,14 +170,14 @@ pub(crate) fn read_bool(v: &[u8]) -> Option<bool> {
     }
 }
 
-/// The integer that `v` starts with. A float that is a whole number counts: JSON
-/// does not tell 1 from 1.0.
+/// The integer at the start of `v`. It accepts a float with an integral value, because
+/// JSON does not distinguish 1 from 1.0.
 pub(crate) fn read_int(v: &[u8]) -> Option<i64> {
     match type_of(v) {
         Type::Int => int(v),
         Type::Float => {
             let f = read_float(v)?;
-            // 2^63 is a float, the largest int64 is not.
+            // 2^63 fits into a float exactly, the largest int64 does not.
             let whole = f.trunc() == f && (i64::MIN as f64..-(i64::MIN as f64)).contains(&f);
             whole.then_some(f as i64)
         }
@@ -199,7 +199,7 @@ fn int(v: &[u8]) -> Option<i64> {
     Some((u << shift) as i64 >> shift)
 }
 
-/// The number that `v` starts with; integers count.
+/// The number at the start of `v`. It also accepts an integer.
 pub(crate) fn read_float(v: &[u8]) -> Option<f64> {
     match v.first()? {
         0xca => Some(f64::from(f32::from_bits(number(v, 1, 4)? as u32))),

@@ -3,8 +3,8 @@ use serde::ser::{self, Serialize};
 use super::write::{append_array, append_bool, append_float, append_int, append_map, append_nil, append_str};
 use super::{CodecError, MAX_DEPTH};
 
-/// Appends what `value` is in msgpack. What may not cross the sandbox boundary (abi/ABI.md,
-/// section 3) is an error, and `dst` is then as it was.
+/// Appends the msgpack of `value`. A value that cannot cross the sandbox boundary
+/// (abi/ABI.md, section 3) is an error, and `dst` is then unchanged.
 pub(crate) fn append<T: Serialize + ?Sized>(dst: &mut Vec<u8>, value: &T) -> Result<(), CodecError> {
     let start = dst.len();
     let result = value.serialize(Serializer { dst, depth: 0, raw: false });
@@ -14,12 +14,12 @@ pub(crate) fn append<T: Serialize + ?Sized>(dst: &mut Vec<u8>, value: &T) -> Res
     result
 }
 
-/// The name of the newtype struct as which a value that is msgpack already comes;
-/// see `serialize_raw`.
+/// The name of the newtype struct that wraps a value that is already msgpack; see
+/// `serialize_raw`.
 const RAW: &str = "$wasmctl::raw";
 
-/// Serializes `walked`, whose msgpack is `raw`: as these bytes here, and entry by
-/// entry into other formats.
+/// Serializes `walked`, whose msgpack is `raw`: as these bytes here, and entry by entry
+/// to other formats.
 pub(crate) fn serialize_raw<S: ser::Serializer, T: Serialize>(s: S, raw: &[u8], walked: &T) -> Result<S::Ok, S::Error> {
     s.serialize_newtype_struct(RAW, &Raw { raw, walked })
 }
@@ -41,7 +41,7 @@ impl<T: Serialize> Serialize for Raw<'_, T> {
 struct Serializer<'a> {
     dst: &'a mut Vec<u8>,
     depth: usize,
-    /// Whether bytes are msgpack to be taken as they are.
+    /// Whether bytes are msgpack to copy unchanged.
     raw: bool,
 }
 
@@ -217,10 +217,10 @@ impl<'a> ser::Serializer for Serializer<'a> {
 struct Compound<'a> {
     dst: &'a mut Vec<u8>,
     depth: usize,
-    /// Where the head is whose length is to be filled in.
+    /// The position of the header whose length is filled in at the end.
     patch: Option<usize>,
     n: u32,
-    /// The key of the entry, for errors.
+    /// The key of the current entry, for errors.
     key: String,
 }
 

@@ -22,7 +22,7 @@ pub(crate) fn append_int(dst: &mut Vec<u8>, i: i64) {
     }
 }
 
-/// Appends a float, which is finite.
+/// Appends a float, which must be finite.
 pub(crate) fn append_float(dst: &mut Vec<u8>, f: f64) {
     tagged(dst, 0xcb, &f.to_bits().to_be_bytes());
 }
@@ -39,12 +39,12 @@ pub(crate) fn append_str(dst: &mut Vec<u8>, s: &str) {
     dst.extend_from_slice(s.as_bytes());
 }
 
-/// Appends the head of a map of `n` entries.
+/// Appends the header of a map of `n` entries.
 pub(crate) fn append_map(dst: &mut Vec<u8>, n: usize) {
     counted(dst, n, 0x80, 0xde);
 }
 
-/// Appends the head of an array of `n` elements.
+/// Appends the header of an array of `n` elements.
 pub(crate) fn append_array(dst: &mut Vec<u8>, n: usize) {
     counted(dst, n, 0x90, 0xdc);
 }
@@ -62,10 +62,10 @@ fn tagged(dst: &mut Vec<u8>, tag: u8, bytes: &[u8]) {
     dst.extend_from_slice(bytes);
 }
 
-/// One map that is written entry by entry: a message of ours, whose keys stand
-/// for nothing where their value is left out.
+/// A map that is written entry by entry, as a message of the SDK. Entries with an empty
+/// value are left out.
 pub(crate) struct Message<'a> {
-    /// What is written to.
+    /// The destination.
     pub(crate) dst: &'a mut Vec<u8>,
     start: usize,
     n: u16,
@@ -79,14 +79,14 @@ impl<'a> Message<'a> {
         Message { dst, start, n: 0 }
     }
 
-    /// Writes a key; its value is to be appended to `dst`.
+    /// Writes a key; the caller must append its value to `dst`.
     pub(crate) fn key(&mut self, key: &str) -> &mut Vec<u8> {
         self.n += 1;
         append_str(self.dst, key);
         self.dst
     }
 
-    /// Writes a string, be it empty.
+    /// Writes a string, even if it is empty.
     pub(crate) fn text(&mut self, key: &str, s: &str) {
         append_str(self.key(key), s);
     }
@@ -122,7 +122,7 @@ impl<'a> Message<'a> {
         list.iter().for_each(|s| append_str(dst, s));
     }
 
-    /// Writes a map within.
+    /// Writes a nested map.
     pub(crate) fn map(&mut self, key: &str, f: impl FnOnce(&mut Message<'_>)) {
         let mut inner = Message::new(self.key(key));
         f(&mut inner);

@@ -1,4 +1,4 @@
-// Package proto has the types of models. In a module there are no models.
+// Package proto has the types of models. A module has no models.
 package proto
 
 import (
@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Models are models by their name.
+// Models gives access to models by name.
 type Models interface {
 	// LookupModel returns a model, or nil.
 	LookupModel(name string) Schema
@@ -15,7 +15,8 @@ type Models interface {
 	ListModels() []string
 }
 
-// NewOpenAPIData is an error: a module reads no OpenAPI documents.
+// NewOpenAPIData returns an error, because a module does not read OpenAPI
+// documents.
 func NewOpenAPIData(any) (Models, error) {
 	return nil, errors.New("kube-openapi: a module reads no OpenAPI documents")
 }
@@ -26,9 +27,9 @@ type Schema interface {
 	Accept(v SchemaVisitor)
 	// GetName returns the name of the kind.
 	GetName() string
-	// GetPath returns where the schema is.
+	// GetPath returns the path of the schema.
 	GetPath() *Path
-	// GetDescription returns the text for people.
+	// GetDescription returns the description for people.
 	GetDescription() string
 	// GetDefault returns the default, or nil.
 	GetDefault() any
@@ -45,13 +46,13 @@ type SchemaVisitor interface {
 	VisitReference(r Reference)
 }
 
-// SchemaVisitorArbitrary also takes schemas of any value.
+// SchemaVisitorArbitrary also accepts schemas of any value.
 type SchemaVisitorArbitrary interface {
 	SchemaVisitor
 	VisitArbitrary(a *Arbitrary)
 }
 
-// Path is where a schema is.
+// Path is the path of a schema.
 type Path struct{ at []string }
 
 // NewPath returns the path of a key.
@@ -69,7 +70,7 @@ func (p *Path) String() string { return strings.Join(p.at, "") }
 // FieldPath returns the path of a field.
 func (p *Path) FieldPath(field string) Path { return Path{append(p.Get(), "."+field)} }
 
-// BaseSchema is what all schemas have.
+// BaseSchema has the fields that all schemas share.
 type BaseSchema struct {
 	Description string
 	Extensions  map[string]any
@@ -153,7 +154,7 @@ func (a *Arbitrary) Accept(v SchemaVisitor) {
 // GetName implements Schema.
 func (a *Arbitrary) GetName() string { return "Arbitrary value" }
 
-// Reference names another schema.
+// Reference refers to another schema.
 type Reference interface {
 	Schema
 	// Reference returns the name.

@@ -1,4 +1,5 @@
-// Package spec has the types of OpenAPI schemas. A module reads and writes none.
+// Package spec has the types of OpenAPI schemas. A module neither reads nor
+// writes schemas.
 package spec
 
 // Schema is a schema.
@@ -7,7 +8,7 @@ type Schema struct {
 	SchemaProps
 }
 
-// SchemaProps are the fields of a schema that other libraries look at.
+// SchemaProps are the fields of a schema that other libraries use.
 type SchemaProps struct {
 	ID          string
 	Ref         Ref
@@ -30,25 +31,25 @@ type SchemaProps struct {
 // VendorExtensible has extensions.
 type VendorExtensible struct{ Extensions Extensions }
 
-// Extensions are extensions by their name.
+// Extensions are extensions by name.
 type Extensions map[string]any
 
 // StringOrArray is a list of strings.
 type StringOrArray []string
 
-// SchemaOrArray is a schema or several.
+// SchemaOrArray is one schema or several.
 type SchemaOrArray struct {
 	Schema  *Schema
 	Schemas []Schema
 }
 
-// SchemaOrBool is a schema, or whether there may be anything.
+// SchemaOrBool is a schema, or a bool that allows any value.
 type SchemaOrBool struct {
 	Allows bool
 	Schema *Schema
 }
 
-// Ref names another schema.
+// Ref refers to another schema.
 type Ref struct{ text string }
 
 // String returns the name.
