@@ -7,7 +7,7 @@ import (
 	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/wire"
 )
 
-// benchPod is a pod of about 4 KiB in msgpack, as the host writes it.
+// benchPod returns a pod of about 4 KiB in msgpack, as the host writes it.
 func benchPod(tb testing.TB) []byte {
 	tb.Helper()
 	containers := make([]any, 5)
@@ -35,7 +35,7 @@ func benchPod(tb testing.TB) []byte {
 }
 
 // BenchmarkRead3 reads one field each of metadata, spec and status: near the
-// start, behind the largest part, and at the end.
+// start, after the largest part, and at the end.
 func BenchmarkRead3(b *testing.B) {
 	pod := benchPod(b)
 	obj := Object{Value: Value{pod}}
@@ -48,7 +48,8 @@ func BenchmarkRead3(b *testing.B) {
 	}
 }
 
-// BenchmarkDecodeAll is what BenchmarkRead3 saves: the whole object as maps.
+// BenchmarkDecodeAll decodes the complete object as maps, for comparison with
+// BenchmarkRead3.
 func BenchmarkDecodeAll(b *testing.B) {
 	pod := benchPod(b)
 	b.ReportAllocs()
@@ -71,7 +72,8 @@ func BenchmarkDecodeStruct(b *testing.B) {
 	}
 }
 
-// BenchmarkRun is a whole run without host calls: request in, result out.
+// BenchmarkRun measures a complete run without host calls, from request to
+// result.
 func BenchmarkRun(b *testing.B) {
 	m := wire.NewBuilder(nil)
 	m.String("id", "8f3a-42")
@@ -91,7 +93,7 @@ func BenchmarkRun(b *testing.B) {
 	}
 }
 
-// childMap and childBuilder are the same small object, written in two ways.
+// childMap and childBuilder write the same small object in two ways.
 func childMap(owner Object) any {
 	return Map{
 		"apiVersion": "v1", "kind": "ConfigMap",
@@ -106,8 +108,8 @@ func childBuilder(owner Object) any {
 		Map("data").Set("content", "hello, world")
 }
 
-// BenchmarkChild makes a small object and writes it into a message, by each of
-// them. Their difference is what a run with Map literals costs.
+// BenchmarkChild makes a small object and writes it into a message, in both
+// ways. The difference is the cost of Map literals in a run.
 func BenchmarkChild(b *testing.B) {
 	g := &guest{host: &scriptHost{}}
 	g.begin(input{object: benchPod(b)})
@@ -128,7 +130,7 @@ func BenchmarkChild(b *testing.B) {
 	}
 }
 
-// BenchmarkDeclare is a whole run that declares a child and a status.
+// BenchmarkDeclare measures a complete run that declares a child and a status.
 func BenchmarkDeclare(b *testing.B) {
 	m := wire.NewBuilder(nil)
 	m.String("id", "8f3a-42")
@@ -169,8 +171,8 @@ func BenchmarkApply(b *testing.B) {
 	}
 }
 
-// BenchmarkConditions looks whether a condition is new, as a run does that finds
-// everything as it should be.
+// BenchmarkConditions checks whether a condition has changed, like a run that
+// finds the desired state.
 func BenchmarkConditions(b *testing.B) {
 	var conditions Conditions
 	ready := Condition{Type: "Ready", Status: ConditionTrue, Reason: "Applied", Message: "the ConfigMap is up to date", ObservedGeneration: 4}

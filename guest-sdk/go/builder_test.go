@@ -17,7 +17,7 @@ func TestBuilder_WritesWhatAMapWould(t *testing.T) {
 		End().
 		Map("spec").SetInt("replicas", -3).SetBool("paused", true).SetValue("none", nil).
 		List("args").Add("a").AddValue(1.5).AddMap().Set("k", "v").End().End().
-		Map("template").Map("spec").List("containers").AddMap().Set("name", "c") // all of this is left open
+		Map("template").Map("spec").List("containers").AddMap().Set("name", "c") // all of these containers stay open
 	got, err := wire.Decode(must(t, b))
 	equal(t, err, nil)
 	want, err := wire.Decode(must(t, Map{
@@ -43,11 +43,11 @@ func TestBuilder_ClusterScopedObjectHasNoNamespace(t *testing.T) {
 
 func TestBuilder_KeepsTheFirstMistake(t *testing.T) {
 	cases := map[string]*Builder{
-		"UTF-8":          Build().Set("a", "\xff").End(),
-		"a list has no":  Build().List("a").Set("b", "c"),
+		"UTF-8":            Build().Set("a", "\xff").End(),
+		"a list has no":    Build().List("a").Set("b", "c"),
 		"needs a key; use": Build().Add("a"),
-		"End without":    Build().Map("a").End().End(),
-		"no form":        Build().SetValue("a", func() {}),
+		"End without":      Build().Map("a").End().End(),
+		"no form":          Build().SetValue("a", func() {}),
 	}
 	for text, b := range cases {
 		_, err := NewObject(b)

@@ -10,8 +10,8 @@ import (
 	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/wire"
 )
 
-// TestSubresource_NamesTheObjectBesideTheBody: what is sent may be of another
-// kind than the object (abi/ABI.md, section 6).
+// TestSubresource_NamesTheObjectBesideTheBody: the body may be of another kind
+// than the object (abi/ABI.md, section 6).
 func TestSubresource_NamesTheObjectBesideTheBody(t *testing.T) {
 	web := ObjectRef{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web"}
 	named := Map{"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "shop", "name": "web", "subresource": "scale"}
@@ -58,7 +58,7 @@ func TestSubresource_NamesTheObjectBesideTheBody(t *testing.T) {
 	}
 }
 
-// countedHost has a budget and random bytes.
+// countedHost offers a budget and random bytes.
 type countedHost struct {
 	scriptHost
 	asked []int
@@ -119,8 +119,8 @@ func TestContext_HostFunctionsAreReached(t *testing.T) {
 	})
 }
 
-// TestResult_ThatCannotBeWrittenFailsTheRun: the host would call it a fault of
-// the module's output, without a reason.
+// TestResult_ThatCannotBeWrittenFailsTheRun: without the check in the SDK, the
+// host would report invalid output of the module, without a reason.
 func TestResult_ThatCannotBeWrittenFailsTheRun(t *testing.T) {
 	huge := string(make([]byte, wire.MaxBytes))
 	cases := []struct {

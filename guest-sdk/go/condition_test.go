@@ -7,7 +7,8 @@ import (
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 987, time.UTC)
 
-// TestConditions_TransitionTimeMovesOnlyWithTheStatus: meta/v1's rules.
+// TestConditions_TransitionTimeMovesOnlyWithTheStatus checks the rules of
+// meta/v1.
 func TestConditions_TransitionTimeMovesOnlyWithTheStatus(t *testing.T) {
 	var c Conditions
 	ready := Condition{Type: "Ready", Status: ConditionFalse, Reason: "Starting", Message: "m", ObservedGeneration: 1}

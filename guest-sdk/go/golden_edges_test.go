@@ -24,8 +24,8 @@ func TestGolden_NumbersAndTextsAtTheirEdges(t *testing.T) {
 	equal(t, called, true)
 }
 
-// TestContext_CountsStopAtTheLargestInt: an int of TinyGo has 32 bits. GOARCH=386
-// shows it natively.
+// TestContext_CountsStopAtTheLargestInt: with TinyGo, an int has 32 bits.
+// GOARCH=386 tests that natively.
 func TestContext_CountsStopAtTheLargestInt(t *testing.T) {
 	huge := int64(1)<<40 + 3
 	msg := must(t, Map{"id": "r", "attempt": huge, "reasons_dropped": huge, "key": Map{"name": "n"}})
@@ -83,8 +83,8 @@ func TestGolden_MoreOperationsAreWritten(t *testing.T) {
 	}
 }
 
-// TestGolden_EveryFileIsNamedHere: a message that is added to abi/testdata is
-// for this SDK too. What must be refused is tested by internal/wire.
+// TestGolden_EveryFileIsNamedHere: this SDK must handle each message that is
+// added to abi/testdata. Package internal/wire tests the invalid messages.
 func TestGolden_EveryFileIsNamedHere(t *testing.T) {
 	tests, err := filepath.Glob("*_test.go")
 	equal(t, err, nil)

@@ -206,7 +206,7 @@ func TestGolden_ResultsAreWritten(t *testing.T) {
 	}
 }
 
-// renamed is an error with another text.
+// renamed is an error with a different text.
 type renamed struct {
 	error
 	text string

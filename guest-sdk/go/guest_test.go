@@ -56,8 +56,8 @@ func must(t testing.TB, v any) []byte {
 	return b
 }
 
-// TestCall_ReadsTheObjectWhereverItStands: the host writes it last, but the
-// order of keys means nothing.
+// TestCall_ReadsTheObjectWhereverItStands: the host writes the object last, but
+// the order of keys has no meaning.
 func TestCall_ReadsTheObjectWhereverItStands(t *testing.T) {
 	b := wire.NewBuilder(nil)
 	b.Raw("object", must(t, Map{"kind": "A", "metadata": Map{"name": "x"}}))
@@ -264,7 +264,7 @@ func TestRegister_PanicsOnWhatCannotRun(t *testing.T) {
 	equal(t, []bool{panics(Reconciler{}), panics(Reconciler{Reconcile: f}), panics(Reconciler{Reconcile: f})}, []bool{true, false, true})
 }
 
-// lyingHost says that its answer is of any length.
+// lyingHost reports an arbitrary length for its answer.
 type lyingHost struct {
 	scriptHost
 	length int

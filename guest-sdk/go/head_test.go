@@ -7,8 +7,8 @@ import (
 	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/wire"
 )
 
-// TestHead_AnswersAsAWalkDoes compares, on random objects, what the object of a
-// run answers with what the same bytes answer without a head.
+// TestHead_AnswersAsAWalkDoes compares, for random objects, the answers of an
+// object with a head and of one without.
 func TestHead_AnswersAsAWalkDoes(t *testing.T) {
 	rnd := rand.New(rand.NewSource(1)) //nolint:gosec // a test
 	values := []any{nil, "", "a", "a name of more than thirty-one bytes", 7, -1, true, Map{}, []any{"name", "b"}}
@@ -30,7 +30,7 @@ func TestHead_AnswersAsAWalkDoes(t *testing.T) {
 			t.Fatal(err)
 		}
 		run := Object{Value: plain.Value, head: &head{name: "the run before"}}
-		for range 2 { // the second time from the head
+		for range 2 { // the second iteration uses the head
 			if got, want := run.ControllerRef(), plain.ControllerRef(); got != want {
 				t.Fatalf("%v: reference %+v, want %+v", m, got, want)
 			}
@@ -43,8 +43,8 @@ func TestHead_AnswersAsAWalkDoes(t *testing.T) {
 	}
 }
 
-// FuzzHead_AnswersAsAWalkDoes is the same for bytes that nobody would send: no
-// panic, and the same answers where they are a message.
+// FuzzHead_AnswersAsAWalkDoes does the same for arbitrary bytes: no panic, and
+// equal answers if the bytes are a message.
 func FuzzHead_AnswersAsAWalkDoes(f *testing.F) {
 	f.Add(must(f, Map{"apiVersion": "v1", "kind": "Pod", "metadata": Map{"name": "a", "namespace": "b", "uid": "c"}}))
 	f.Fuzz(func(t *testing.T, b []byte) {

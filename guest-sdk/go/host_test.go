@@ -10,8 +10,8 @@ import (
 	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/wire"
 )
 
-// scriptHost answers every operation with the same status and body, and keeps
-// what it was asked.
+// scriptHost answers every operation with the same status and body, and records
+// its requests.
 type scriptHost struct {
 	status int32
 	body   []byte
@@ -59,7 +59,7 @@ func (s *scriptHost) Random([]byte) int32                 { return 0 }
 func (s *scriptHost) Cancelled() bool                     { return true }
 func (s *scriptHost) Budget(int32) int64                  { return -1 }
 
-// answer makes every operation answer v.
+// answer makes v the answer to every operation.
 func (s *scriptHost) answer(t testing.TB, status int32, v any) {
 	t.Helper()
 	b, err := wire.Append(nil, v)
@@ -69,7 +69,7 @@ func (s *scriptHost) answer(t testing.TB, status int32, v any) {
 	s.status, s.body = status, b
 }
 
-// asked returns the last request as the host reads it.
+// asked returns the last request, decoded.
 func (s *scriptHost) asked(t testing.TB) any {
 	t.Helper()
 	v, err := wire.Decode(s.req)
@@ -100,7 +100,7 @@ func golden(t testing.TB, name string) []byte {
 	return b
 }
 
-// goldenValue returns what a golden message says.
+// goldenValue returns the value of a golden message.
 func goldenValue(t testing.TB, name string) map[string]any {
 	t.Helper()
 	v, err := wire.Decode(golden(t, name))

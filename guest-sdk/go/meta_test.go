@@ -17,8 +17,8 @@ type typedApp struct {
 	} `json:"spec"`
 }
 
-// TestObjectMeta_TypedObjectsComeBackAsTheyWere: through the message and back,
-// whole and with next to nothing in them.
+// TestObjectMeta_TypedObjectsComeBackAsTheyWere encodes and decodes complete
+// and nearly empty objects.
 func TestObjectMeta_TypedObjectsComeBackAsTheyWere(t *testing.T) {
 	three := int32(3)
 	full := typedApp{APIVersion: "a/v1", Kind: "App", Metadata: ObjectMeta{

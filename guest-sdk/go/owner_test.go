@@ -10,17 +10,17 @@ func owned(t *testing.T, namespace string, refs ...any) Object {
 	})
 }
 
-// TestSetController_KeepsOtherOwnersAndTheRest: rule 24 (one controller).
+// TestSetController_KeepsOtherOwnersAndTheRest tests rule 24 (one controller).
 func TestSetController_KeepsOtherOwnersAndTheRest(t *testing.T) {
 	owner := testObject(t, Map{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": Map{"name": "web", "namespace": "shop", "uid": "u1"}})
 	other := OwnerReference{APIVersion: "v1", Kind: "Other", Name: "o", UID: "u9"}
 	o := owned(t, "shop", other)
-	for range 2 { // the second time changes nothing
+	for range 2 { // the second iteration changes nothing
 		equal(t, o.SetController(owner), nil)
 		equal(t, o.OwnerReferences(), []OwnerReference{other, owner.ControllerRef()})
 	}
 	equal(t, []string{o.Label("a"), o.String("data", "x")}, []string{"b", "y"})
-	equal(t, o.SetOwner(owner), nil) // an owner, and no controller any longer
+	equal(t, o.SetOwner(owner), nil) // an owner, but no longer the controller
 	_, ok := o.Controller()
 	equal(t, []any{ok, len(o.OwnerReferences())}, []any{false, 2})
 }

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestRegisterFunc_IsAskedOnceAndItsErrorStays: what it returns counts from the
-// first call of the host on.
+// TestRegisterFunc_IsAskedOnceAndItsErrorStays: the result of the first call is
+// final.
 func TestRegisterFunc_IsAskedOnceAndItsErrorStays(t *testing.T) {
 	noop := Reconciler{Reconcile: func(*Context, Object) (Action, error) { return AwaitChange(), nil }}
 	for _, c := range []struct {

@@ -33,7 +33,8 @@ func TestReconciler_ThatCannotRunIsRefused(t *testing.T) {
 	}
 }
 
-// TestWatch_FilterIsOneOfAllPredicates: it hides what the others let pass.
+// TestWatch_FilterIsOneOfAllPredicates: the filter is called for events that
+// the other predicates accept.
 func TestWatch_FilterIsOneOfAllPredicates(t *testing.T) {
 	filter := func(*Context, WatchEvent) bool { return true }
 	cases := map[string][]string{

@@ -10,8 +10,8 @@ import (
 	"github.com/wasmctl/wasmctl/guest-sdk/go/guesttest"
 )
 
-// reading runs f as a module that watches ConfigMaps and the metadata of Secrets,
-// and may read them and record events, and nothing else.
+// reading runs f as a module that watches ConfigMaps and the metadata of
+// Secrets, and may only read them and record events.
 func reading(t *testing.T, host *guesttest.Host, f func(ctx *wasmctl.Context, c *wasmctl.Cache)) {
 	t.Helper()
 	result := host.Reconcile(wasmctl.Reconciler{
@@ -101,8 +101,8 @@ func TestCache_SelectsByOwnerAndField(t *testing.T) {
 	})
 }
 
-// TestCache_AnIndexLeavesOutWhatItWasTold: an object is listed until the host knows that
-// its present version lacks the value.
+// TestCache_AnIndexLeavesOutWhatItWasTold: an object is listed until the host
+// knows that its current version lacks the value.
 func TestCache_AnIndexLeavesOutWhatItWasTold(t *testing.T) {
 	host := guesttest.New(t, greeting())
 	host.Add(labelled("default", "a", "x"), labelled("default", "b", "y"))
@@ -118,9 +118,9 @@ func TestCache_AnIndexLeavesOutWhatItWasTold(t *testing.T) {
 			}
 			return names
 		}
-		equal(t, list("x"), []string{"a", "b"}) // nothing is known yet
+		equal(t, list("x"), []string{"a", "b"}) // the index is empty
 		equal(t, list("x"), []string{"a"})
-		equal(t, list("y"), []string{"a", "b"}) // a was not told: it has what was looked for
+		equal(t, list("y"), []string{"a", "b"}) // a was not reported, because it has the value
 		equal(t, list("y"), []string{"b"})
 		host.Add(labelled("default", "b", "x"))
 		equal(t, list("x"), []string{"a", "b"})
@@ -129,9 +129,9 @@ func TestCache_AnIndexLeavesOutWhatItWasTold(t *testing.T) {
 	})
 }
 
-// TestCache_PagesStayGoodOverChanges: a page goes on behind the object that the
-// last one ended with, in the order of namespace and name, whatever came and
-// went meanwhile.
+// TestCache_PagesStayGoodOverChanges: a page starts after the last object of
+// the previous page, in the order of namespace and name, even if objects were
+// added or removed.
 func TestCache_PagesStayGoodOverChanges(t *testing.T) {
 	host := guesttest.New(t, greeting())
 	for i := range 5 {

@@ -9,7 +9,7 @@ import (
 	"github.com/wasmctl/wasmctl/guest-sdk/go/guesttest"
 )
 
-// declaring is a module that owns ConfigMaps and returns what f does.
+// declaring is a module that owns ConfigMaps and returns the result of f.
 func declaring(f func(obj wasmctl.Object) (wasmctl.Action, error)) wasmctl.Reconciler {
 	return wasmctl.Reconciler{
 		Manifest: wasmctl.Manifest{

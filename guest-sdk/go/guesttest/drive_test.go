@@ -11,7 +11,7 @@ import (
 
 const finalizer = "example.com/cleanup"
 
-// TestFinalizer_IsAddedCleanedUpAndRemoved: rule 21.
+// TestFinalizer_IsAddedCleanedUpAndRemoved tests rule 21.
 func TestFinalizer_IsAddedCleanedUpAndRemoved(t *testing.T) {
 	var calls []string
 	var failing error
@@ -81,12 +81,12 @@ func TestRun_FollowsOwnersLabelsAnnotationsAndMappers(t *testing.T) {
 		meta["namespace"], meta["name"] = "default", "x"
 		return wasmctl.Map{"apiVersion": "v1", "kind": kind, "metadata": meta, "spec": spec}
 	}
-	equal(t, []int{runs(), runs()}, []int{2, 0}) // the second for the ConfigMap that the first made
+	equal(t, []int{runs(), runs()}, []int{2, 0}) // the first run makes a ConfigMap, which causes the second
 	host.Remove(cmRef)
 	equal(t, []any{runs(), host.Get(cmRef).Exists()}, []any{2, true})
 	host.Add(object("Secret", wasmctl.Map{"labels": wasmctl.Map{"greeting": "hello"}}, nil))
 	equal(t, runs(), 1)
-	host.Add(object("Secret", wasmctl.Map{}, nil)) // the label is gone: both states count
+	host.Add(object("Secret", wasmctl.Map{}, nil)) // the label is gone, but the old state still counts
 	equal(t, runs(), 1)
 	host.Add(object("Secret", wasmctl.Map{}, 1))
 	equal(t, runs(), 0)

@@ -27,7 +27,7 @@ func configMap(data wasmctl.Map) wasmctl.Map {
 	}
 }
 
-// with runs f as the Reconcile of a module that may do everything here.
+// with runs f as the Reconcile function of a module with all rights.
 func with(t *testing.T, host *guesttest.Host, f func(ctx *wasmctl.Context, c *wasmctl.Client)) guesttest.Result {
 	t.Helper()
 	ran := false
@@ -170,7 +170,7 @@ func TestHost_StatusIsASubresource(t *testing.T) {
 func TestHost_PatchesFollowTheirRFCs(t *testing.T) {
 	cases := []struct {
 		patch wasmctl.Patch
-		want  wasmctl.Map // nil: refused
+		want  wasmctl.Map // nil if the patch is refused
 	}{
 		{wasmctl.MergePatch(wasmctl.Map{"data": wasmctl.Map{"a": nil, "c": "3"}}), wasmctl.Map{"b": "2", "c": "3"}},
 		{wasmctl.JSONPatch(wasmctl.PatchOp{Op: "test", Path: "/data/a", Value: "1"}, wasmctl.PatchOp{Op: "remove", Path: "/data/a"}), wasmctl.Map{"b": "2"}},

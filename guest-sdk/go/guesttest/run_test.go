@@ -26,9 +26,9 @@ func TestHost_ConfigLogTimeAndCancel(t *testing.T) {
 	equal(t, host.Log(), []guesttest.Line{{Level: wasmctl.LevelWarn, Message: "seen", Attrs: map[string]any{"n": int64(1)}}})
 }
 
-// TestHost_FailedRunsAreCountedAndGivenToErrorPolicy: rule 18 (attempts count
-// runs and start again after success) and rule 19 (error_policy gets the object,
-// the error, the attempt and the time of the first failure).
+// TestHost_FailedRunsAreCountedAndGivenToErrorPolicy tests rule 18 (attempts
+// count runs and restart after success) and rule 19 (error_policy receives the
+// object, the error, the attempt and the time of the first failure).
 func TestHost_FailedRunsAreCountedAndGivenToErrorPolicy(t *testing.T) {
 	fail := true
 	var attempts []int
@@ -61,9 +61,9 @@ func TestHost_FailedRunsAreCountedAndGivenToErrorPolicy(t *testing.T) {
 	equal(t, attempts, []int{1, 2, 3, 1})
 }
 
-// TestHost_DecidesAsTheHostDoes: rule 18 (a permanent error waits for a change)
-// and rule 19 (error_policy is asked once; without one the error's own time
-// counts, else the back-off).
+// TestHost_DecidesAsTheHostDoes tests rule 18 (a permanent error waits for a
+// change) and rule 19 (error_policy is called once; without it the time of the
+// error counts, otherwise the back-off).
 func TestHost_DecidesAsTheHostDoes(t *testing.T) {
 	boom := errors.New("boom")
 	hour := wasmctl.Requeue(time.Hour)
@@ -104,8 +104,8 @@ func TestHost_FailNextFailsOnce(t *testing.T) {
 	})
 }
 
-// TestHost_RunsStandAlone: two tests at once, and two runs of one test, share
-// nothing.
+// TestHost_RunsStandAlone: two concurrent tests, and two runs of one test,
+// share no state.
 func TestHost_RunsStandAlone(t *testing.T) {
 	for range 2 {
 		t.Run("same", func(t *testing.T) {

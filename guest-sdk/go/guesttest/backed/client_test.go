@@ -7,8 +7,8 @@ import (
 	"github.com/wasmctl/wasmctl/guest-sdk/go/guesttest/backed"
 )
 
-// TestClient_AsksTheFunction: each operation with its request; bodies and errors
-// come back whole, however large.
+// TestClient_AsksTheFunction: the function receives each operation with its
+// request, and bodies and errors of any size reach the caller.
 func TestClient_AsksTheFunction(t *testing.T) {
 	long := string(make([]byte, 100_000))
 	details, err := wasmctl.NewValue(wasmctl.Map{"name": "a"})

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestCollector_CollectsOnceEnoughWasAllocated: not before, and once for that, within
-// some runs.
+// TestCollector_CollectsOnceEnoughWasAllocated: a collection happens within a
+// few runs after the threshold, once and not before.
 func TestCollector_CollectsOnceEnoughWasAllocated(t *testing.T) {
 	unbounded := func() bool { return false }
 	var c collector
@@ -30,7 +30,8 @@ func TestCollector_CollectsOnceEnoughWasAllocated(t *testing.T) {
 	}
 }
 
-// TestCollector_LeavesABoundedCallToGo: a collection would be a large part of its work.
+// TestCollector_LeavesABoundedCallToGo: a collection would use a large part of
+// the fuel limit.
 func TestCollector_LeavesABoundedCallToGo(t *testing.T) {
 	var c collector
 	asked, before := 0, forced()
@@ -45,7 +46,7 @@ func TestCollector_LeavesABoundedCallToGo(t *testing.T) {
 	}
 }
 
-// forced is how many collections programs have asked for.
+// forced returns the number of collections that the program has requested.
 func forced() uint32 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

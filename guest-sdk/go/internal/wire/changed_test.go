@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestAppendChanged_LeavesOutWhatIsEqual: of random values and their copies with some
-// changes, what is written is what Append writes without the keys that are equal.
+// TestAppendChanged_LeavesOutWhatIsEqual: for random values and changed copies,
+// the result is that of Append without the keys with equal values.
 func TestAppendChanged_LeavesOutWhatIsEqual(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	for range 500 {
@@ -37,7 +37,8 @@ func TestAppendChanged_LeavesOutWhatIsEqual(t *testing.T) {
 	}
 }
 
-// TestAppendChanged_SeesEqualCopies: values that share nothing are equal by what is in them.
+// TestAppendChanged_SeesEqualCopies: values that share no memory are compared
+// by content.
 func TestAppendChanged_SeesEqualCopies(t *testing.T) {
 	of := func() *sample {
 		on := true
@@ -62,8 +63,8 @@ func TestAppendChanged_SeesEqualCopies(t *testing.T) {
 	}
 }
 
-// TestAppendChanged_LosesNothingThatIsHidden: what changed and cannot be written is an
-// error, as it is for Append.
+// TestAppendChanged_LosesNothingThatIsHidden: a changed value that cannot be
+// encoded is an error, as for Append.
 func TestAppendChanged_LosesNothingThatIsHidden(t *testing.T) {
 	type hidden struct{ n int }
 	type holder struct{ H hidden }

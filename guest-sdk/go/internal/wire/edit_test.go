@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestEdit_AgreesWithMaps sets and removes at random paths of random objects,
-// and compares with the same done to Go maps.
+// TestEdit_AgreesWithMaps sets and removes values at random paths of random
+// objects, and compares with the same edits of Go maps.
 func TestEdit_AgreesWithMaps(t *testing.T) {
 	rnd := rand.New(rand.NewSource(7)) //nolint:gosec // a test
 	keys := []string{"a", "b", "c", "a key of more than thirty-one bytes in all"}
@@ -35,7 +35,7 @@ func TestEdit_AgreesWithMaps(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b = append(b[len("before"):], 0xc1) // bytes may follow a view
+		b = append(b[len("before"):], 0xc1) // other bytes may follow a view
 		want, ok := modelSet(doc, path, int64(99))
 		got, err := Set([]byte{0x93}, b, path, []byte{99})
 		if ok != (err == nil) || !ok && !errors.Is(err, ErrType) {
@@ -95,7 +95,7 @@ func modelRemove(doc any, path []string) any {
 	return out
 }
 
-// FuzzEdit_NeverPanics: an edit of any bytes is a value or an error.
+// FuzzEdit_NeverPanics: an edit of arbitrary bytes gives a value or an error.
 func FuzzEdit_NeverPanics(f *testing.F) {
 	f.Add([]byte{0x81, 0xa1, 'a', 0x81, 0xa1, 'b', 1}, "a", "b")
 	f.Add([]byte{0xde, 0xff, 0xff, 0xa1}, "a", "")

@@ -11,7 +11,7 @@ func TestFieldTable_FindsItsNamesAndNoOthers(t *testing.T) {
 	name := func() string {
 		b := make([]byte, 1+rng.IntN(20))
 		for i := range b {
-			b[i] = "aab"[rng.IntN(3)] // many are alike but for a byte
+			b[i] = "aab"[rng.IntN(3)] // many names differ only in one byte
 		}
 		return string(b)
 	}
@@ -25,7 +25,7 @@ func TestFieldTable_FindsItsNamesAndNoOthers(t *testing.T) {
 		}
 		table := newFieldTable(fields)
 		for _, f := range append(fields, field{name: name()}, field{}) {
-			after := name()[:rng.IntN(2)] // the name may be the last that there is
+			after := name()[:rng.IntN(2)] // the name may be at the end of the memory
 			b := []byte("x" + f.name + after)
 			found := table.find(unsafe.Add(unsafe.Pointer(&b[0]), 1), len(f.name), len(b) > 8)
 			if known[f.name] != (found != nil) || found != nil && found.name != f.name {

@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// FuzzJSON holds that AppendJSON takes what is JSON, and nothing else, and that
-// AppendAsJSON writes the same value again.
+// FuzzJSON checks that AppendJSON accepts exactly the valid JSON, and that
+// AppendAsJSON writes the same value back.
 func FuzzJSON(f *testing.F) {
 	for _, s := range []string{
 		`null`, `true`, `false`, `0`, `-0`, `1`, `-1`, `1.5`, `1e3`, `1E-7`, `1e21`, `123456789012345678901`, `01`, `+1`, `1.`, `.5`, `1e`, `-`, `1e400`,
@@ -34,7 +34,7 @@ func FuzzJSON(f *testing.F) {
 		}
 		var want, got any
 		if err := json.Unmarshal(js, &want); err != nil {
-			return // a number beyond a float64
+			return // a number outside of the range of a float64
 		}
 		if err := json.Unmarshal(again, &got); err != nil || !reflect.DeepEqual(got, want) {
 			t.Fatalf("%q: became %q, %v", js, again, err)

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// Types that read and write themselves, in each way that encoding/json knows.
+// Types with methods of their own, in each way that encoding/json supports.
 type (
 	byValue   struct{ s string }
 	byPointer struct{ N int }
@@ -46,7 +46,7 @@ type inner struct {
 	Depth int    `json:"depth,omitempty"`
 }
 
-// Inner2 has names that inner and everything have too.
+// Inner2 has field names that inner and everything also have.
 type Inner2 struct {
 	Name  string `json:"name"`
 	Other int    `json:"Plain"`
@@ -86,7 +86,7 @@ type everything struct {
 	hidden   int
 }
 
-// randomly returns a value with about as much in it as size says.
+// randomly returns a value whose amount of data depends on size.
 func randomly(r *rand.Rand, size int) everything {
 	texts := []string{"", "a", "\"quoted\" \\ <&>", "é世\n", strings.Repeat("long ", 60)}
 	text := func() string { return texts[r.IntN(len(texts))] }
@@ -112,8 +112,8 @@ func randomly(r *rand.Rand, size int) everything {
 	return e
 }
 
-// TestPlan_IsLikeJSON writes random values by msgpack and by encoding/json, and
-// reads both.
+// TestPlan_IsLikeJSON encodes random values with msgpack and with
+// encoding/json, and decodes both.
 func TestPlan_IsLikeJSON(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 500 {
@@ -145,7 +145,8 @@ func parsed(t *testing.T, js []byte) (v any) {
 	return v
 }
 
-// TestPlan_NilIsLikeJSON: null empties what can be nil, and leaves the rest.
+// TestPlan_NilIsLikeJSON: null clears variables that can be nil, and does not
+// change the others.
 func TestPlan_NilIsLikeJSON(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	full := randomly(r, 1)
@@ -156,7 +157,7 @@ func TestPlan_NilIsLikeJSON(t *testing.T) {
 	for name := range parsed(t, mustJSON(t, full)).(map[string]any) { //nolint:forcetypeassert // a struct is an object
 		nulls[name] = nil
 	}
-	for _, name := range []string{"value", "zero", "pointed"} { // their methods refuse or change it, in their own way
+	for _, name := range []string{"value", "zero", "pointed"} { // their methods handle null differently
 		delete(nulls, name)
 	}
 	want, got := full, full
@@ -175,7 +176,7 @@ func mustJSON(t *testing.T, v any) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false) // of a string in quotes it would change the value
+	enc.SetEscapeHTML(false) // it would change the value of a quoted string
 	if err := enc.Encode(v); err != nil {
 		t.Fatal(err)
 	}

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestAppendMerge_IsTheDifference: of random values, the patch is what RFC 7386 has for
-// what Append writes of both. Nothing is written twice.
+// TestAppendMerge_IsTheDifference: for random values, the patch is the
+// difference (RFC 7386) of their encodings, without duplicate keys.
 func TestAppendMerge_IsTheDifference(t *testing.T) {
 	r, made := rand.New(rand.NewPCG(9, 10)), 0
 	for range 5000 {
@@ -35,7 +35,7 @@ func TestAppendMerge_IsTheDifference(t *testing.T) {
 	}
 }
 
-// mergeOf is RFC 7386, by the letter.
+// mergeOf implements RFC 7386 literally.
 func mergeOf(from, to map[string]any) map[string]any {
 	diff := map[string]any{}
 	for key := range from {
@@ -58,8 +58,8 @@ func mergeOf(from, to map[string]any) map[string]any {
 	return diff
 }
 
-// TestAppendMerge_LosesNothingThatIsHidden: what changed and cannot be written is an error,
-// and what is no pair of structs has no patch.
+// TestAppendMerge_LosesNothingThatIsHidden: a changed value that cannot be
+// encoded is an error, and values other than two structs have no patch.
 func TestAppendMerge_LosesNothingThatIsHidden(t *testing.T) {
 	type hidden struct{ n int }
 	type holder struct{ H *hidden }

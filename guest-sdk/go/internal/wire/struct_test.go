@@ -91,7 +91,7 @@ func TestDecodeInto_RefusesWhatDoesNotFitAndNamesThePath(t *testing.T) {
 	}
 }
 
-// TestDecodeInto_CopiesStrings: the memory that they came from is used again.
+// TestDecodeInto_CopiesStrings: the source memory is reused.
 func TestDecodeInto_CopiesStrings(t *testing.T) {
 	for _, size := range []int{smallValue / 4, 4 * smallValue} {
 		want := map[string]any{"a": "text", "list": []any{strings.Repeat("x", size)}, "map": map[string]any{"key": "value"}}

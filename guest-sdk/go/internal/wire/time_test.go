@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// sameTime compares parseTime with package time, and what appendTime writes of the result.
+// sameTime compares parseTime and appendTime with package time.
 func sameTime(t *testing.T, text string) {
 	t.Helper()
 	got, err := parseTime([]byte(text))
 	want, wantErr := time.Parse(time.RFC3339, text)
-	utc := want.Location() == time.UTC // else each has a zone of its own
+	utc := want.Location() == time.UTC // otherwise the locations differ
 	if !got.Equal(want) || got.String() != want.String() || utc && got != want || (err == nil) != (wantErr == nil) {
 		t.Errorf("parseTime(%q) is %v, %v, want %v, %v", text, got, err, want, wantErr)
 	}
@@ -21,7 +21,8 @@ func sameTime(t *testing.T, text string) {
 	}
 }
 
-// TestTime_IsThatOfPackageTime reads times of all years, and ones with a wrong byte.
+// TestTime_IsThatOfPackageTime parses times of all years, and times with an
+// invalid byte.
 func TestTime_IsThatOfPackageTime(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 20_000 {

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// TestValidUTF8_IsThatOfTheStandardLibrary puts one wrong byte, and one rune,
-// at each place of strings of each length that the code tells apart.
+// TestValidUTF8_IsThatOfTheStandardLibrary puts an invalid byte, and a rune, at
+// each position of strings of each length that the code distinguishes.
 func TestValidUTF8_IsThatOfTheStandardLibrary(t *testing.T) {
 	for n := range 70 {
 		ascii := strings.Repeat("a", n)

@@ -45,7 +45,7 @@ func must(t testing.TB, v any) []byte {
 
 func TestCheck_RefusesTheBadGoldenMessages(t *testing.T) {
 	for name, msg := range goldens(t, "bad-") {
-		// bad-array is a good value; what it is bad as is a message.
+		// bad-array is a valid value, but not a valid message.
 		if _, err := Decode(msg); err == nil && (name != "bad-array" || TypeOf(msg) != Array) {
 			t.Errorf("%s: was not refused", name)
 		}
@@ -80,8 +80,8 @@ func TestDecode_ReadsGoldenMessagesAsTheirJSONShows(t *testing.T) {
 	}
 }
 
-// TestAppend_WritesTheHostsBytes: both sides sort keys and take the shortest
-// form, so an object that was read and is sent again has equal bytes.
+// TestAppend_WritesTheHostsBytes: both sides sort keys and use the shortest
+// forms, so an object that was read and is sent again has equal bytes.
 func TestAppend_WritesTheHostsBytes(t *testing.T) {
 	for name, msg := range goldens(t, "api-apply") {
 		v, err := Decode(msg)
@@ -124,7 +124,7 @@ func TestReadInt_TakesWholeFloatsAndSignedForms(t *testing.T) {
 		{AppendFloat(nil, math.MaxInt64), 0, false}, // is 2^63
 		{AppendFloat(nil, math.MinInt64), math.MinInt64, true},
 		{AppendFloat(nil, math.NaN()), 0, false},
-		{[]byte{0xd0, 0x05}, 5, true}, // a wider form than needed
+		{[]byte{0xd0, 0x05}, 5, true}, // a longer form than necessary
 		{[]byte{0xd3, 0, 0, 0, 0, 0, 0, 0, 7}, 7, true},
 		{[]byte{0xcf, 0x80, 0, 0, 0, 0, 0, 0, 0}, 0, false},
 		{[]byte{0xca, 0x40, 0x40, 0, 0}, 3, true},
@@ -211,7 +211,7 @@ func random(rnd *rand.Rand, depth int) any {
 	return m
 }
 
-// walk compares every path of v with what At finds there.
+// walk compares every path of v with the result of At.
 func walk(t testing.TB, msg []byte, v any, path []string) {
 	t.Helper()
 	at := Trim(At(msg, path))
@@ -237,8 +237,8 @@ func TestAt_AgreesWithAFullDecodeOfRandomValues(t *testing.T) {
 	}
 }
 
-// FuzzWire holds the readers against a full decode: whatever the bytes, none
-// panics, and where the message is good they agree with it.
+// FuzzWire compares the readers with a complete decoder: they never panic, and
+// agree with it on valid messages.
 func FuzzWire(f *testing.F) {
 	for _, msg := range goldens(f, "") {
 		f.Add(msg)
@@ -255,7 +255,7 @@ func FuzzWire(f *testing.F) {
 				t.Fatalf("%v is written as %x, which is read as %v, %v", v, again, back, err)
 			}
 		}
-		// None of these may panic, loop or go past the end.
+		// None of these may panic, loop or read past the end.
 		if end := Skip(msg, 0); end > len(msg) {
 			t.Fatalf("skipped to %d of %d", end, len(msg))
 		}
@@ -268,7 +268,7 @@ func FuzzWire(f *testing.F) {
 	})
 }
 
-// FuzzDecodeInto holds the decoder of structs against bad input.
+// FuzzDecodeInto tests the decoder of structs with invalid input.
 func FuzzDecodeInto(f *testing.F) {
 	for _, msg := range goldens(f, "") {
 		f.Add(msg)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestWords_AreLikeLoopsOverBytes puts each byte at each place of strings of each length
-// that the code tells apart.
+// TestWords_AreLikeLoopsOverBytes puts each byte at each position of strings of
+// each length that the code distinguishes.
 func TestWords_AreLikeLoopsOverBytes(t *testing.T) {
 	for n := range 28 {
 		text := strings.Repeat("a", n)
@@ -28,7 +28,7 @@ func TestWords_AreLikeLoopsOverBytes(t *testing.T) {
 	}
 }
 
-// FuzzWords compares with what is done byte by byte.
+// FuzzWords compares with loops over single bytes.
 func FuzzWords(f *testing.F) {
 	f.Add("a string of more than sixteen bytes", "another")
 	f.Fuzz(func(t *testing.T, a, b string) {
