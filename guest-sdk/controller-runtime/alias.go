@@ -15,17 +15,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/scheme"
 )
 
-// The types that programs use most.
+// Aliases for the types that programs use most.
 type (
 	// Builder builds a controller.
 	Builder = builder.Builder
 	// Request names the object to reconcile.
 	Request = reconcile.Request
-	// Result says what happens after a run.
+	// Result determines what happens after a run.
 	Result = reconcile.Result
-	// Manager has what the controllers of a module share.
+	// Manager has the parts that the controllers of a module share.
 	Manager = manager.Manager
-	// Options of a manager.
+	// Options are the options of a manager.
 	Options = manager.Options
 	// SchemeBuilder collects the types of a group and version.
 	SchemeBuilder = scheme.Builder

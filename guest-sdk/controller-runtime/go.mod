@@ -1,4 +1,4 @@
-// The stand-in for controller-runtime has its module line, as a replacement must.
+// A replacement must have the module line of the original, controller-runtime.
 module sigs.k8s.io/controller-runtime
 
 go 1.24.0
@@ -55,7 +55,7 @@ require (
 
 replace github.com/wasmctl/wasmctl/guest-sdk/go => ../go
 
-// These two keep what reads OpenAPI documents out of modules: 17 to 50 MB.
+// These two exclude code that reads OpenAPI documents, which takes 17 to 50 MB.
 replace (
 	github.com/google/gnostic-models => ../gnostic-models
 	k8s.io/kube-openapi => ../kube-openapi

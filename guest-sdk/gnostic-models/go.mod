@@ -1,4 +1,4 @@
-// A replacement has the module line of what it replaces.
+// A replacement must have the module line of the original.
 module github.com/google/gnostic-models
 
 go 1.24.0

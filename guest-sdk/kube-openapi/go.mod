@@ -1,4 +1,4 @@
-// A replacement has the module line of what it replaces.
+// A replacement must have the module line of the original.
 module k8s.io/kube-openapi
 
 go 1.24.0

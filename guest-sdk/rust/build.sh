@@ -1,8 +1,8 @@
 #!/bin/sh
 # Builds the module of a crate for WebAssembly: build.sh DIR OUT.wasm [TARGET].
-# With the Rust on PATH where it has the target, else with Debian's (see
-# toolchain.sh). That one is too old to read today's crate index, so a newer cargo
-# on PATH fetches the crates of Cargo.lock for it.
+# It uses the Rust on PATH if that has the target, otherwise Debian's (see
+# toolchain.sh). Debian's cargo is too old for today's crate index, so a newer
+# cargo on PATH fetches the crates of Cargo.lock.
 set -eu
 
 DIR=$(cd "$1" && pwd)
@@ -16,7 +16,8 @@ has_target() {
 	sysroot=$("$1" --print sysroot 2>/dev/null) && [ -d "$sysroot/lib/rustlib/$TARGET/lib" ]
 }
 
-# The messages of panics name files: keep the folders of this machine out of them.
+# The messages of panics name files: leave the folders of this machine out of
+# them.
 SDK=$(cd "$(dirname "$0")" && pwd)
 RUSTFLAGS="${RUSTFLAGS-} --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo --remap-path-prefix=$CARGO_TARGET_DIR/vendor=/cargo \
 	--remap-path-prefix=$SDK=/sdk --remap-path-prefix=$SDK-kube=/sdk-kube"

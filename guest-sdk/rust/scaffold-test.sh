@@ -1,7 +1,8 @@
 #!/bin/sh
-# A new project builds with today's k8s-openapi and with the derive macro of kube,
-# as docs/sdk-rust.md says, and its cases hold: scaffold-test.sh WASMCTL. Says so
-# where it cannot try. Each step has a limit of time.
+# Checks that a new project builds with today's k8s-openapi and with the derive
+# macro of kube, as docs/sdk-rust.md describes, and that its cases pass:
+# scaffold-test.sh WASMCTL. If it cannot run, it prints a line with SKIPPED.
+# Each step has a time limit.
 set -eu
 
 WASMCTL=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
@@ -19,7 +20,8 @@ command -v cargo >/dev/null || skip "cargo is not on PATH"
 DIR=$(mktemp -d)
 trap 'rm -rf "$DIR"' EXIT
 
-# What fails here is the network; what fails in the project is the project's fault.
+# If one of the next commands fails, the network is at fault; later failures are
+# those of the project.
 cargo new --quiet --lib --vcs none "$DIR/probe"
 (cd "$DIR/probe" && timeout 60 cargo add --quiet k8s-openapi --features latest) || skip "there is no index of crates"
 

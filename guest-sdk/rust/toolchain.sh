@@ -1,8 +1,8 @@
 #!/bin/sh
-# Sees to it that Rust can build for WebAssembly, and does nothing where it can.
-# Where rustup cannot add a target, Debian's own compiler can: as root, its
-# packages are installed. Says on stderr what it does, and why it cannot. With
-# --check it only looks.
+# Makes sure that Rust can build for WebAssembly. It does nothing if Rust
+# already can. If rustup cannot add a target, Debian's compiler can be used: as
+# root, the script installs its packages. It reports its actions and failures on
+# stderr. With --check it only checks.
 #
 #     toolchain.sh [--check] [TARGET]
 set -u

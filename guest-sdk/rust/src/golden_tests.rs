@@ -1,4 +1,4 @@
-//! The golden messages of abi/testdata, which hosts and SDKs have in common.
+//! The golden messages of abi/testdata, which hosts and SDKs share.
 
 use std::cell::RefCell;
 use std::fs;
@@ -19,7 +19,8 @@ pub(crate) fn golden(name: &str) -> Vec<u8> {
     fs::read(&file).unwrap_or_else(|e| panic!("{}: {e}", file.display()))
 }
 
-/// The value with the keys of its maps in their order: messages may differ in it.
+/// The value with the keys of its maps sorted, because messages may differ in their
+/// order.
 pub(crate) fn sorted(v: Value<'_>) -> String {
     match v.type_of(&[]) {
         Type::Map => {
@@ -47,7 +48,7 @@ fn enter(host: &Script, r: &Reconciler, entry: Entry, message: &str) -> Vec<u8> 
     out
 }
 
-/// Runs `f` on a golden request; the result must not be an error that `f` did not make.
+/// Runs `f` on a golden request. The result must not be an error from elsewhere.
 pub(crate) fn run<F>(host: &Script, message: &str, f: F) -> Vec<u8>
 where
     F: Fn(&Object<'_>, &Context<'_>) -> Result<Action, Error> + 'static,
@@ -160,8 +161,8 @@ fn failures_are_read_by_the_error_policy() {
     }
 }
 
-/// Two watches, of a core kind and of a custom one, with the same mapper and a filter that
-/// hides everything.
+/// Two watches, of a core kind and of a custom kind, with the same mapper and a filter
+/// that hides every event.
 fn watching<F>(f: F) -> Reconciler
 where
     F: Fn(&WatchEvent<'_>) -> Result<Vec<ObjectKey>, Error> + Clone + 'static,
@@ -293,7 +294,7 @@ fn statuses_become_errors() {
     assert!(call(-1, "status-unsupported").starts_with("api_get Secret[default/a]: Unsupported: "));
 }
 
-/// An answer that is longer than the block for it is taken, not asked for again.
+/// An answer that is longer than the block is read with `take`, without a second call.
 #[test]
 fn a_long_answer_is_taken() {
     let long = "x".repeat(100_000);

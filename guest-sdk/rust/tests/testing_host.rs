@@ -1,4 +1,4 @@
-//! The host of the feature `testing` does what wasmctl and an API server do.
+//! Tests that the host of the feature `testing` behaves like wasmctl and an API server.
 #![cfg(feature = "testing")]
 
 use std::cell::RefCell;
@@ -40,7 +40,7 @@ fn host_with(name: &str) -> Host {
     host
 }
 
-/// One run of a function with a context, whose error fails the test.
+/// Runs a function with a context once; its error fails the test.
 fn with_context(host: &Host, f: impl Fn(&Context) -> Result<(), Error> + 'static) {
     if !host.get(&app_ref("a")).exists(&[]) {
         host.add(&app("a"));
@@ -93,7 +93,7 @@ fn apply_owns_fields_and_merges_into_those_of_others() {
         ctx.client().apply(&applied(&[("c", "1")]), &theirs)?;
         let e = ctx.client().apply(&applied(&[("a", "2")]), &theirs).unwrap_err();
         assert!(e.is_conflict() && e.message.contains(".data.a of wasmctl/app"), "{e}");
-        // What we leave out goes, what they applied stays.
+        // Fields that this manager leaves out are removed; fields of others stay.
         let map = ctx.client().apply(&applied(&[("a", "1")]), &ours)?;
         assert_eq!(map.string_map(&["data"]), BTreeMap::from([("a".into(), "1".into()), ("c".into(), "1".into())]));
         let before = map.resource_version().to_owned();
@@ -129,7 +129,7 @@ fn a_declared_result_is_made_true_and_pruned() {
         .collect();
     assert_eq!(maps, [("one".into(), "b".into())]);
 
-    // The garbage collector takes what is left with its owner.
+    // The garbage collector removes the remaining children with their owner.
     host.delete(&app_ref("a"));
     host.run(&r);
     assert!(host.list("v1", "ConfigMap").is_empty());

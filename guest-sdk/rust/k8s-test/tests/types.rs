@@ -1,4 +1,4 @@
-//! The types of k8s-openapi are read, declared and sent as they are.
+//! Tests that the types of k8s-openapi are read, declared and sent unchanged.
 
 use std::collections::BTreeMap;
 

@@ -1,9 +1,10 @@
-//! Reading in place against decoding whole, on random values and on random bytes.
+//! Compares reading in place with a complete decoder, on random values and on random
+//! bytes.
 
 use super::*;
 use crate::{Object, Value};
 
-/// A small generator of random numbers: tests are to be the same in each run.
+/// A small generator of random numbers, so that tests are the same in each run.
 pub(crate) struct Random(u64);
 
 impl Random {
@@ -54,7 +55,7 @@ fn what_is_written_is_whole_and_reads_back() {
         value(&mut r, &mut b, 3);
         assert_eq!(check(&b), Ok(()));
         assert_eq!(trim(&b).len(), b.len());
-        // Through serde's data model and back.
+        // Round trip through serde's data model.
         let mut copy = Vec::new();
         append(&mut copy, &Value::of(&b)).unwrap();
         assert_eq!(copy, b);
@@ -81,7 +82,8 @@ fn paths_find_what_a_walk_finds() {
     }
 }
 
-/// The places and bytes of all values that are two keys deep, in this order of steps.
+/// The positions and bytes of all values that are two keys deep, in the order of
+/// iteration.
 fn reads(b: &[u8], steps: &[u64]) -> Vec<(usize, Vec<u8>)> {
     let v = Value::of(b);
     let read = |i: &u64| {
@@ -91,8 +93,8 @@ fn reads(b: &[u8], steps: &[u64]) -> Vec<(usize, Vec<u8>)> {
     steps.iter().map(read).collect()
 }
 
-/// What is known of a message changes nothing but the time that it takes, and is gone
-/// when the next message is in its place.
+/// Cached positions of a message only save time, and are gone when the next message takes
+/// its place.
 #[test]
 fn known_ends_change_no_read() {
     let mut r = Random(17);
@@ -147,7 +149,7 @@ fn set_and_remove_change_one_value_and_keep_the_rest() {
     }
 }
 
-/// Whatever the bytes, nothing panics, and nothing that is not there is read.
+/// For arbitrary bytes, no function panics or reads past the end.
 #[test]
 fn any_bytes_are_read_without_a_panic() {
     let mut r = Random(3);
