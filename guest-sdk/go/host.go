@@ -30,11 +30,11 @@ type BudgetKind int32
 const (
 	BudgetMilliseconds BudgetKind = 0 // time until the run is interrupted
 	BudgetHostCalls    BudgetKind = 1 // operations of the Client, the Cache and other host functions
-	BudgetFuel         BudgetKind = 2 // work, about one unit an instruction
+	BudgetFuel         BudgetKind = 2 // work, about one unit for each instruction
 )
 
 // Budget returns the remaining budget of a kind for this run, and whether that
-// kind has a limit at all.
+// kind has a known limit.
 func (c *Context) Budget(kind BudgetKind) (left int64, bounded bool) {
 	left = c.g.host.Budget(int32(kind))
 	return max(left, 0), left >= 0

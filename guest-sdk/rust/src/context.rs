@@ -64,7 +64,7 @@ pub enum Budget {
     Milliseconds,
     /// Operations of the client, the cache and other host functions.
     HostCalls,
-    /// Work, about one unit an instruction.
+    /// Work, about one unit for each instruction.
     Fuel,
     /// A kind that is newer than this SDK, by its number.
     Other(i32),
@@ -201,7 +201,7 @@ impl<'a> Context<'a> {
         answered("metric", self.guest.host.metric(kind as i32, name, value))
     }
 
-    /// The remaining budget of a kind for this run; `None` if the kind has no limit.
+    /// The remaining budget of a kind for this run; `None` if the kind has no known limit.
     pub fn budget(&self, kind: Budget) -> Option<u64> {
         u64::try_from(self.guest.host.budget(kind.number())).ok()
     }
