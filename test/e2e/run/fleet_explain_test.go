@@ -63,7 +63,7 @@ func newCrowd(t *testing.T, sick bool) *crowd {
 		add(fmt.Sprintf("well-%02d", i), enginetest.Good, "")
 	}
 	if sick {
-		add("hanging", enginetest.Spins, ", timeout: 5m, concurrency: 1")
+		add("hanging", enginetest.Spins, ", limits: {timeout: 5m}, concurrency: 1")
 		add("trapping", enginetest.Traps, "")
 		add("crdless", enginetest.Good, ", for: widgets."+c.ns+".wasmctl.dev")
 		add("denied", enginetest.Good, ", for: secrets")

@@ -123,7 +123,7 @@ func TestRun_WritesItsOwnFilesOnly(t *testing.T) {
 	if text := c.Text(); strings.Contains(text, "denied") || strings.Contains(text, `"level":"ERROR"`) || strings.Contains(text, `"level":"WARN"`) {
 		t.Errorf("log:\n%s", text)
 	}
-	write(first, second, "- {name: three, module: two.wasm, audit: elsewhere/three.yaml}")
+	write(first, second, "- {name: three, module: two.wasm, auditFile: elsewhere/three.yaml}")
 	c.WantLine("cannot be written", "permission denied")
 	c.Signal(syscall.SIGTERM)
 	c.WantExit(e2e.ExitOK)
