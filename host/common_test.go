@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/internal/instance"
 	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/host/share"
 )
@@ -71,7 +72,7 @@ func TestCommon_ControllersStartFromOneImage(t *testing.T) {
 			of.in.Close(context.Background())
 			of.in = nil
 		}
-		if !m.last.Load().maker.HasImage() || m.NoImage() != nil {
+		if !m.last.Load().maker.(*instance.LocalMaker).SharesImage() || m.NoImage() != nil {
 			t.Errorf("controller %d has another image: %v", i, m.NoImage())
 		}
 	}
@@ -104,7 +105,7 @@ func TestCommon_BelongsToTheBytesOfTheModule(t *testing.T) {
 	if got := said(anotherLease(t, m), 8); !strings.Contains(got, "0s") {
 		t.Errorf("prepare was called %s times", got)
 	}
-	if m.last.Load().maker.HasImage() {
+	if m.last.Load().maker.(*instance.LocalMaker).SharesImage() {
 		t.Error("there is an image of an instance that trapped")
 	}
 	if codes.codes.Len() != 1 || codes.images.Len() != 3 {

@@ -77,8 +77,11 @@ func (m *LocalMaker) begin(ctx context.Context, img *image) (*Instance, error) {
 
 // HasImage implements Maker.
 func (m *LocalMaker) HasImage() bool {
-	return m.images.has() || m.common != nil && m.common.made.Load() != nil
+	return m.images.has() || m.SharesImage()
 }
+
+// SharesImage reports whether the controllers of the module start from one image.
+func (m *LocalMaker) SharesImage() bool { return m.common != nil && m.common.made.Load() != nil }
 
 // errImageless is the usual reason why a module cannot start from an image.
 var errImageless = fmt.Errorf("it does not export %s, has a start function, or changes a table or a segment", abi.ExportInitialize)
