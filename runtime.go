@@ -158,10 +158,10 @@ func (rt *Runtime) load(ctx context.Context, source source, native *Native) (*Co
 		return nil, err
 	}
 	c.native = native
-	a := loader{c}.Load(ctx, "", func(string) {})
+	a := loader{c}.Load(ctx, "", c.life.Waits)
 	if a.LastLive != "" {
 		c.log.Warn("running the module that was live last", "reason", a.Err.Error())
-		a = loader{c}.Load(ctx, a.LastLive, func(string) {})
+		a = loader{c}.Load(ctx, a.LastLive, c.life.Waits)
 	}
 	if a.Err == nil {
 		a.Err = rt.admit(c, a.Controller)

@@ -99,6 +99,11 @@ func (l *Life) Admit() bool {
 // Discard ends a controller that was not admitted.
 func (l *Life) Discard() { close(l.ended) }
 
+// Waits records what loading waits for, while a caller loads the controller before Run.
+func (l *Life) Waits(why string) {
+	l.view.Store(&View{Phase: admin.PhaseWaiting, Message: why, Since: time.Now()})
+}
+
 // View returns the state.
 func (l *Life) View() View { return *l.view.Load() }
 
