@@ -9,13 +9,13 @@ CONTROLLER_GEN := $(BIN)/tools/controller-gen-$(lastword $(subst @, ,$(CONTROLLE
 GOVULNCHECK_PACKAGE := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 GOVULNCHECK := $(BIN)/tools/govulncheck-$(lastword $(subst @, ,$(GOVULNCHECK_PACKAGE)))
 # The modules that users link or run; govulncheck looks at these.
-SHIPPED  := . guest-sdk/go guest-sdk/controller-runtime host/oci/keyless
+SHIPPED  := . adapter/controller-runtime guest-sdk/go guest-sdk/controller-runtime host/oci/keyless
 # The Go modules of this repository; the root module is first.
 KUBEBUILDER := $(wildcard examples/kubebuilder/*/go.mod)
-MODULES  := . guest-sdk/go guest-sdk/controller-runtime guest-sdk/kube-openapi guest-sdk/gnostic-models examples $(KUBEBUILDER:/go.mod=) bench host/conformance/guests/go host/oci/keyless cmd/release devcluster/server
+MODULES  := . adapter/controller-runtime guest-sdk/go guest-sdk/controller-runtime guest-sdk/kube-openapi guest-sdk/gnostic-models examples $(KUBEBUILDER:/go.mod=) bench host/conformance/guests/go host/oci/keyless cmd/release devcluster/server
 # Modules that lint, vet and tests look at. devcluster/server has targets of its
 # own: analysing Kubernetes itself takes minutes.
-OURS     := . guest-sdk/go guest-sdk/controller-runtime guest-sdk/kube-openapi guest-sdk/gnostic-models examples $(KUBEBUILDER:/go.mod=) bench host/conformance/guests/go host/oci/keyless cmd/release
+OURS     := . adapter/controller-runtime guest-sdk/go guest-sdk/controller-runtime guest-sdk/kube-openapi guest-sdk/gnostic-models examples $(KUBEBUILDER:/go.mod=) bench host/conformance/guests/go host/oci/keyless cmd/release
 EXAMPLES := configmapgenerator secretmirror memcached webapp dnsrecord periodicjob
 GUESTS   := $(EXAMPLES:%=$(BIN)/examples/%.wasm)
 RUST_EXAMPLES := configmapgenerator
@@ -171,6 +171,7 @@ test: build guests $(DEVCLUSTER) ## Run the tests on one real control plane; wit
 	$(DEVCLUSTER) --unsafe-no-fsync -- go test $(TEST_FLAGS) $(E2E) $$(go list ./... | grep -v -e /test/e2e -e /internal/project -e '/host/conformance$$' -e '/validate$$')
 	go test -short $(TEST_FLAGS) $(BUILDS)
 	cd guest-sdk/go && go test $(TEST_FLAGS) ./...
+	cd adapter/controller-runtime && go test $(TEST_FLAGS) ./...
 	cd guest-sdk/controller-runtime && go test $(TEST_FLAGS) ./...
 	@$(MAKE) --no-print-directory test-32
 	cd examples && go test -short $(TEST_FLAGS) ./...
