@@ -318,6 +318,7 @@ check: tidy fmt crds ## Tidy, format, vet, lint, check imports and docs, then fa
 	@$(MAKE) --no-print-directory lint
 	go test -run 'Imports|Globals|Docs|Architecture' .
 	@$(MAKE) --no-print-directory columns
+	.ci/spdx.sh
 	@$(MAKE) --no-print-directory vuln
 	@if command -v wat2wasm >/dev/null; then go test ./testdata/wasm; else echo "SKIPPED: wat2wasm is not on PATH: testdata/wasm is not compared with its sources"; fi
 	@git diff --exit-code || { echo "check: the tree differs from what is committed (see above)"; exit 1; }
