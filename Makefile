@@ -152,13 +152,13 @@ demo: build guests $(DEVCLUSTER) ## Run the example on a local control plane, fr
 screenshot: build guests $(DEVCLUSTER) ## Record docs/terminal.svg from the demo
 	go run ./cmd/demo --svg docs/terminal.svg
 
-# Test support does not count: what only tests and benchmarks import.
+# Not counted: packages that only tests and benchmarks import, and the two lines of each license header.
 TEST_SUPPORT := ^(bench|test|testdata|internal/enginetest|runtime/simulation|devcluster/devclustertest|host/conformance/(guests|hostile)|host/meter/testdata)/
 
 .PHONY: loc
 loc: ## Count the lines of production Go, by package
 	@git ls-files '*.go' | grep -v -e '_test\.go$$' | grep -v -E '$(TEST_SUPPORT)' | xargs wc -l | \
-		awk '$$2 != "total" {n = $$2; if (!sub("/[^/]*$$", "", n)) n = "."; lines[n] += $$1; all += $$1} \
+		awk '$$2 != "total" {n = $$2; if (!sub("/[^/]*$$", "", n)) n = "."; lines[n] += $$1 - 2; all += $$1 - 2} \
 		END {for (n in lines) printf "%6d %s\n", lines[n], n | "sort -k2"; close("sort -k2"); printf "%6d total\n", all}'
 
 # Tests of these packages build projects: make test leaves such tests out, with -short.

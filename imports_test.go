@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package wasmctl_test checks the rules for the Go module as a whole.
 package wasmctl_test
 

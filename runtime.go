@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package wasmctl runs Kubernetes controllers whose reconcile logic is a WebAssembly
 // module, and also native reconcilers, in a Go program.
 //

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Compares the benchmarks of this checkout with those of another commit, and names what is more than 5 % slower, or
 # takes more than 5 % more memory or allocations. Exits with 1 if there is any.
 # Usage: bench-check.sh COMMIT. BENCH is the pattern of the benchmarks, ROUNDS how often each runs.

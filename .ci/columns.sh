@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Lists lines of Markdown that are longer than 120 columns. Tables, code, and lines without a space to break at are left
 # alone, and so is host/conformance/CASES.md, which a test writes. Exits with 1 if it finds any.
 set -euo pipefail

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Runs tests again and again beside busy loops, to find those that fail on a busy machine.
 #
 # Each test runs SOAK times, or until its package took SOAK_TIME seconds or the test a tenth of that, but at least

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Looks for known vulnerabilities in the code that Go modules of this repository call.
 # Usage: vuln.sh GOVULNCHECK DIRECTORY... GOVULNDB names another database.
 #

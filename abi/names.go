@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package abi defines the interface between the host and a guest module: names, versions, message types and their encoding. ABI.md in this
 // folder is the normative text; this package implements it in Go.
 //

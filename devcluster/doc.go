@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package devcluster starts a local Kubernetes control plane, for tests and for development: a real kube-apiserver and etcd, with RBAC and
 // the controllers that a controller developer needs.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package host runs reconciler modules on wazero: it loads and checks them, has a bounded
 // pool of instances, bounds each call in time and memory, serves the host functions of
 // ABI.md, and turns every mistake of a guest into an error of that one call.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package adapter runs reconcilers of controller-runtime as native reconcilers of wasmctl, next
 // to modules: on the same watches, queue, workers and metrics.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package v1alpha1 defines the configuration of a controller, once for all front ends: the
 // library accepts a ControllerSpec, the file of wasmctl run -f is a list of it, and flags
 // fill it. Its part CommonSpec is also in the spec of the kinds that wasmctl serve runs:

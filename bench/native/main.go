@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command native is the configmapgenerator example as a plain client-go
 // controller: the peer that the module is measured against. It does what
 // examples/configmapgenerator does, request for request.

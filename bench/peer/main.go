@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command peer is a controller on controller-runtime that wasmctl is compared with. It is built in the usual way, with manager and builder
 // and their defaults. For a built-in kind, its reconcile gets the object from the cache, as a module does, and reads three fields; for a
 // ConfigMapGenerator it does the same as the example.

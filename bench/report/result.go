@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package report turns the measurements of make bench-peers into the tables and charts of docs/performance.md. The same result gives the
 // same bytes.
 package report

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command demo shows the main use case, from an empty cluster to garbage collection, on a local
 // control plane. `make demo` builds everything and runs it.
 package main

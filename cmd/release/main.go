@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command release creates the published files from binaries of wasmctl: an image, and a list of the
 // modules in each binary. The same binaries give the same bytes. See make image and make release.
 package main

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command wasmctl runs Kubernetes controllers whose reconcile logic is a
 // WebAssembly module.
 package main

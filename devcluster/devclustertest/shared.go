@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package devclustertest gives tests a real Kubernetes control plane.
 //
 // Shared returns one for the whole test run; each test uses its own Namespace in it. Own returns one for a single test, which may kill and

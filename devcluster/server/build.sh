@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # build.sh [OUTPUT [VERSION]]: builds the devcluster binary (default ./devcluster):
 # pure Go, static, stripped. OUTPUT is relative to the caller's directory. On a
 # terminal one line says how far it is. VERSION, such as 1.33, is that of

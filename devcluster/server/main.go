@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command devcluster is a Kubernetes control plane for development and tests: etcd, kube-apiserver and the important controllers, in one
 // process, on one port of 127.0.0.1. See README.md in the parent directory.
 package main

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The configmapgenerator module maintains a ConfigMap for each ConfigMapGenerator: the example of
 // kube-rs' Controller, as a module for wasmctl.
 package main

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The dnsrecord module maintains a zone entry for each DNSRecord, and removes it before the record
 // is deleted: a finalizer with external cleanup.
 package main

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The memcached module runs memcached in a namespace that the object specifies. The Deployment
 // there names its Memcached in annotations, because an owner reference cannot: the example of
 // kube-rs' Controller::watches, as a module for wasmctl.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The periodicjob module starts a Job periodically: a reconciler that requests to be called at a
 // given time.
 package main

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The secretmirror module maintains copies of a Secret in the namespaces that a label selector
 // selects: watches with a mapper, and a declared result.
 package main

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The webapp module maintains a Deployment and a Service for each WebApp, and reports the state of
 // the Deployment in its status: a declared result from a pure function.
 package main

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package controllerruntime has the names that programs import as ctrl.
 package controllerruntime
 

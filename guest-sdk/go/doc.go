@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package wasmctl is the SDK for Kubernetes reconcilers that run as sandboxed
 // WebAssembly modules in a wasmctl host. This is a complete module:
 //

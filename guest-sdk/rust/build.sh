@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Builds the module of a crate for WebAssembly: build.sh DIR OUT.wasm [TARGET].
 # It uses the Rust on PATH if that has the target, otherwise Debian's (see
 # toolchain.sh). Debian's cargo is too old for today's crate index, so a newer

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Checks that a new project builds with today's k8s-openapi and with the derive
 # macro of kube, as docs/sdk-rust.md describes, and that its cases pass:
 # scaffold-test.sh WASMCTL. If it cannot run, it prints a line with SKIPPED.

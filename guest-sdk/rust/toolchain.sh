@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Makes sure that Rust can build for WebAssembly. It does nothing if Rust
 # already can. If rustup cannot add a target, Debian's compiler can be used: as
 # root, the script installs its packages. It reports its actions and failures on

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package conformance tests that host, SDKs and ABI.md agree. It has a list of cases with permanent
 // IDs, and a runner that drives a guest module through the host, with a scripted cluster. The
 // module must be a guest of this kit: an interpreter of the steps in a run's object, as README.md

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package isolate runs modules in processes of their own. Serve is such a process: it has
 // code and instances. Everything else stays in the host's process, which answers the
 // requests of the guests. So a guest that escapes from its sandbox is in a process that has

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package kubeapi is the Kubernetes side of the host functions. It serves the api_*, cache_* and
 // event_record operations of abi/ABI.md under a policy, applies declared results, changes
 // finalizers, and reports missing rights. Package kinds finds the kinds of the API server.

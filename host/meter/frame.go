@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package meter
 
 // maxOverEstimate is the maximum factor between a call's native stack and its charge. The upper

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package meter_test
 
 func (g *generator) block(result byte, depth int) {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package meter rewrites a WebAssembly module so that it counts its own work.
 //
 // wazero has no fuel. Rewrite adds a counter that the module charges as it runs, and a call to an

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package meter
 
 // imm is the format of an opcode's immediates.

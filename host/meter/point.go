@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package meter
 
 // point is a place where the counter is charged. It charges for the code that always runs after it:

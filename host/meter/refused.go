@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package meter
 
 // Names of refused instructions, so that the error can name the proposal that a toolchain must not

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package oci stores modules in OCI registries. It pushes them as artifacts of the CNCF's layout
 // for WebAssembly, and pulls them by the chain tag -> digest of the manifest -> digest of the layer
 // -> bytes, each link of which is checked. A tag is resolved once. docs/registry.md is for users.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package operation answers the requests of guests: operations, metrics, and lines for the
 // log. A Desk serves one instance and knows neither its memory nor its code, so it does not
 // matter whether the instance runs in this process or in another.

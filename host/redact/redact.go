@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package redact keeps the values of Secrets out of logs, errors, diffs, histories and audit files.
 // Distinct hides them in an object that is shown. Values has the values that a module has read, and
 // hides them in any text.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package share divides what the modules of a process have in common: memory (Budget and
 // Account), CPU time (CPUScheduler, in slices of fuel), and what each may use (Limits).
 // The Watchdog notices calls that do not end. Nothing in here knows a module's code.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package strictyaml reads hand-written YAML. Unknown and duplicate keys are errors, and each error
 // has its line and suggests the nearest word.
 package strictyaml

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package adminserver implements the service behind runtime/admin: status, explanations,
 // logs, and commands for the controllers of a process.
 package adminserver

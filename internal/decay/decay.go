@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package decay computes moving averages over about the last minute, without a timer.
 package decay
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package engine runs one module as a controller: it connects host and runtime. Its Life is
 // the one loop of a controller, which carries out the decisions of package life.
 package engine

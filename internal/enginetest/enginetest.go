@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package enginetest has helpers for tests of controllers: guests that behave well or
 // badly, and waiting for a condition.
 package enginetest

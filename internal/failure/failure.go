@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package failure assigns errors to classes that determine what a user can do about them. The command maps classes to exit codes; the root
 // package exports them as its typed errors.
 package failure

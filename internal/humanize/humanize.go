@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package humanize formats sizes, ages, counts and digests for people.
 package humanize
 

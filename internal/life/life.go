@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package life decides the life of one controller: when its module is loaded,
 // retried, restarted and stopped, and which revision of the module is live, runs as
 // a canary, or is rolled back.

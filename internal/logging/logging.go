@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package logging provides the slog handlers of a process: the console for people, the feed of each controller with its level, rate limits
 // and last lines, and the redaction of Secrets. It sets no global handler.
 package logging

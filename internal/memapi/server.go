@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package memapi is an API server in memory, in the form of a client's transport: a real
 // client sends real requests, without a process, a network or a goroutine.
 //

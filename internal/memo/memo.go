@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package memo remembers runs that would change nothing if repeated, with everything that they read: the module, its settings, the object,
 // the children of the object, responses of the cache, and the objects that were applied. A run that would read the same again, and would
 // find the applied objects unchanged, is skipped. This is correct only for modules whose runs depend on nothing else, which the user must

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package packed reads objects in the format of abi.AppendValue sequentially, as slices of their bytes: it decodes and allocates nothing.
 package packed
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package packed
 
 // Approximate sizes of Go values: an interface, a string with its bytes rounded up, an empty map, and a map slot for a key and a value at

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package plan applies the options of a controller and the grant of an operator to a
 // module's manifest. It decides which kinds are watched and in which namespaces, what the
 // module may do, and the least rights that this requires.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package protobuf turns the protobuf of built-in kinds into the msgpack of package abi in one pass, with the same result as for their
 // JSON. Its tables are derived from the Go types of k8s.io/api, whose tags name a field in both formats.
 package protobuf

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package replay records the runs of a module, runs another module with the recorded responses, and compares the two.
 package replay
 

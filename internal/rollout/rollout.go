@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package rollout assigns the objects of a controller to revisions of its module, and
 // carries out the decisions of package life about revisions: swap, canary, probation,
 // rollback.

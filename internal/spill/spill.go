@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package spill stores rarely read bytes outside of the memory of the process. On the heap, Go's garbage collector would also reserve the
 // same amount of free memory for them.
 package spill

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package suggest finds the known word that was probably meant by a misspelled one, in a manifest, a file or a command.
 package suggest
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package telemetry observes the runs of controllers: their last runs for wasmctl
 // explain, their metrics, and their traces.
 package telemetry

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package text limits and sanitizes text from other sources, such as a module or an API server, before it is stored or shown.
 package text
 

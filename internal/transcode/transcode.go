@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package transcode turns the JSON of API servers into the msgpack of package abi in one pass.
 package transcode
 

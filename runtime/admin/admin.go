@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package admin is the local endpoint for inspecting and controlling a running process:
 // JSON over HTTP on a unix socket. The permissions of the socket's file are the only access
 // control; there is no network endpoint.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package applier performs one reconcile: it gets the object, calls the guest, and determines the next action; after an error, error_policy
 // decides it. It also guarantees what a run may rely on: the cache includes the writes of the previous run (rule 22); the finalizer is
 // added before the first reconcile, and removed only after a successful finalize (rule 21); what a result declares is applied; a paused

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package controller connects one module to its watches: events become requests, requests become reconciles, and the results of a reconcile
 // become requests again.
 package controller

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package diff finds the fields in which two states of an object differ, and formats the differences for people. wasmctl explain, dev, shadow
 // and --dry-run all use it.
 //

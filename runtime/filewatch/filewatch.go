@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package filewatch detects changes of the content of a file, however they are made: written in place, replaced by a rename, or by
 // switching a symbolic link, as volumes of ConfigMaps and Secrets do.
 package filewatch

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package health serves the liveness and readiness of the process, in kube-apiserver's format: /livez and /readyz for all checks, /livez/NAME
 // for one, ?verbose to list all and ?exclude=NAME to exclude one.
 //

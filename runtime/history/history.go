@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package history is the flight recorder of a controller: the last runs of each object,
 // with their reasons, reads, writes and results, in bounded memory. It makes no decisions
 // and owns no goroutine.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package history
 
 // lru is a cache of values with a limit in bytes. It evicts the values that were not used

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package leader elects one of several replicas of a process to write.
 //
 // The election is client-go's, on a Lease. In addition, this package ensures that writes end before the lease does: they stop when the

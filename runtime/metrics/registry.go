@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package metrics exports this process's metrics to Prometheus: those of controller-runtime and client-go under their own names and labels,
 // so that existing dashboards and alerts work, and those that only this process has.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package queue determines which objects an event affects, and why.
 //
 // A Mapper turns a watch event into reconcile requests: Self, Owners, Label and Annotation are rules of the host; a Hook asks the guest.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package reflector stores the last seen state of each object of one watch.
 //
 // A Store is the read side, which anything may use. Its Writer is the only write side, and belongs to the watch (as in kube-rs, so that

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package reflector
 
 // Writer is the only write side of a Store. It belongs to one goroutine.

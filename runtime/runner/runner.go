@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package runner runs jobs until it is stopped: at most N at once, one per key, each when package scheduler makes it due.
 //
 // One goroutine, the loop, owns all decisions: the scheduler, the running jobs, the timer, readiness, pause and the state of a stop. None

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package scheduler
 
 // Forget removes the pending request of a key, if it has one; a run that has been handed out is not affected, nor is a

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package scheduler
 
 // list is a doubly linked list of entries, first in, first out.

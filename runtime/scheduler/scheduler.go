@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package scheduler decides when a key is handed out: delay, deduplication, debounce and order. It never hands out a key that is running.
 //
 // A Scheduler is a pure data structure. It starts no goroutine, takes no lock, reads no clock and does no I/O: time comes in as an

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package scheduler
 
 // timers is a binary heap of entries: the earliest timer first and, of equal ones, the one that was set first. It is container/heap without

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package shard distributes objects over the replicas of a process. Objects are assigned to slots by a hash, and the objects of each slot are
 // run by one replica, as specified in a Record that all replicas share. Each replica has a Lease; when it ends, its slots become free.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package simulation runs whole controllers in virtual time, with one random scenario per seed. It contains only tests; the API server of the
 // scenarios is package memapi.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package watcher turns LIST and WATCH into events that recover from failures: a watch resumes where it was, lists again when it must, and then
 // passes on only the changes. It uses client-go's reflector, which streams lists if the API server can, follows bookmarks and answers 410 with
 // a new list.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package wasm holds small guests for tests, as bytes. Each is a .wat file of
 // this folder, converted by build.sh; what a guest does stands at its head.
 package wasm

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The example configmapgenerator: it does what examples/configmapgenerator does, request
 //! for request.
 

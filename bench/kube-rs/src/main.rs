@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Controllers on kube-rs, which wasmctl is measured against (make bench-peers). They are
 //! built as its users build them, by `Controller` with its defaults, but for the bound of
 //! four objects at a time that all contenders have.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Counts runs, and says how many there were to who asks by HTTP: kube-rs has no metrics
 //! of its own.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Runs that read three fields, and change nothing but the labels of pods whose node's
 //! name begins with `label-`.
 

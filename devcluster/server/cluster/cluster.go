@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package cluster runs a Kubernetes control plane inside the calling process: etcd, kube-apiserver, and the controllers of
 // kube-controller-manager that are required for developing controllers (garbage collection, namespace deletion, service accounts,
 // aggregated cluster roles, the root CA).

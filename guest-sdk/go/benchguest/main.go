@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The benchguest module is for make bench-peers. It is the Go counterpart of
 // guest-sdk/rust/benchguest: it reads three fields, and labels a pod if the
 // name of its node begins with "label-".

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package guesttest runs a reconciler in a plain go test: without WebAssembly,
 // and without a cluster. A Host replaces wasmctl and the API server behind it,
 // and calls the reconciler with the same messages.

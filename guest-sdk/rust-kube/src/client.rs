@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The client of the Kubernetes API.
 
 use crate::error::Result;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Errors of calls.
 
 use kube_core::response::{Status, StatusSummary};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Runs one future, and serves its requests.
 //!
 //! A future that calls the host adds a request to a queue of its thread and is pending.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The API of kube-rs for controllers that run as sandboxed WebAssembly modules in a
 //! wasmctl host. One line of Cargo.toml replaces the crate `kube`:
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Sends the output of the crate `log` to the host's log. This includes `tracing` with
 //! its feature `log`.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 use std::cell::{Cell, RefCell};
 use std::fmt::Debug;
 use std::future::Future;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Converts the parameters of calls to those of the SDK.
 
 use kube_core::params::{

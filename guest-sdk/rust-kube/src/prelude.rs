@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The traits that most files need.
 
 pub use crate::core::crd::CustomResourceExt as _;

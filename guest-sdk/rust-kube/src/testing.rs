@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Runs a controller in a plain `cargo test`, on a host and a cluster in memory.
 //!
 //! ```no_run

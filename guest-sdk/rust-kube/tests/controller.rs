@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tests of the executor and of the controller, on a host in memory.
 
 use std::future::{self, Future};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 use crate::api_error::ApiError;
 use crate::client;
 use crate::guest::Guest;

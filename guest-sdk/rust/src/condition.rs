@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 use serde::de::{Deserialize, Deserializer};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The functions that `export!` calls in a module.
 
 use std::cell::RefCell;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Makes a module from a function that returns a [`Reconciler`](crate::Reconciler): it
 /// defines the functions that a host calls (abi/ABI.md, section 1). Use it once, in the
 /// root of a `cdylib`.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The two phases in the life of an object; see
 //! [`Reconciler::with_finalizer`](crate::Reconciler::with_finalizer).
 

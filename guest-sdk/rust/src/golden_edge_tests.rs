@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The golden messages at the edges: large numbers, newer hosts, fields, statuses.
 
 use crate::golden_tests::{asked, equal, golden, run, sorted};

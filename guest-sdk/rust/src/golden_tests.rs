@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The golden messages of abi/testdata, which hosts and SDKs share.
 
 use std::cell::RefCell;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One entry call: a message in, a message out.
 
 use std::cell::RefCell;

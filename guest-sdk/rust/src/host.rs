@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The host functions of the reconciler ABI (abi/ABI.md, section 5) as a trait, so that
 //! native tests can implement the host.
 

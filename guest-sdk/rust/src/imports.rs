@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The host of a module: the imports from `reconciler_v1`.
 //!
 //! Every function here passes the host the address and length of a slice that lives for

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The operations of a native build, which have only a name and a number.
 
 use crate::host::Op;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 use crate::value::Value;
 use crate::wire::{self, Type};
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The SDK for Kubernetes reconcilers that run as sandboxed WebAssembly modules in a
 //! wasmctl host. This is a complete module:
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 use crate::api_error::{status, ApiError};
 use crate::client::object;
 use crate::guest::Guest;

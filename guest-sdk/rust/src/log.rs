@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 use crate::error::clip;
 use crate::guest::Guest;
 use crate::wire::{self, CodecError, Message};

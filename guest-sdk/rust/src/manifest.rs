@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 use std::collections::BTreeMap;
 
 use serde::ser::{Serialize, Serializer};

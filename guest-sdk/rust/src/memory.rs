@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The block of linear memory that the host writes requests to.
 #![allow(unsafe_code)]
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
 use crate::wire::{append_int, Message};

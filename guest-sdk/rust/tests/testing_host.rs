@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tests that the host of the feature `testing` behaves like wasmctl and an API server.
 #![cfg(feature = "testing")]
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package hostile is the part of the conformance kit that tests the host against malicious guests.
 // Its tests load each guest of guests/, and modules that are built byte by byte, next to an honest
 // module. Whatever the guest does, the host must report it, continue to serve the other module, and

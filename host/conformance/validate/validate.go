@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package validate tries one module of a user: its bytes, and its behavior in a host with a
 // simulated cluster. It needs no real cluster, and nothing that the module does leaves the sandbox.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package binary reads and writes the WebAssembly binary format: numbers, names,
 // vectors and sections. It does not know what they mean.
 package binary

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package codecache keeps compiled code in a directory. The code is executed, so
 // each entry is authenticated with a key that is elsewhere: one that somebody else
 // has written, or that is damaged, is an error and never code.

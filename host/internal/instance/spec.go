@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package instance makes and calls the instances of a module. An Instance is one guest with
 // everything that bounds its calls. Its code runs in this process (Local) or in a guest
 // process (package isolate); both implement Guest.

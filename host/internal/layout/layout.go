@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package layout contains everything that relies on memory layouts and file formats that no
 // API promises: those of wazero's compiled modules, and those of the random generators in
 // a guest's memory. docs/wazero-internals.md lists each assumption, the test that checks

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package linear
 
 // copySource is an image on the heap, which each memory copies.

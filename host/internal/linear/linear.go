@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package linear holds the linear memory of guests outside of Go's heap: as much
 // address space as it may ever need is reserved once, so that growing neither
 // copies nor moves it, and freeing it gives it back to the system at once,

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package shell makes the shell of a module: all of it but what its functions do.
 //
 // Who has the compiled code of a module still has wazero decode and validate the

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package vm is what executes WebAssembly: wazero. No other package imports that outside
 // of tests, so another engine with the same methods takes a change of this file. Package
 // layout leaves code to an engine whose files and fields are not those of wazero.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package wasi
 
 // direntSize is what an entry of a folder takes before its name.

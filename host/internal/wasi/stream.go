@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package wasi
 
 // vectors reads a list of blocks, each a pointer and a length.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package wasi serves WASI preview 1 to a guest that has clocks, randomness, one
 // argument, two streams to the log and files to read, and no environment or sockets.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package isolatetest has guest processes that are goroutines of this process, for tests.
 // Their connections are real.
 package isolatetest

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package events records events (events.k8s.io/v1) for modules, with client-go's recorder: events
 // that differ only in their note become one event with a series.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package fieldpath determines the fields of objects that a write touches, and whether patterns of
 // fields cover them: the "fields" of a capability (abi/ABI.md, section 8).
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package grant determines the rights that a module needs, reads the grants of an operator, and
 // writes the RBAC objects that give an identity exactly these rights. It is pure, without requests.
 package grant

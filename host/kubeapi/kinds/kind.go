@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package kinds finds kinds of the API server by the names that kubectl accepts.
 package kinds
 

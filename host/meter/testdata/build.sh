@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Builds the guests of this folder. loops.wasm needs wat2wasm of wabt,
 # rustguest.wasm a Rust toolchain with the target wasm32-unknown-unknown. The Go
 # guest is built by the benchmarks themselves.

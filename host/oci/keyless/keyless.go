@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package keyless verifies signatures that were made with an identity instead of a key: the bundles
 // of sigstore, whose short-lived certificate a service has issued and whose signature is in a
 // transparency log. It does not use the network: a file has the trusted services. It is a Go module

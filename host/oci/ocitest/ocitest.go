@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package ocitest is only for tests. It has a registry in the process, with injected faults.
 package ocitest
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package signature signs digests of manifests with a key, and verifies these signatures, in both
 // formats of cosign. It uses no network and no transparency log: a signature is valid if the
 // private key of a known public key has made it.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // This guest shows what its instances have in common. It asks for a requeue in as many
 // milliseconds as the last byte of the object says: 0 is a number of math/rand/v2, 1 one
 // of a source that start code has seeded with the time, 2 how often it was called, 3 how

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package shadow compares two runs of one object with the same input: one of the live module, and one of another module whose writes were not
 // carried out. It does no I/O.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package canary selects the objects that a new revision of a module runs while it is a
 // canary: a share by the hash of the uid, the objects of some namespaces, those that match
 // a label selector, or a combination. It is pure.

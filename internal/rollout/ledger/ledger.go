@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package ledger stores the state of modules that the replicas and restarts of one
 // controller share: which module was live last, and which ones were rolled back. An Entry
 // is a value. The leader writes it as text to an annotation of its election's Lease, or to

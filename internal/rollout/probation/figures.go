@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package probation judges a new revision of a module by its runs, against those of
 // the revision before: is it worse than the bound? It is pure: time and runs are
 // arguments, and the owner of a Trial queries it.

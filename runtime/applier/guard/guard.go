@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package guard detects hot loops: the writes of one run trigger the next, which writes again; or another writer reverts what a run wrote,
 // and the run writes it again. Such an object is delayed: it runs less and less often until the loop ends.
 //

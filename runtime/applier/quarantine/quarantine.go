@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package quarantine decides which objects to quarantine: those whose runs keep ending in a trap, or at a limit. Such an object backs off much
 // longer than one that merely fails, until it or the module changes.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package predicate decides which events to ignore: a Filter compares an object before and after a change, and hides the change if none of
 // the fields selected by its predicates differ. Hidden events still update the store (rule 23): a Filter is between the store and the
 // queue.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package trigger provides sources of reconcile requests other than watches: a period, a schedule, lines of text, a channel.
 //
 // A Source that ends just stops; the others continue (like kube-rs's reconcile_on and reconcile_all_on).

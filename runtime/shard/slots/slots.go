@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package slots splits objects into parts by a hash, the same one as that of the API server's sharded lists and watches (KEP-5866).
 package slots
 

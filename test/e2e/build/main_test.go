@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package build_test builds projects and operators like a user, and runs the modules.
 package build_test
 

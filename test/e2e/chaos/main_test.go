@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package chaos_test runs wasmctl while something fails: the API server, the network, the process, a module.
 package chaos_test
 

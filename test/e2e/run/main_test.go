@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package run_test runs wasmctl run and the commands that look at and steer its process.
 package run_test
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package serve_test runs wasmctl serve.
 package serve_test
 

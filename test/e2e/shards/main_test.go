@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package shards_test runs several replicas of wasmctl: shards and leader election.
 package shards_test
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package swap_test replaces modules of running processes, from files, registries and commands.
 package swap_test
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package cases runs a module against tables of inputs and expected results. The module is the real
 // one on the real host. Its requests go through the real client and the capability policy to an API
 // server in memory (package memapi). The applier of production carries out the run. docs/testing.md

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package compiler compiles modules in processes of their own. Compilation runs a compiler on
 // untrusted bytes: it can take minutes and gigabytes, it fills the Go heap with garbage, and it
 // competes with reconciles for CPUs. The system limits a process of its own, gives guests priority

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package deploy creates the objects that a cluster needs to run wasmctl, for wasmctl manifests,
 // and writes them.
 package deploy

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package flags converts flags of commands, and the file of controllers, into options of package
 // wasmctl.
 package flags

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package follow applies changes of a controller's files: it swaps in a changed module, passes changed
 // settings to the module, and restarts the controller after a change of its grant.
 package follow

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package guestprocess runs modules in processes of their own. A process is the same binary,
 // started with a hidden command. It communicates over sockets that it inherits or receives, and has
 // nothing else. It ends when its parent ends.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package harden removes from a process the rights that it does not need, so that code that escapes
 // the sandbox of a module finds little: files (Landlock), system calls (seccomp), privileges of
 // other programs (no_new_privs), and the view of its memory for other processes of the user

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package httpserver serves metrics, probes and profiles of a process over HTTP.
 package httpserver
 

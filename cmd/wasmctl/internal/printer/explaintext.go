@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package printer writes the output of commands: tables, explanations, JSON and YAML.
 package printer
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package project creates and builds the source of a module, for wasmctl new and wasmctl build.
 // Only this package knows the flags of each toolchain.
 package project

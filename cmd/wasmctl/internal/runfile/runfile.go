@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package runfile parses the file of wasmctl run -f, which lists the controllers of a process. An entry
 // of the list is a ControllerSpec in YAML. The options of the process are its flags, with the same names
 // in lower camel case.

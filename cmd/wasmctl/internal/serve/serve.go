@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package serve runs the modules of Reconcilers and ClusterReconcilers. It is a native reconciler on
 // the same runtime as its modules. Each object has a unit, which adapts one controller to the spec and
 // reports the progress in the status.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package subprocess starts processes of this binary that run a hidden command on untrusted input,
 // and limits them.
 package subprocess

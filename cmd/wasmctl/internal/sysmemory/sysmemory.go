@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package sysmemory determines the memory that this process may use.
 package sysmemory
 

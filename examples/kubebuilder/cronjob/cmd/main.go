@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command cronjob is the operator: a manager with the controller of CronJobs.
 package main
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command memcached is the operator: a manager with the controller of Memcacheds.
 package main
 

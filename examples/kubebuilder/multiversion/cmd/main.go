@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command multiversion is the operator: a manager with the controller of Backups,
 // and the webhook that converts them between their versions.
 package main

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 use wasmctl::{json, ApiError, Condition, Context, Object, PatchParams};
 
 /// Applies the status if it contains something new. A write changes the object, which is then

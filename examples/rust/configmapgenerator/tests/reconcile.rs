@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The same cases as in examples/configmapgenerator.
 
 use std::time::Duration;

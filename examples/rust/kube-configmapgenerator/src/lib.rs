@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Maintains a ConfigMap for each ConfigMapGenerator, with the API of kube-rs. Everything except
 //! the last line and the capabilities would be the same in a program based on kube-rs.
 

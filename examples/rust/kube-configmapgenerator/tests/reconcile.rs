@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tests of the module with a host and a cluster in memory.
 
 use std::time::Duration;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Publishes each Document as a ConfigMap in a namespace of its choice, with the API of kube-rs. A
 //! finalizer deletes the ConfigMap, because an owner reference cannot refer to another namespace,
 //! and events report what happened.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package logrus
 
 // isTerminal reports whether a file is a terminal: a module has none.

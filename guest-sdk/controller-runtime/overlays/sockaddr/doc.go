@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package sockaddr has the functions that go-sockaddr does not define for wasip1. wasmctl build
 // adds the other file to that library, which Vault's client uses. The library has the type and
 // the error.

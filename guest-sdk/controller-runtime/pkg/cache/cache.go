@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package cache has the options of a manager's cache. In a module, the host
 // watches objects and stores them.
 package cache

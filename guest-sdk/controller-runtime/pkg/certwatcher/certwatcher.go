@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package certwatcher has the watcher for the certificates of servers. A module
 // has no server, so this one reads nothing.
 package certwatcher

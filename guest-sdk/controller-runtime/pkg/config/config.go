@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package config has the options shared by all controllers of a manager.
 package config
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package controller declares controllers. In a module, the host has the queue
 // and the workers, and calls Reconcile.
 package controller

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package conversion has the interfaces of kinds with several versions. A
 // module has no conversion webhook, but its own code can call the methods.
 package conversion

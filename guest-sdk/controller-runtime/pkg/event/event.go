@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package event has the events of watched objects, as predicates and handlers
 // receive them.
 package event

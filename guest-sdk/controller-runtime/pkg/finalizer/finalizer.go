@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package finalizer runs several finalizers for one object.
 package finalizer
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package handler selects the objects that an event of a watched object
 // concerns. Handlers for owners are declared in the manifest; for other
 // handlers the host calls the module.

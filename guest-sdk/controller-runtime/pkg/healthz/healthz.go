@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package healthz has the health checks that programs register. In a module
 // they are not called, because the host answers probes itself.
 package healthz

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package log has the logger of a module. Its lines go to the log of the host,
 // unless SetLogger has set another logger.
 package log

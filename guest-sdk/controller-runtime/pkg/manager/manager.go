@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package manager has the manager of a module's controllers. It declares them to
 // the host, which watches, queues and runs them.
 package manager

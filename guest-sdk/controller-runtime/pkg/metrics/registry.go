@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package metrics has the registry of a program's own metrics. The metrics work
 // in a module, but the host does not export them.
 package metrics

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package metrics
 
 // RESTClientMetric is a metric of client-go's REST client, which a module does not have.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package predicate hides events of watched objects. The predicates of this
 // package have names in a manifest, and the host evaluates them without a call
 // of the module; see Element. For all other predicates it calls the module.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package ratelimiter has the rate limiter of a controller before version 0.19.
 // The host has its own rate limiter.
 package ratelimiter

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package recorder has the interface of the provider of event recorders.
 package recorder
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package scheme registers the Go types of kinds.
 package scheme
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package source has the sources of events: kinds that the host watches.
 package source
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package webhook has the webhook server of a manager, so that programs with
 // webhooks compile. A module does not serve webhooks.
 package webhook

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Clientgo is an operator in an older style. It uses clients of client-go in
 // addition to the manager's, with configurations that client-go finds. For each
 // labeled ConfigMap it maintains a Secret of the same name, and records its

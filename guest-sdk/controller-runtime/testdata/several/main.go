@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command several has two controllers, for tests: one copies ConfigMaps with a
 // label, and the other counts them in an annotation of each Secret that
 // requests it.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command webapp is an operator in the style of kubebuilder, for tests.
 package main
 

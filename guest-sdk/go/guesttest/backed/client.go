@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package backed has clients whose operations a Go function implements, instead
 // of a host.
 package backed

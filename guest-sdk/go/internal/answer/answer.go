@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package answer decodes requests of guests and encodes answers, for hosts that
 // are written in Go.
 package answer

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package entry lets package guesttest call a reconciler by messages, as a host
 // does, without adding such calls to the public API.
 package entry

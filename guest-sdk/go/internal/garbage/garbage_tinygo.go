@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //go:build tinygo
 
 // Package garbage does nothing here, because a collection of TinyGo runs

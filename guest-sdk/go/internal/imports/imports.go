@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package imports wraps the host functions of the reconciler ABI (abi/ABI.md,
 // section 5) as Go functions. In a WebAssembly build they are the functions of
 // the module's host. Other builds have no host: tests bring their own.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package mem manages the blocks of linear memory that the host reads and
 // writes. Apart from package imports, only this package of the SDK handles
 // pointers for the host.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package wire
 
 // The functions of this file process eight bytes at a time. Each iteration of a

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package handler3 has the types of an API server's answers about its OpenAPI
 // documents.
 package handler3

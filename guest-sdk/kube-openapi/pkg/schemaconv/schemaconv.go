@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package schemaconv converts schemas. A module has no schemas.
 package schemaconv
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package spec3 has the type of an OpenAPI document. A module does not read
 // OpenAPI documents.
 package spec3

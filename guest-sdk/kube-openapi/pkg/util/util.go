@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package util has the interface of types that know the name of their model.
 package util
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The objects of one type, and the parameters of calls.
 
 mod calls;

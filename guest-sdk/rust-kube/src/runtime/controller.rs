@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The controller: its watches and functions.
 
 use std::error::Error as StdError;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Events of objects, as `kubectl events` shows them.
 
 use k8s_openapi::api::core::v1::ObjectReference;

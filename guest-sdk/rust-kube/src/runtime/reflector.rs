@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! References to objects.
 
 use std::fmt;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A run of a controller's functions, and the stream of their results.
 
 use std::cell::RefCell;

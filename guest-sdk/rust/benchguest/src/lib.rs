@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The module for the benchmarks of host/rust_test.go and make bench-peers. It reads one
 //! field each of metadata, spec and status of a pod: near the start, after the largest
 //! part, and at the end. For a ConfigMap it reads the fields that make bench-peers sets.

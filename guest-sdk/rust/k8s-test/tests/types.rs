@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tests that the types of k8s-openapi are read, declared and sent unchanged.
 
 use std::collections::BTreeMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 use super::fault::{api_fault, bad_request, not_served, Fault};
 use super::host::{Call, State};
 use super::json::{map, Json};

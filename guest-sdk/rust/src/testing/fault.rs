@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 use super::json::{map, Json};
 use crate::api_error::{status, ApiError};
 use crate::manifest::Capability;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The host functions for the reconciler.
 
 use std::cell::RefCell;

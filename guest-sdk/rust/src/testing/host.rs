@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;

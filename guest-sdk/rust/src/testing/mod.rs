@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Runs a reconciler in a plain `cargo test`: without WebAssembly, and without a cluster.
 //! A [`Host`] replaces wasmctl and the API server behind it, and calls the reconciler with
 //! the same messages. It needs the feature `testing`:

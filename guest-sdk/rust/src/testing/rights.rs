@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 use super::api::Request;
 use super::fault::Fault;
 use super::host::State;

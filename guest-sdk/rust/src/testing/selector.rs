@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 use super::json::Json;
 
 /// Whether a selector matches the labels of an object; `None` if the selector is invalid.

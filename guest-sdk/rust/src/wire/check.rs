@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 use super::read::{len, read_float, read_int, skip, str_bytes, type_of};
 use super::{CodecError, Type, MAX_BYTES, MAX_DEPTH};
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 use serde::de::{self, DeserializeSeed, Visitor};
 
 use super::read::{len, read_bool, read_float, read_int, skip, str_bytes, type_of};

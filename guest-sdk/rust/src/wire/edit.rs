@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 use super::read::{len, skip, str_bytes, trim, type_of};
 use super::write::{append_map, append_str};
 use super::{CodecError, Type};

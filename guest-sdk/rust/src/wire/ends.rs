@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Caches the end of the largest value that a call has skipped in its message.
 //!
 //! To read a field, all values before it must be skipped, and the largest part of most

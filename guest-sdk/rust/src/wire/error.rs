@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 use std::fmt;
 
 /// A value that cannot be encoded, or does not fit the type to which it is decoded.

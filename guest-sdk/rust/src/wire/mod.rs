@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Reads and writes the msgpack of the reconciler ABI (abi/ABI.md, section 3) in place:
 //! to read a field of a message it builds no map and copies nothing.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 use super::{ends, Type};
 
 /// The header of a value: its size, the size of the payload after it, and the number of

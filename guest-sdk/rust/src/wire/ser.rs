@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 use serde::ser::{self, Serialize};
 
 use super::write::{append_array, append_bool, append_float, append_int, append_map, append_nil, append_str};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Compares reading in place with a complete decoder, on random values and on random
 //! bytes.
 

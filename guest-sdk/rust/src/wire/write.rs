@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Appends nil.
 pub(crate) fn append_nil(dst: &mut Vec<u8>) {
     dst.push(0xc0);

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Builds the guest: ./build.sh OUT.wasm. Needs clang and wasm-ld (Debian: clang
 # and lld); CLANG names another clang.
 set -eu

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A guest of the conformance kit, written with the Go SDK. It does what the
 // object of a run says, and reports what it saw; ../../README.md is what it has
 // to do.

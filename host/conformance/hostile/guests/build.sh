@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Converts each .wat of this folder to the .wasm beside it. Needs wat2wasm of
 # wabt (Debian: apt-get install wabt). The same input gives the same bytes.
 set -eu

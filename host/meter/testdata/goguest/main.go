@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command goguest is a guest for benchmarks, built with
 // GOOS=wasip1 GOARCH=wasm go build -buildmode=c-shared.
 package main

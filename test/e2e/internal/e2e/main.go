@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package e2e starts processes of wasmctl for the tests of test/e2e.
 //
 // Each package there has

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package operator
 
 // advice is reported if the project uses one of its symbols. A name ending in a dot means all

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package operator builds existing operators, which are projects on controller-runtime, as modules.
 // It makes a folder for go build, with the stand-in for controller-runtime and without code that a
 // module cannot use. It also finds the rights that the program needs in its sources.

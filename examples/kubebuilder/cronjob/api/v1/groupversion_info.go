@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package v1 contains the kinds of the group batch.example.dev, version v1.
 // +kubebuilder:object:generate=true
 // +groupName=batch.example.dev

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package v1alpha1 contains the kinds of the group cache.example.dev, version v1alpha1.
 // +kubebuilder:object:generate=true
 // +groupName=cache.example.dev

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package controller contains the controller of Memcacheds.
 package controller
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package fileutil has the functions that etcd's library does not define for wasip1. wasmctl
 // build adds the other file to that library, which has the type.
 package fileutil

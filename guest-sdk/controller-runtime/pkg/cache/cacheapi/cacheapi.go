@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package cacheapi has aliases for names of the packages cache and client.
 package cacheapi
 

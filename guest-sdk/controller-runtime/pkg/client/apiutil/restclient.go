@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //go:build wasmctl_rest || !wasip1
 
 package apiutil

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package config returns the connection to the API server. In a module, it is
 // the host's connection.
 package config

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package fake has a client over an in-memory cluster, for unit tests. The
 // client is that of a module. The cluster stores, numbers and refuses objects
 // as the fake of controller-runtime does. It neither validates objects nor sets

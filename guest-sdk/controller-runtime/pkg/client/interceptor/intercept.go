@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package interceptor intercepts the calls of a client, for tests.
 package interceptor
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package controllertest has a queue for the tests of handlers.
 package controllertest
 

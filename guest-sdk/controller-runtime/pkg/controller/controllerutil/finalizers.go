@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package controllerutil has helper functions for reconcilers: create or
 // update, owner references, finalizers.
 package controllerutil

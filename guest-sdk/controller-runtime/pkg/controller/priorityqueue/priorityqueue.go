@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package priorityqueue has the queue type of handlers. In a module, the host
 // has the queue and its own priorities.
 package priorityqueue

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package codec converts Go objects to values of the host, and back.
 package codec
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package declare has the declarations of a module's controllers, and makes the
 // reconciler for the host from them.
 package declare

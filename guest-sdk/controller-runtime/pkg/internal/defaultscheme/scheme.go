@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package defaultscheme finds client-go's scheme with all kinds of Kubernetes,
 // if the program includes it.
 package defaultscheme

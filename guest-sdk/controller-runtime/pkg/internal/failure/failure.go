@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package failure converts errors of the host to those of apimachinery.
 package failure
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package hostcache reads the objects that the host watches for the module.
 package hostcache
 

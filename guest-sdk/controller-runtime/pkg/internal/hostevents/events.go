@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package hostevents records Kubernetes events through the host.
 package hostevents
 

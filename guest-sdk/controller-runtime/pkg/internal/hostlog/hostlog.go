@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package hostlog is the logr.LogSink of a module. It writes to the log of the
 // host, which adds the controller, the object and the run.
 package hostlog

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //go:build !wasmctl_rest && wasip1
 
 // Package informers has the types of client-go's package cache that programs

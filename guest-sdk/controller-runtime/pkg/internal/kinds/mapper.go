@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package kinds maps kinds to resources without an API server.
 package kinds
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package newcache connects package cache with the package that makes caches,
 // which imports package cache.
 package newcache

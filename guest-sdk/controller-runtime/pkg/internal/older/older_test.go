@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //go:build wasmctl_before_018 && wasmctl_before_019
 
 // Package older_test uses the symbols that differ before versions 0.18 and

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package program runs main of a module, and passes its declarations to the
 // host.
 package program

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //go:build wasmctl_before_019
 
 // Package queue has the type of the queues that handlers write to before version 0.19.

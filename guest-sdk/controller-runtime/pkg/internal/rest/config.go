@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //go:build !wasmctl_rest && wasip1
 
 // Package rest replaces client-go's package of that name by a small subset, for

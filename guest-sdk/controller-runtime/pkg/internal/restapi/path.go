@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package restapi answers HTTP requests of the Kubernetes API by calls of the
 // host, for programs that use clients of client-go in addition to the manager's
 // client.

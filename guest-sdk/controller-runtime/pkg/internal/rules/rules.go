@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package rules has the rights that a module's manifest requests, which come
 // from the program's +kubebuilder:rbac markers.
 package rules

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package zap has the options of the logger that kubebuilder's projects make.
 // In a module the host writes the log: levels have an effect, encodings do not.
 package zap

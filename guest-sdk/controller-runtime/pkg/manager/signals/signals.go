@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package signals has the context that ends on a signal. A module receives no
 // signals: the host stops it between two runs.
 package signals

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package filters has the filter of the metrics server, which a module does not
 // have.
 package filters

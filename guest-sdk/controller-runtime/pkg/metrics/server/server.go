@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package server has the options of the metrics server. A module has no server:
 // the host exports the metrics of its controllers.
 package server

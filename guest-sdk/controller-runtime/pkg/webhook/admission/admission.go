@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package admission has the types of admission webhooks, so that programs with
 // webhooks compile. A module does not serve webhooks.
 package admission

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package conversion has the converters of kinds with several versions. A
 // module does not serve conversion webhooks, but its own code and tests can
 // call the converters.

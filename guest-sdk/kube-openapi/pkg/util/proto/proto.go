@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package proto has the types of models. A module has no models.
 package proto
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package spec has the types of OpenAPI schemas. A module neither reads nor
 // writes schemas.
 package spec

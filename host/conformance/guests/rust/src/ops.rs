@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 use wasmctl::{
     json, ApiError, Builder, Context, DeleteParams, Event, EventObject, EventType, GetParams, ListParams, Object,
     ObjectRef, Patch, PatchOp, PatchParams, Preconditions, Value,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A guest for benchmarks: it decodes and encodes a document in MessagePack.
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! smith DIRECTORY FIRST NUMBER: for each seed writes SEED.wasm, a valid module
 //! that ends whatever it does, and SEED.counted.wasm: the same module, which
 //! counts the cost of each instruction before it runs. That is the dumb model

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command wasmctl-keyless verifies that an identity has signed a module in a registry, and prints
 // the module's reference with its digest, for wasmctl to run.
 package main

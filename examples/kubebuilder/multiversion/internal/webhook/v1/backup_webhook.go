@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package v1 contains the webhook that converts Backups between their versions.
 package v1
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package shared
 
 // Mmb is a buffer. In native programs, the system maps it.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package rotator replaces cert-controller's package of that name, which makes
 // the certificates of webhooks. A module does not serve webhooks, so it needs
 // no certificates.

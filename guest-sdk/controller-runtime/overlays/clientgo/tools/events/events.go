@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package events has the recorders and broadcasters of the newer events API.
 package events
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package descfmt formats descriptors of protobuf.
 package descfmt
 

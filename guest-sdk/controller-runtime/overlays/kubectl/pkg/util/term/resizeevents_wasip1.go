@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package term
 
 // monitorResizeEvents sends nothing: a module has no terminal. The type parameter avoids the
