@@ -4,6 +4,7 @@ package wasmctl
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,17 +26,22 @@ func TestTriggers_Channels(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var got []string
+		var mu sync.Mutex
+		var got []string // guarded by mu
 		go func() {
 			for result := range c.Results(t.Context()) {
+				mu.Lock()
 				for _, why := range result.Reasons {
 					got = append(got, result.Object.Name+" "+string(why.Type))
 				}
+				mu.Unlock()
 			}
 		}()
 		takes := func(want ...string) {
 			t.Helper()
 			passes(time.Second)
+			mu.Lock()
+			defer mu.Unlock()
 			less := func(a, b string) bool { return a < b }
 			if diff := cmp.Diff(want, got, cmpopts.SortSlices(less)); diff != "" {
 				t.Error(diff)
