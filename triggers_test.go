@@ -19,7 +19,9 @@ import (
 // reconcile all objects. A restart continues with the same channels, and the end of one
 // does not affect the others.
 func TestTriggers_Channels(t *testing.T) {
-	virtually(t, func(t *testing.T, r *running) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newIdle(t)
+		defer func() { r.stop() }()
 		r.put("o1", 1)
 		keys, all := make(chan abi.Key), make(chan int)
 		c, err := r.Add(t.Context(), (&counted{name: "a"}).native(), ControllerOptions{Triggers: []Trigger{{}, ReconcileOn(keys), ReconcileAllOn(all), ReconcileOnSource(hourly{})}})
@@ -37,6 +39,8 @@ func TestTriggers_Channels(t *testing.T) {
 				mu.Unlock()
 			}
 		}()
+		synctest.Wait() // it reads
+		r.start()
 		takes := func(want ...string) {
 			t.Helper()
 			passes(time.Second)
