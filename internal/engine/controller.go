@@ -104,8 +104,6 @@ func (c *Controller) Run(ctx context.Context, force <-chan struct{}) error {
 	defer stop()
 	if c.Module != nil {
 		defer context.AfterFunc(ctx, c.Module.Drain)() // guests see this through cancelled()
-		waits := c.rollout.Waits
-		c.waits.Store(&waits)
 		wg.Go(func() {
 			<-ctx.Done()
 			c.rollout.Close()

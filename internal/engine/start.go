@@ -51,6 +51,8 @@ func (c *Controller) Start() error {
 		c.Runtime.Release()
 		return failure.Module.Wrap(err)
 	}
+	waits := c.rollout.Waits // from now on, only preparations of modules wait
+	c.waits.Store(&waits)
 	return c.show()
 }
 
