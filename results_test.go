@@ -115,17 +115,17 @@ func TestResults_EndWithTheContextOrTheLoop(t *testing.T) {
 			cancel()
 		}()
 		n := 0
-		for range s.stream(ctx, nil) {
+		for range s.stream(ctx, nil) { //nolint:errcheck // yields an error with each result
 			n++
 		}
-		for range s.stream(ctx, nil) {
+		for range s.stream(ctx, nil) { //nolint:errcheck // yields an error with each result
 			t.Error("a result after the end")
 		}
 		go func() {
 			synctest.Wait()
 			publish(&s, 2, 4)
 		}()
-		for result := range s.stream(t.Context(), nil) {
+		for result := range s.stream(t.Context(), nil) { //nolint:errcheck // yields an error with each result
 			if result.Object.Name != "2" {
 				t.Errorf("got %s", result.Object)
 			}

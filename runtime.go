@@ -80,9 +80,6 @@ func New(config *rest.Config, o Options) (*Runtime, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	config = rest.CopyConfig(config)
-	config.QPS = -1 // the API server's priority and fairness limits requests
-	config.UserAgent = "wasmctl/" + o.Version
 	rt := &Runtime{opts: o, log: o.Logger, startedAt: time.Now(), force: make(chan struct{}), begun: make(chan struct{}), turns: newTurns(cmp.Or(o.CPUs, goruntime.GOMAXPROCS(0)))}
 	rt.ctx, rt.cancel = context.WithCancel(context.Background())
 	var err error
@@ -90,6 +87,8 @@ func New(config *rest.Config, o Options) (*Runtime, error) {
 	if err = rt.users.Watches.Backoff.Check(); err != nil {
 		return nil, failure.Usage.Wrap(err)
 	}
+	config = rest.CopyConfig(config)
+	config.QPS, config.UserAgent = -1, "wasmctl/"+o.Version // the API server's priority and fairness limits requests
 	if rt.users.Own, err = engine.NewIdentity(config, rt.users.Watches); err != nil {
 		return nil, failure.Cluster.Wrap(err)
 	}

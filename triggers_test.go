@@ -31,7 +31,7 @@ func TestTriggers_Channels(t *testing.T) {
 		var mu sync.Mutex
 		var got []string // guarded by mu
 		go func() {
-			for result := range c.Results(t.Context()) {
+			for result := range c.Results(t.Context()) { //nolint:errcheck // yields an error with each result
 				mu.Lock()
 				for _, why := range result.Reasons {
 					got = append(got, result.Object.Name+" "+string(why.Type))

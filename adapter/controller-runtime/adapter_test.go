@@ -42,7 +42,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	case "requeueAfter":
 		return reconcile.Result{RequeueAfter: time.Hour}, nil
 	case "requeue":
-		return reconcile.Result{Requeue: true}, nil
+		return reconcile.Result{Requeue: true}, nil //nolint:staticcheck // the deprecated field still works
 	case "terminal":
 		return reconcile.Result{}, reconcile.TerminalError(errors.New("broken"))
 	case "error":
@@ -87,7 +87,7 @@ func TestNative_RunsAReconcilerOfControllerRuntime(t *testing.T) {
 		}
 		var failed []error
 		go func() {
-			for result := range added.Results(ctx) {
+			for result := range added.Results(ctx) { //nolint:errcheck // yields an error with each result
 				if result.Failed {
 					failed = append(failed, result.Err)
 				}
