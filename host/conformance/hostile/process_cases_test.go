@@ -48,8 +48,8 @@ func families(t *testing.T) []family {
 		return modules
 	}
 	hostCalls, wasi := loopBytes(hostLoops()), loopBytes(wasiLoops(t))
-	limits := controllerEntry{"timeout": attackTimeout.String()}
-	dry := controllerEntry{"timeout": attackTimeout.String(), "dryRun": "client"}
+	limits := controllerEntry{"limits": map[string]any{"timeout": attackTimeout.String()}}
+	dry := controllerEntry{"limits": map[string]any{"timeout": attackTimeout.String()}, "mode": "DryRunClient"}
 	return []family{
 		{name: "host functions", entry: limits, memory: 256 << 20, modules: pick(hostCalls,
 			"host-random", "host-log-of-maps", "api-create-empty-maps", "api-update-wide-and-deep", "cache-list-4-mb-selector", "api-list-4-mb-selector",

@@ -18,7 +18,7 @@ func TestProcess_SignalsEndItDuringAttacks(t *testing.T) {
 	needsLinux(t)
 	for _, f := range families(t) {
 		f.entry = maps.Clone(f.entry)
-		delete(f.entry, "timeout") // so it is the default
+		delete(f.entry, "limits") // so it is the default
 		t.Run(f.name, func(t *testing.T) {
 			if !everything() {
 				f.end(t)
