@@ -47,7 +47,7 @@ func TestControllerRuntime_ClientsOfClientGoCallTheHost(t *testing.T) {
 	o := &operatorTest{T: t, client: client, ns: devclustertest.Namespace(t, c)}
 	o.child = e2e.Run(t, module, "--kubeconfig", c.Kubeconfig(), "--namespace", o.ns, "--socket", "none")
 	o.child.WantLine(`"controller":"seen"`)
-	o.child.WantLine(`main asks for an object before the manager starts`, `--objects`, `kube-root-ca.crt`)
+	o.child.WantLine(`main reads an object before the manager starts`, `--objects`, `kube-root-ca.crt`)
 	o.create(e2e.ConfigMaps, map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a", "labels": map[string]any{"counted": "yes"}}})
 	const note = "1 labelled, data map[k:dg==], version 1, denied true, in shop"
 	o.await("the Secret", func() bool { return o.get(e2e.Secrets).GetAnnotations()["note"] == note })
