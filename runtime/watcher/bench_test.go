@@ -47,7 +47,7 @@ func benchmarkSync(b *testing.B, size int, replies []reply) {
 	before := heap()
 	b.ReportAllocs()
 	for b.Loop() {
-		w := &wire{TB: b}
+		w := openWire(b)
 		w.then(replies...)
 		client, err := watcher.NewClient(&rest.Config{Host: "http://wire", Transport: w})
 		if err != nil {
@@ -83,7 +83,7 @@ func heap() uint64 {
 // BenchmarkWire_Event is one change from the API server's bytes to the handler's return: a pod of 4.4 KB, through the
 // client, decoded, packed, stored and delivered.
 func BenchmarkWire_Event(b *testing.B) {
-	w := &wire{TB: b}
+	w := openWire(b)
 	feed, body := io.Pipe()
 	w.then(reply{stream: feed})
 	client, err := watcher.NewClient(&rest.Config{Host: "http://wire", Transport: w})

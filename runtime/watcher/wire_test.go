@@ -25,6 +25,7 @@ import (
 // used up, watches are opened and stay silent, and lists fail the test.
 type wire struct {
 	testing.TB
+	opened chan struct{} // closed when requests are answered
 
 	mu       sync.Mutex
 	replies  []reply  // guarded by mu
@@ -41,8 +42,16 @@ type reply struct {
 	stream io.ReadCloser // instead of body, err and open
 }
 
+// openWire returns an API server that answers from the start.
+func openWire(tb testing.TB) *wire {
+	w := &wire{TB: tb, opened: make(chan struct{})}
+	close(w.opened)
+	return w
+}
+
 // RoundTrip implements http.RoundTripper.
 func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
+	<-w.opened
 	if r.URL.Path == "/version" { // it has no version
 		return &http.Response{StatusCode: http.StatusNotFound, Body: http.NoBody, Request: r}, nil
 	}
@@ -135,17 +144,22 @@ func (w *wire) took(want ...string) {
 	}
 }
 
-// onWire subscribes to configmaps through the real client in a bubble.
+// onWire subscribes to configmaps through the real client in a bubble. The API server answers only after the
+// subscription has joined its watch: otherwise, the subscription could receive the changes of the first reply as part of
+// the listed content.
 func onWire(t *testing.T, f func(t *testing.T, w *wire, start func() *user)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := &wire{TB: t}
+		w := &wire{TB: t, opened: make(chan struct{})}
 		client, err := watcher.NewClient(&rest.Config{Host: "http://wire", Transport: w})
 		if err != nil {
 			t.Fatal(err)
 		}
 		f(t, w, func() *user {
-			return subscribe(t, watcher.NewSet(client, watcher.Config{}), watcher.Source{Resource: configMaps})
+			u := subscribe(t, watcher.NewSet(client, watcher.Config{}), watcher.Source{Resource: configMaps})
+			synctest.Wait()
+			close(w.opened)
+			return u
 		})
 	})
 }
