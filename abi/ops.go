@@ -2,13 +2,16 @@
 
 package abi
 
-import "github.com/vmihailenco/msgpack/v5"
+import (
+	"slices"
+
+	"github.com/vmihailenco/msgpack/v5"
+)
 
 // Op is the name of a host function that takes a request and returns data.
 type Op string
 
-// The operations of ABI v1. Each is imported by its name with the type OpType,
-// or called by number through FuncCall.
+// The operations of ABI v1. Each is imported by its name with the type OpType.
 const (
 	OpAPIGet      Op = "api_get"
 	OpAPIList     Op = "api_list"
@@ -23,26 +26,18 @@ const (
 	OpConfigGet   Op = "config_get"
 )
 
-// Ops maps the number for FuncCall to its operation. A number is never reused for another operation.
-var Ops = map[int32]Op{
-	1: OpAPIGet, 2: OpAPIList, 3: OpAPICreate, 4: OpAPIUpdate, 5: OpAPIPatch, 6: OpAPIApply, 7: OpAPIDelete,
-	8: OpCacheGet, 9: OpCacheList, 10: OpEventRecord, 11: OpConfigGet,
+// Ops are all operations, in the order of ABI.md.
+var Ops = []Op{
+	OpAPIGet, OpAPIList, OpAPICreate, OpAPIUpdate, OpAPIPatch, OpAPIApply, OpAPIDelete,
+	OpCacheGet, OpCacheList, OpEventRecord, OpConfigGet,
 }
 
 // IsAPI reports whether an operation reads or writes the cluster or the host's cache.
-func (o Op) IsAPI() bool {
-	switch o {
-	case OpAPIGet, OpAPIList, OpAPICreate, OpAPIUpdate, OpAPIPatch, OpAPIApply, OpAPIDelete, OpCacheGet, OpCacheList, OpEventRecord:
-		return true
-	default:
-		return false
-	}
-}
+func (o Op) IsAPI() bool { return o != OpConfigGet && slices.Contains(Ops, o) }
 
 // Names of the host functions that are not an Op.
 const (
 	FuncTake      = "take"
-	FuncCall      = "call"
 	FuncLog       = "log"
 	FuncLogLevel  = "log_level"
 	FuncMetric    = "metric"
@@ -69,7 +64,6 @@ var OpType = FuncType{Params: []ValType{I32, I32, I32, I32}, Results: []ValType{
 // HostFuncs maps the name of each host function to its type.
 var HostFuncs = map[string]FuncType{
 	FuncTake:      {Params: []ValType{I32, I32, I32}, Results: []ValType{I32}},
-	FuncCall:      {Params: []ValType{I32, I32, I32, I32, I32}, Results: []ValType{I64}},
 	FuncLog:       {Params: []ValType{I32, I32, I32}},
 	FuncLogLevel:  typeGet32,
 	FuncMetric:    {Params: []ValType{I32, I32, I32, F64}, Results: []ValType{I32}},
@@ -79,6 +73,9 @@ var HostFuncs = map[string]FuncType{
 	FuncCancelled: typeGet32,
 	FuncBudget:    {Params: []ValType{I32}, Results: []ValType{I64}},
 }
+
+// RemovedFuncs are host functions that ABI v1 had before the first release.
+var RemovedFuncs = []string{"call"}
 
 func init() {
 	for _, op := range Ops {

@@ -86,7 +86,7 @@ func TestAccount_ExhaustedByRequests(t *testing.T) {
 	greedy := loaded(t, wasm.Calls, Config{Name: "greedy", Process: Process{Budget: b}, API: apiOf(slow)})
 	first, second := acquire(t, greedy), acquire(t, greedy)
 	neighbour := acquire(t, loaded(t, wasm.Calls, Config{Name: "neighbour", Process: Process{Budget: b}, API: apiOf(nil)}))
-	create := hostCall{"api_create", [5]uint32{requestAt, large, dstAt, 512}}
+	create := hostCall{"api_create", [4]uint32{requestAt, large, dstAt, 512}}
 	done := make(chan []int64)
 	go func() { done <- play(t, first, create) }()
 	<-entered
@@ -97,7 +97,7 @@ func TestAccount_ExhaustedByRequests(t *testing.T) {
 		t.Errorf("the next: %v %q", status, body)
 	}
 	for range 3 {
-		if got := statusText(play(t, neighbour, hostCall{"api_create", [5]uint32{requestAt, operation.SmallMessage, dstAt, 512}})[0]); got != "OK 0" {
+		if got := statusText(play(t, neighbour, hostCall{"api_create", [4]uint32{requestAt, operation.SmallMessage, dstAt, 512}})[0]); got != "OK 0" {
 			t.Errorf("a neighbour's small request: %s", got)
 		}
 	}
@@ -124,15 +124,15 @@ func TestAccount_HeldAnswers(t *testing.T) {
 		return abi.StatusOK
 	}}})
 	g := acquire(t, m)
-	get := hostCall{"api_get", [5]uint32{requestAt, 4, dstAt, 0}}
-	report := hostCall{"metric", [5]uint32{0, requestAt, 1, 0}}
+	get := hostCall{"api_get", [4]uint32{requestAt, 4, dstAt, 0}}
+	report := hostCall{"metric", [4]uint32{0, requestAt, 1, 0}}
 	poke(t, g, requestAt, []byte("a"))
 	if got := play(t, g, get, report, get, report); statusText(got[0]) != "OK 49152" || statusText(got[2]) != "OK 49152" || got[1] != 0 || got[3] != 0 {
 		t.Errorf("got %v", got)
 	}
 	used(t, b, pages(4))
 	size = long + 1
-	got := play(t, g, get, hostCall{"take", [5]uint32{dstAt, 0, 512}})
+	got := play(t, g, get, hostCall{"take", [4]uint32{dstAt, 0, 512}})
 	status, n := unpackResult(uint64(got[0]))
 	body, _ := memoryOf(g.in).Read(dstAt, n)
 	if status != abi.StatusBudget || !strings.Contains(string(body), "the answer of api_get, which may have been carried out") {
@@ -188,7 +188,7 @@ func hammerOperations(t *testing.T, m *Module) {
 	defer release()
 	var calls []hostCall
 	for range 3 {
-		calls = append(calls, hostCall{"api_get", [5]uint32{requestAt, rand.Uint32N(120 << 10), dstAt, rand.Uint32N(200 << 10)}})
+		calls = append(calls, hostCall{"api_get", [4]uint32{requestAt, rand.Uint32N(120 << 10), dstAt, rand.Uint32N(200 << 10)}})
 	}
 	req := request(0)
 	req.Object = sequence(calls)

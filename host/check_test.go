@@ -66,7 +66,7 @@ func TestInfo_CanCall(t *testing.T) {
 		{wasm.Spy, abi.OpAPIGet, true},
 		{wasm.Spy, abi.OpCacheGet, false},
 		{wasm.Configure, abi.OpCacheGet, true},
-		{wasm.Calls, abi.OpCacheList, true}, // through call
+		{wasm.Calls, abi.OpCacheList, true},
 		{wasm.Empty, abi.OpConfigGet, false},
 	} {
 		if got := load.Inspect(t.Context(), tc.wasm).CanCall(tc.op); got != tc.want {

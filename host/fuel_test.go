@@ -153,7 +153,7 @@ func TestFuel_IsCounted(t *testing.T) {
 // budget(2) is what is left of the limit, and falls as the guest works.
 func TestFuel_BudgetOfTheGuest(t *testing.T) {
 	g := acquire(t, loaded(t, wasm.Calls, Config{Limits: share.Limits{Fuel: 1_000_000}}))
-	ask := hostCall{"budget", [5]uint32{uint32(abi.BudgetFuel)}}
+	ask := hostCall{"budget", [4]uint32{uint32(abi.BudgetFuel)}}
 	got := play(t, g, ask, ask, ask)
 	if got[0] >= 1_000_000 || got[2] <= 0 || got[0] <= got[1] || got[0]-got[1] != got[1]-got[2] {
 		t.Errorf("left, step by step: %d", got)

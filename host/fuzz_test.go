@@ -73,12 +73,12 @@ func FuzzHostFunctions(f *testing.F) {
 	api := &scriptedAPI{}
 	m := loaded(f, wasm.Calls, Config{API: apiOf(api)})
 	g := acquire(f, m)
-	f.Add([]byte("\x81\xa3key\xa4size"), sequence([]hostCall{{"api_get", [5]uint32{requestAt, 4, dstAt, 16}}, {"take", [5]uint32{dstAt, 2, 8}}}))
-	f.Add([]byte{0x80}, sequence([]hostCall{{"call", [5]uint32{11, requestAt, 1, outside - 1, 0xffffffff}}, {"log", [5]uint32{0, requestAt, 9}}}))
-	f.Add([]byte{0xc1}, sequence([]hostCall{{"random", [5]uint32{outside - 1, 1}}, {"metric", [5]uint32{0, 0xffffffff, 0xffffffff}}, {"budget", [5]uint32{9}}}))
+	f.Add([]byte("\x81\xa3key\xa4size"), sequence([]hostCall{{"api_get", [4]uint32{requestAt, 4, dstAt, 16}}, {"take", [4]uint32{dstAt, 2, 8}}}))
+	f.Add([]byte{0x80}, sequence([]hostCall{{"config_get", [4]uint32{requestAt, 1, outside - 1, 0xffffffff}}, {"log", [4]uint32{0, requestAt, 9}}}))
+	f.Add([]byte{0xc1}, sequence([]hostCall{{"random", [4]uint32{outside - 1, 1}}, {"metric", [4]uint32{0, 0xffffffff, 0xffffffff}}, {"budget", [4]uint32{9}}}))
 	f.Fuzz(func(t *testing.T, memory, calls []byte) {
-		records := min(len(calls)/24, 20)
-		object := binary.LittleEndian.AppendUint32(calls[:records*24:records*24], uint32(records))
+		records := min(len(calls)/20, 20)
+		object := binary.LittleEndian.AppendUint32(calls[:records*20:records*20], uint32(records))
 		api.f = func(context.Context, abi.Op, []byte) abi.Response { return abi.Response{Body: memory} }
 		poke(t, g, requestAt, memory[:min(len(memory), 4096)])
 		req := request(0)

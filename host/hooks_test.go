@@ -208,9 +208,11 @@ func TestHooks_EventOnTheWire(t *testing.T) {
 func TestHooks_HostFunctions(t *testing.T) {
 	api := &scriptedAPI{}
 	m := loaded(t, wasm.Calls, Config{API: apiOf(api)})
-	op := func(name string) hostCall { return hostCall{name, [5]uint32{16, 1, dstAt, 0}} }
-	number := func(n uint32) hostCall { return hostCall{"call", [5]uint32{n, 16, 1, dstAt, 0}} }
-	calls := []hostCall{op("config_get"), op("cache_get"), number(9), op("api_get"), op("api_create"), number(6), number(10), {"budget", [5]uint32{0}}}
+	op := func(name string) hostCall { return hostCall{name, [4]uint32{16, 1, dstAt, 0}} }
+	calls := []hostCall{
+		op("config_get"), op("cache_get"), op("cache_list"), op("api_get"), op("api_create"), op("api_apply"), op("event_record"),
+		{"budget", [4]uint32{0}},
+	}
 	for name, call := range map[string]func(*abi.Event) error{
 		"map":    func(ev *abi.Event) error { _, err := m.Map(t.Context(), ev); return err },
 		"filter": func(ev *abi.Event) error { _, err := m.Filter(t.Context(), ev); return err },
@@ -264,7 +266,7 @@ func TestHooks_HaveASlotOfTheirOwn(t *testing.T) {
 		if _, err := m.Map(t.Context(), event(sequence(nil))); err != nil {
 			t.Fatal(err)
 		}
-		slow := sequence([]hostCall{{"cache_get", [5]uint32{0, 0, 0, 0}}})
+		slow := sequence([]hostCall{{"cache_get", [4]uint32{0, 0, 0, 0}}})
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			if _, err := m.Map(t.Context(), event(slow)); err != nil {
@@ -272,7 +274,7 @@ func TestHooks_HaveASlotOfTheirOwn(t *testing.T) {
 			}
 		})
 		synctest.Wait()
-		play(t, busy, hostCall{"now_ms", [5]uint32{}})
+		play(t, busy, hostCall{"now_ms", [4]uint32{}})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := m.Filter(ctx, event(sequence(nil))); !errors.Is(err, context.DeadlineExceeded) {

@@ -23,7 +23,7 @@ import (
 // hostCall is one step of the program that the guest wasm.Calls runs.
 type hostCall struct {
 	name string
-	args [5]uint32
+	args [4]uint32
 }
 
 // Where the guest keeps what it uses; the rest of its first 16 KiB is free.
@@ -35,8 +35,8 @@ const (
 )
 
 var callNumbers = map[string]uint32{
-	"api_get": 0, "call": 1, "take": 2, "log": 3, "log_level": 4, "metric": 5, "now_ms": 6, "mono_ns": 7, "random": 8,
-	"cancelled": 9, "budget": 10, "config_get": 11, "cache_get": 12, "api_create": 13, "teleport": 14,
+	"api_get": 0, "api_create": 1, "api_apply": 2, "cache_get": 3, "cache_list": 4, "event_record": 5, "config_get": 6, "teleport": 7,
+	"take": 8, "log": 9, "log_level": 10, "metric": 11, "now_ms": 12, "mono_ns": 13, "random": 14, "cancelled": 15, "budget": 16,
 }
 
 func sequence(calls []hostCall) []byte {
@@ -107,11 +107,11 @@ type answerCase struct {
 // answerCases are about one answer, body, of 22 bytes.
 func answerCases(body []byte) []answerCase {
 	n := uint32(len(body))
-	get := func(cap uint32) hostCall { return hostCall{"api_get", [5]uint32{requestAt, 4, dstAt, cap}} }
-	take := func(dst, off, cap uint32) hostCall { return hostCall{"take", [5]uint32{dst, off, cap}} }
+	get := func(cap uint32) hostCall { return hostCall{"api_get", [4]uint32{requestAt, 4, dstAt, cap}} }
+	take := func(dst, off, cap uint32) hostCall { return hostCall{"take", [4]uint32{dst, off, cap}} }
 	return []answerCase{
 		{"fits exactly", []hostCall{get(n)}, "OK 22", body},
-		{"HTTP status", []hostCall{{"api_create", [5]uint32{requestAt, 4, dstAt, 100}}}, "409 22", body},
+		{"HTTP status", []hostCall{{"api_create", [4]uint32{requestAt, 4, dstAt, 100}}}, "409 22", body},
 		{"one byte short", []hostCall{get(n - 1)}, "OK 22", nil},
 		{"no room, then take all", []hostCall{get(0), take(dstAt, 0, n)}, "OK 22, 22", body},
 		{"take in parts", []hostCall{get(0), take(dstAt, 0, 10), take(dstAt+10, 10, 100), take(dstAt, n, 5)}, "OK 22, 10, 12, 0", body},
@@ -120,8 +120,7 @@ func answerCases(body []byte) []answerCase {
 		{"take off the end", []hostCall{get(0), take(dstAt, 0xffffffff, 4)}, "OK 22, 0", nil},
 		{"take outside memory", []hostCall{get(0), take(outside-4, 0, 5), take(0xfffffff0, 0, 0x20)}, "OK 22, -3, -3", nil},
 		{"take without an answer", []hostCall{take(dstAt, 0, 5)}, "-3", nil},
-		{"by number", []hostCall{{"call", [5]uint32{1, requestAt, 4, dstAt, 100}}}, "OK 22", body},
-		{"destination outside memory", []hostCall{{"api_get", [5]uint32{requestAt, 4, outside - 1, 2}}, take(dstAt, 0, 4)}, "BAD_REQUEST 0, -3", nil},
+		{"destination outside memory", []hostCall{{"api_get", [4]uint32{requestAt, 4, outside - 1, 2}}, take(dstAt, 0, 4)}, "BAD_REQUEST 0, -3", nil},
 	}
 }
 
@@ -174,8 +173,8 @@ func TestHostFunctions_HeldAnswerEndsWithTheCall(t *testing.T) {
 	g := acquire(t, loaded(t, wasm.Calls, Config{API: apiOf(&scriptedAPI{f: func(context.Context, abi.Op, []byte) abi.Response {
 		return abi.Response{Body: []byte{0x01}}
 	}})}))
-	play(t, g, hostCall{"api_get", [5]uint32{requestAt, 1, dstAt, 0}})
-	if got := play(t, g, hostCall{"take", [5]uint32{dstAt, 0, 1}}); got[0] != int64(abi.StatusBadRequest) {
+	play(t, g, hostCall{"api_get", [4]uint32{requestAt, 1, dstAt, 0}})
+	if got := play(t, g, hostCall{"take", [4]uint32{dstAt, 0, 1}}); got[0] != int64(abi.StatusBadRequest) {
 		t.Errorf("take in the next call: got %d", got[0])
 	}
 }
@@ -194,15 +193,14 @@ func TestHostFunctions_Refusals(t *testing.T) {
 		reason string
 		text   string
 	}{
-		{"no API", nil, hostCall{"api_get", [5]uint32{requestAt, 4, dstAt, 512}}, abi.StatusUnsupported, "Unsupported", "does not serve api_get"},
-		{"cache without an API", nil, hostCall{"cache_get", [5]uint32{requestAt, 4, dstAt, 512}}, abi.StatusUnsupported, "Unsupported", "does not serve cache_get"},
-		{"unknown import", big, hostCall{"teleport", [5]uint32{requestAt, 4, dstAt, 512}}, abi.StatusUnsupported, "Unsupported", "does not serve teleport"},
-		{"unknown number", big, hostCall{"call", [5]uint32{99, requestAt, 4, dstAt, 512}}, abi.StatusUnsupported, "Unsupported", "does not serve operation 99"},
-		{"request outside memory", big, hostCall{"api_get", [5]uint32{outside - 3, 4, dstAt, 512}}, abi.StatusBadRequest, "BadPointer", "request block of 4 bytes at 262141 does not lie in memory"},
-		{"pointers that wrap around", big, hostCall{"api_get", [5]uint32{0xffffffff, 0xffffffff, dstAt, 512}}, abi.StatusBadRequest, "BadPointer", "request block"},
-		{"answer over the cap", big, hostCall{"api_get", [5]uint32{requestAt, 4, dstAt, 512}}, abi.StatusTooLarge, "TooLarge", "answer of api_get is 4194305 bytes"},
-		{"panic", panics, hostCall{"api_get", [5]uint32{requestAt, 4, dstAt, 512}}, abi.StatusInternal, "Internal", "internal error of the host"},
-		{"config_get of nonsense", big, hostCall{"config_get", [5]uint32{requestAt, 4, dstAt, 512}}, abi.StatusBadRequest, "BadRequest", "config_get"},
+		{"no API", nil, hostCall{"api_get", [4]uint32{requestAt, 4, dstAt, 512}}, abi.StatusUnsupported, "Unsupported", "does not serve api_get"},
+		{"cache without an API", nil, hostCall{"cache_get", [4]uint32{requestAt, 4, dstAt, 512}}, abi.StatusUnsupported, "Unsupported", "does not serve cache_get"},
+		{"unknown import", big, hostCall{"teleport", [4]uint32{requestAt, 4, dstAt, 512}}, abi.StatusUnsupported, "Unsupported", "does not serve teleport"},
+		{"request outside memory", big, hostCall{"api_get", [4]uint32{outside - 3, 4, dstAt, 512}}, abi.StatusBadRequest, "BadPointer", "request block of 4 bytes at 262141 does not lie in memory"},
+		{"pointers that wrap around", big, hostCall{"api_get", [4]uint32{0xffffffff, 0xffffffff, dstAt, 512}}, abi.StatusBadRequest, "BadPointer", "request block"},
+		{"answer over the cap", big, hostCall{"api_get", [4]uint32{requestAt, 4, dstAt, 512}}, abi.StatusTooLarge, "TooLarge", "answer of api_get is 4194305 bytes"},
+		{"panic", panics, hostCall{"api_get", [4]uint32{requestAt, 4, dstAt, 512}}, abi.StatusInternal, "Internal", "internal error of the host"},
+		{"config_get of nonsense", big, hostCall{"config_get", [4]uint32{requestAt, 4, dstAt, 512}}, abi.StatusBadRequest, "BadRequest", "config_get"},
 	} {
 		cfg := Config{}
 		if tc.api != nil {
@@ -229,7 +227,7 @@ func TestHostFunctions_Config(t *testing.T) {
 		"\x80":                 map[string]any{"color": "blue", "size": "2"},
 	} {
 		poke(t, g, requestAt, []byte(req))
-		status, n := unpackResult(uint64(play(t, g, hostCall{"config_get", [5]uint32{requestAt, uint32(len(req)), dstAt, 512}})[0]))
+		status, n := unpackResult(uint64(play(t, g, hostCall{"config_get", [4]uint32{requestAt, uint32(len(req)), dstAt, 512}})[0]))
 		b, _ := memoryOf(g.in).Read(dstAt, n)
 		got, err := abi.DecodeValue(b)
 		if diff := cmp.Diff(want, got); status != abi.StatusOK || err != nil || diff != "" {
@@ -246,9 +244,9 @@ func TestHostFunctions_ClocksAndRandom(t *testing.T) {
 	g := acquire(t, loaded(t, wasm.Calls, cfg))
 	fill(t, g)
 	got := play(t, g,
-		hostCall{"now_ms", [5]uint32{}}, hostCall{"mono_ns", [5]uint32{}}, hostCall{"random", [5]uint32{dstAt, 14}},
-		hostCall{"random", [5]uint32{0, 65537}}, hostCall{"random", [5]uint32{outside, 1}}, hostCall{"random", [5]uint32{outside, 0}},
-		hostCall{"random", [5]uint32{share.PageSize, 65536}})
+		hostCall{"now_ms", [4]uint32{}}, hostCall{"mono_ns", [4]uint32{}}, hostCall{"random", [4]uint32{dstAt, 14}},
+		hostCall{"random", [4]uint32{0, 65537}}, hostCall{"random", [4]uint32{outside, 1}}, hostCall{"random", [4]uint32{outside, 0}},
+		hostCall{"random", [4]uint32{share.PageSize, 65536}})
 	if diff := cmp.Diff([]int64{1767225600123, 42, 0, -4, -3, 0, 0}, got); diff != "" {
 		t.Error(diff)
 	}
@@ -258,11 +256,11 @@ func TestHostFunctions_ClocksAndRandom(t *testing.T) {
 func TestHostFunctions_BudgetCancelledMetric(t *testing.T) {
 	m := loaded(t, wasm.Calls, Config{Limits: share.Limits{Timeout: time.Hour, HostCalls: 2}})
 	g := acquire(t, m)
-	budget := func(kind uint32) hostCall { return hostCall{"budget", [5]uint32{kind}} }
-	op := hostCall{"config_get", [5]uint32{requestAt, 1, dstAt, 0}}
+	budget := func(kind uint32) hostCall { return hostCall{"budget", [4]uint32{kind}} }
+	op := hostCall{"config_get", [4]uint32{requestAt, 1, dstAt, 0}}
 	poke(t, g, requestAt, []byte{0x80})
 	got := play(t, g, budget(1), op, budget(1), op, op, budget(1), budget(2), budget(77), budget(0),
-		hostCall{"cancelled", [5]uint32{}}, hostCall{"metric", [5]uint32{0, 0, 4}}, hostCall{"metric", [5]uint32{0, outside, 4}})
+		hostCall{"cancelled", [4]uint32{}}, hostCall{"metric", [4]uint32{0, 0, 4}}, hostCall{"metric", [4]uint32{0, outside, 4}})
 	if left := got[8]; left > 3600_000 || left < 3500_000 {
 		t.Errorf("%d ms are left, want about an hour", left)
 	}
@@ -274,7 +272,7 @@ func TestHostFunctions_BudgetCancelledMetric(t *testing.T) {
 		t.Error(diff)
 	}
 	m.Drain()
-	if got := play(t, g, hostCall{"cancelled", [5]uint32{}}); got[0] != 1 {
+	if got := play(t, g, hostCall{"cancelled", [4]uint32{}}); got[0] != 1 {
 		t.Errorf("cancelled while draining: %d", got[0])
 	}
 }
@@ -317,11 +315,11 @@ func TestHostFunctions_Log(t *testing.T) {
 	var calls []hostCall
 	for i, s := range texts {
 		poke(t, g, ptr, []byte(s))
-		calls = append(calls, hostCall{"log", [5]uint32{uint32(i % 2 * 4), ptr, uint32(len(s))}})
+		calls = append(calls, hostCall{"log", [4]uint32{uint32(i % 2 * 4), ptr, uint32(len(s))}})
 		ptr += uint32(len(s))
 	}
 	debug := int32(-4)
-	calls = append(calls, hostCall{"log", [5]uint32{uint32(debug), requestAt, 5}}, hostCall{"log", [5]uint32{8, outside, 5}}, hostCall{"log_level", [5]uint32{}})
+	calls = append(calls, hostCall{"log", [4]uint32{uint32(debug), requestAt, 5}}, hostCall{"log", [4]uint32{8, outside, 5}}, hostCall{"log_level", [4]uint32{}})
 	got := play(t, g, calls...)
 	if level := got[len(got)-1]; level != 0 {
 		t.Errorf("log_level: got %d, want 0", level)
@@ -354,7 +352,7 @@ func TestHostFunctions_DeadlineInsideTheAPI(t *testing.T) {
 	m := loaded(t, wasm.Calls, Config{API: apiOf(api)})
 	g := acquire(t, m)
 	req := request(0)
-	req.Object = sequence([]hostCall{{"api_get", [5]uint32{requestAt, 1, dstAt, 8}}})
+	req.Object = sequence([]hostCall{{"api_get", [4]uint32{requestAt, 1, dstAt, 8}}})
 	hurry(m, 30*time.Millisecond)
 	_, err := g.Reconcile(t.Context(), req)
 	hurry(m, share.DefaultTimeout)

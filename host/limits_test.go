@@ -149,9 +149,9 @@ func refusedWith(t *testing.T, g *lease, calls ...hostCall) (status string, body
 }
 
 func TestLimits_OperationsAtTheirEdges(t *testing.T) {
-	get := hostCall{"api_get", [5]uint32{requestAt, 4, dstAt, 1000}}
-	long := hostCall{"api_get", [5]uint32{requestAt, 5, dstAt, 1000}}
-	event := hostCall{"call", [5]uint32{10, requestAt, 4, dstAt, 1000}}
+	get := hostCall{"api_get", [4]uint32{requestAt, 4, dstAt, 1000}}
+	long := hostCall{"api_get", [4]uint32{requestAt, 5, dstAt, 1000}}
+	event := hostCall{"event_record", [4]uint32{requestAt, 4, dstAt, 1000}}
 	for _, tc := range []struct {
 		name    abi.LimitName
 		limits  share.Limits
@@ -183,7 +183,7 @@ func TestLimits_OperationsAtTheirEdges(t *testing.T) {
 func TestLimits_EventsComeBackWithTime(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		g := acquire(t, loaded(t, wasm.Calls, Config{API: apiOf(nil), Limits: share.Limits{EventRate: 1}}))
-		event := hostCall{"call", [5]uint32{10, requestAt, 4, dstAt, 1000}}
+		event := hostCall{"event_record", [4]uint32{requestAt, 4, dstAt, 1000}}
 		for i, want := range []string{"OK", "BUDGET", "OK"} {
 			if got, _ := refusedWith(t, g, event); got != want {
 				t.Errorf("%d: got %s, want %s", i, got, want)
@@ -206,7 +206,7 @@ func TestLimits_LogRate(t *testing.T) {
 			m := loaded(t, wasm.Calls, Config{Logger: slog.New(slog.NewTextHandler(&log, nil)), Limits: limits})
 			g := acquire(t, m)
 			poke(t, g, requestAt, []byte("hello"))
-			line := hostCall{"log", [5]uint32{0, requestAt, 5}}
+			line := hostCall{"log", [4]uint32{0, requestAt, 5}}
 			play(t, g, line, line, line, line, line, line)
 			if lines, said := strings.Count(log.String(), "hello"), strings.Count(log.String(), "limit="+string(name)); lines != 3 || said != 1 {
 				t.Errorf("%s: %d lines, said %d times:\n%s", name, lines, said, &log)
@@ -237,7 +237,7 @@ func TestLimits_MetricSeries(t *testing.T) {
 	m := loaded(t, wasm.Calls, cfg)
 	g := acquire(t, m)
 	poke(t, g, requestAt, []byte("abcd"))
-	metric := func(kind, at, n uint32) hostCall { return hostCall{"metric", [5]uint32{kind, requestAt + at, n}} }
+	metric := func(kind, at, n uint32) hostCall { return hostCall{"metric", [4]uint32{kind, requestAt + at, n}} }
 	results := play(t, g, metric(0, 0, 1), metric(0, 1, 1), metric(0, 2, 1), metric(0, 0, 1), metric(1, 0, 1), metric(0, 0, operation.MaxMetricName+1))
 	want := []int64{0, 0, int64(abi.StatusBudget), 0, int64(abi.StatusBudget), int64(abi.StatusTooLarge)}
 	if diff := cmp.Diff(want, results); diff != "" {

@@ -131,7 +131,7 @@ func TestClose_ReturnsEverything(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		play(t, guest.(*lease), hostCall{"now_ms", [5]uint32{}})
+		play(t, guest.(*lease), hostCall{"now_ms", [4]uint32{}})
 		release()
 		if err := m.Close(context.Background()); err != nil {
 			t.Fatal(err)

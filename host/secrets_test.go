@@ -28,8 +28,8 @@ func TestSecrets_DoNotReachTheLog(t *testing.T) {
 	poke(t, g, 2048, text)
 	poke(t, g, 3072, fields)
 	play(t, g,
-		hostCall{"api_get", [5]uint32{requestAt, 4, dstAt, 1000}},
-		hostCall{"log", [5]uint32{0, 2048, uint32(len(text))}}, hostCall{"log", [5]uint32{0, 3072, uint32(len(fields))}},
+		hostCall{"api_get", [4]uint32{requestAt, 4, dstAt, 1000}},
+		hostCall{"log", [4]uint32{0, 2048, uint32(len(text))}}, hostCall{"log", [4]uint32{0, 3072, uint32(len(fields))}},
 	)
 	if strings.Contains(log.String(), "hunter2") || strings.Count(log.String(), redact.Mark) != 2 {
 		t.Errorf("the log: %s", &log)
@@ -54,7 +54,7 @@ func TestSecrets_ARefusedRequestTeachesNothing(t *testing.T) {
 		api := &scriptedAPI{f: func(context.Context, abi.Op, []byte) abi.Response { return tc.answer }}
 		g := acquire(t, loaded(t, wasm.Calls, Config{API: apiOf(api), Secrets: &values}))
 		poke(t, g, 2048, request)
-		play(t, g, hostCall{"api_create", [5]uint32{2048, uint32(len(request)), dstAt, 1000}})
+		play(t, g, hostCall{"api_create", [4]uint32{2048, uint32(len(request)), dstAt, 1000}})
 		if got := values.Text(secretValue) == redact.Mark; got != tc.known {
 			t.Errorf("%v: known %v, want %v", tc.answer.Status, got, tc.known)
 		}

@@ -176,7 +176,7 @@ func TestConfigure_WithoutTheExport(t *testing.T) {
 	}
 	g := acquire(t, m)
 	poke(t, g, requestAt, []byte("\x81\xa3key\xa4size"))
-	status, n := unpackResult(uint64(play(t, g, hostCall{"config_get", [5]uint32{requestAt, 10, dstAt, 16}})[0]))
+	status, n := unpackResult(uint64(play(t, g, hostCall{"config_get", [4]uint32{requestAt, 10, dstAt, 16}})[0]))
 	if b, _ := memoryOf(g.in).Read(dstAt, n); status != abi.StatusOK || string(b) != "\xa12" {
 		t.Errorf("%s %q", status, b)
 	}

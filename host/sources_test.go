@@ -25,7 +25,7 @@ func TestSources_AreToldToTheRun(t *testing.T) {
 			} {
 				var got abi.Source
 				ctx := abi.WithRun(t.Context(), &abi.Run{Read: func(r abi.Read) { got |= r.Source }})
-				object := sequence([]hostCall{{name, [5]uint32{0, requestAt, 1, 0}}})
+				object := sequence([]hostCall{{name, [4]uint32{0, requestAt, 1, 0}}})
 				if _, err := g.Reconcile(ctx, &abi.Request{Object: object}); err != nil {
 					t.Fatalf("%s: %v", name, err)
 				}

@@ -125,7 +125,7 @@ func TestPromote_HasTheInstancesBefore(t *testing.T) {
 
 func TestPromote_CancelledTellsTheOldRevisionOnly(t *testing.T) {
 	m := loaded(t, wasm.Calls, Config{Concurrency: 2})
-	cancelled := func(g *lease) int64 { return play(t, g, hostCall{"cancelled", [5]uint32{}})[0] }
+	cancelled := func(g *lease) int64 { return play(t, g, hostCall{"cancelled", [4]uint32{}})[0] }
 	old := acquire(t, m)
 	if n := cancelled(old); n != 0 {
 		t.Errorf("before: %d", n)
@@ -402,7 +402,7 @@ func TestPromote_ReturnsEverything(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		play(t, g.(*lease), hostCall{"now_ms", [5]uint32{}})
+		play(t, g.(*lease), hostCall{"now_ms", [4]uint32{}})
 		release()
 	}
 	once()

@@ -47,7 +47,7 @@ func TestWatchdog_NamesTheFunctionThatHangs(t *testing.T) {
 		ended := make(chan error)
 		go func() {
 			req := request(0)
-			req.Object = sequence([]hostCall{{"api_get", [5]uint32{requestAt, 4, dstAt, 1000}}})
+			req.Object = sequence([]hostCall{{"api_get", [4]uint32{requestAt, 4, dstAt, 1000}}})
 			_, err := g.Reconcile(t.Context(), req)
 			ended <- err
 		}()

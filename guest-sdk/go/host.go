@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/imports"
-	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/wire"
 )
 
 // Monotonic reads a clock that never goes back. Use it to measure durations.
@@ -64,20 +63,6 @@ func (c *Context) Metric(kind MetricKind, name string, value float64) error {
 		return hostError("metric", status)
 	}
 	return nil
-}
-
-// Call runs an operation by its number (abi/ABI.md, section 6), for an
-// operation that is newer than this SDK. Context.HostHas reports whether the
-// host has it. The answer is a copy. The error is an *Error, or explains why
-// the request cannot be encoded.
-func (c *Context) Call(number int32, request any) (Value, error) {
-	req, err := wire.Append(c.g.request[:0], request)
-	if err != nil {
-		return Value{}, &encodeError{"call", err}
-	}
-	op := imports.Numbered(number)
-	o, err := object(c.g, &op, req, ObjectRef{})
-	return o.Value, err
 }
 
 // hostError returns the error of a host function that answers only a status.

@@ -92,9 +92,6 @@ func operationCases() []Case {
 		about := fmt.Sprintf("%s sends each key as it is meant, and reads the answer", r.op)
 		cases = append(cases, Case{string(r.op) + "." + r.id, 6, about, func(p *probe) error { return p.operation(r.op, r.req) }})
 	}
-	for _, op := range []abi.Op{abi.OpAPIGet, abi.OpAPIPatch, abi.OpCacheList} {
-		cases = append(cases, Case{"call." + string(op), 6, "an operation by its number", func(p *probe) error { return p.byNumber(op) }})
-	}
 	return append(
 		cases,
 		configCase("set", object{"key": "greeting"}, "hello"),
@@ -102,16 +99,8 @@ func operationCases() []Case {
 		configCase("unset", object{"key": "no such key"}, ""),
 		configCase("all", object{}, object{"greeting": "hello", "größe": "klein"}),
 		Case{
-			"call.config_get", 6, "config_get by its number",
-			answered(do("call", "number", 11, "request", object{"key": "greeting"}), object{"body": "hello"}),
-		},
-		Case{
 			"import.unknown", 9, "an import that no host has is UNSUPPORTED",
 			refuses(do("op", "op", "teleport", "request", object{}), abi.StatusUnsupported),
-		},
-		Case{
-			"call.unknown", 9, "a number that no host has is UNSUPPORTED",
-			refuses(do("call", "number", 9999, "request", object{}), abi.StatusUnsupported),
 		},
 	)
 }
@@ -144,19 +133,6 @@ func (p *probe) operation(op abi.Op, req object) error {
 		delete(s, "body") // an SDK may pass it on
 	}
 	return first(p.asked(asked{op, encode(req)}), alike("answer", s, want))
-}
-
-func (p *probe) byNumber(op abi.Op) error {
-	for number, o := range abi.Ops {
-		if o != op {
-			continue
-		}
-		p.rig.api.set(abi.Response{Body: encode(answerObject())})
-		req := configMap("by number")
-		s, err := p.step(do("call", "number", int(number), "request", req))
-		return first(err, p.asked(asked{op, encode(req)}), alike("answer", s, object{"body": answerObject()}))
-	}
-	return nil
 }
 
 // asked compares the requests to the cluster, by value.

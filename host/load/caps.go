@@ -52,12 +52,12 @@ func checkRequires(m *abi.Manifest, caps []string) []string {
 }
 
 // Capabilities returns the names of what this host can do: the operations that it serves, in
-// the order of their numbers, and then the words of ABI.md, section 9. api reports whether
+// the order of ABI.md, and then the words of its section 9. api reports whether
 // operations of the API are served.
 func Capabilities(api bool) []string {
 	var out []string
-	for n := int32(1); int(n) <= len(abi.Ops); n++ {
-		if op := abi.Ops[n]; op == abi.OpConfigGet || api && op.IsAPI() {
+	for _, op := range abi.Ops {
+		if api || !op.IsAPI() {
 			out = append(out, string(op))
 		}
 	}

@@ -183,6 +183,9 @@ func (imp *imported) problem() string {
 	var want abi.FuncType
 	switch imp.module {
 	case abi.ImportModule:
+		if slices.Contains(abi.RemovedFuncs, imp.name) {
+			return "the ABI no longer has it: rebuild the module with the current SDK"
+		}
 		var known bool
 		if want, known = abi.HostFuncs[imp.name]; !known {
 			if imp.typ.Equal(abi.OpType) {

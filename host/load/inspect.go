@@ -45,11 +45,10 @@ type Info struct {
 	Problems []string `json:"problems,omitempty"`
 }
 
-// CanCall reports whether the module may use an operation: it imports it by its name, or
-// imports call, which calls any operation by number.
+// CanCall reports whether the module may use an operation, because it imports it.
 func (i *Info) CanCall(op abi.Op) bool {
 	return slices.ContainsFunc(i.Imports, func(imp Import) bool {
-		return imp.Module == abi.ImportModule && (imp.Name == string(op) || imp.Name == abi.FuncCall)
+		return imp.Module == abi.ImportModule && imp.Name == string(op)
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/wasmctl/wasmctl/abi"
@@ -64,11 +65,7 @@ func Scripted(t testing.TB, m *abi.Manifest, ops ...Operation) []byte {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for number, op := range abi.Ops {
-			if op == o.Op {
-				binary.LittleEndian.PutUint32(module[at:], uint32(number))
-			}
-		}
+		binary.LittleEndian.PutUint32(module[at:], uint32(1+slices.Index(abi.Ops, o.Op)))
 		binary.LittleEndian.PutUint32(module[at+4:], uint32(len(req)))
 		at += 8 + copy(module[at+8:], req)
 	}

@@ -1,10 +1,11 @@
 ;; Imports what no host has: an unknown function that is no operation, a known
-;; one of the wrong type, something else than a function, another module, and
-;; WASI that does not exist.
+;; one of the wrong type, something other than a function, a function that the
+;; ABI no longer has, another module, and WASI that does not exist.
 (module
   (import "reconciler_v1" "teleport" (func (param i32) (result i32)))
   (import "reconciler_v1" "take" (func (param i32) (result i32)))
   (import "reconciler_v1" "color" (global i32))
+  (import "reconciler_v1" "call" (func (param i32 i32 i32 i32 i32) (result i64)))
   (import "env" "abort" (func))
   (import "wasi_snapshot_preview1" "fd_teleport" (func))
   (import "wasi_snapshot_preview1" "proc_exit" (func))

@@ -1,20 +1,23 @@
-;; Calls host functions by a program: the request ends with n records of six
-;; i32 (function, five arguments) and then n. The results stand as i64 from
+;; Calls host functions by a program: the request ends with n records of five
+;; i32 (function, four arguments) and then n. The results stand as i64 from
 ;; 512 on, one after the other. Requests arrive at 16384.
 ;;
-;;   0 api_get   1 call    2 take    3 log     4 log_level   5 metric  6 now_ms
-;;   7 mono_ns   8 random  9 cancelled  10 budget  11 config_get  12 cache_get
-;;  13 api_create  14 an operation of the future
+;;   0 api_get       1 api_create  2 api_apply  3 cache_get  4 cache_list
+;;   5 event_record  6 config_get  7 an operation of the future
+;;   8 take  9 log  10 log_level  11 metric  12 now_ms  13 mono_ns  14 random
+;;  15 cancelled  16 budget
 ;;
 ;; map and filter do the same, and return no keys, and 1.
 (module
   (type $op (func (param i32 i32 i32 i32) (result i64)))
   (import "reconciler_v1" "api_get" (func $api_get (type $op)))
   (import "reconciler_v1" "api_create" (func $api_create (type $op)))
-  (import "reconciler_v1" "config_get" (func $config_get (type $op)))
+  (import "reconciler_v1" "api_apply" (func $api_apply (type $op)))
   (import "reconciler_v1" "cache_get" (func $cache_get (type $op)))
+  (import "reconciler_v1" "cache_list" (func $cache_list (type $op)))
+  (import "reconciler_v1" "event_record" (func $event_record (type $op)))
+  (import "reconciler_v1" "config_get" (func $config_get (type $op)))
   (import "reconciler_v1" "teleport" (func $teleport (type $op)))
-  (import "reconciler_v1" "call" (func $call (param i32 i32 i32 i32 i32) (result i64)))
   (import "reconciler_v1" "take" (func $take (param i32 i32 i32) (result i32)))
   (import "reconciler_v1" "log" (func $log (param i32 i32 i32)))
   (import "reconciler_v1" "log_level" (func $log_level (result i32)))
@@ -24,58 +27,45 @@
   (import "reconciler_v1" "random" (func $random (param i32 i32) (result i32)))
   (import "reconciler_v1" "cancelled" (func $cancelled (result i32)))
   (import "reconciler_v1" "budget" (func $budget (param i32) (result i64)))
+  (table funcref (elem $api_get $api_create $api_apply $cache_get $cache_list $event_record $config_get $teleport))
   (memory (export "memory") 4)
   (func (export "reconciler_abi_1"))
   (func (export "buffer") (param i32) (result i32) (i32.const 16384))
 
-  (func $arg (param $record i32) (param $n i32) (result i32)
-    (i32.load (i32.add (local.get $record) (i32.shl (local.get $n) (i32.const 2)))))
-
   (func $step (param $r i32) (result i64)
-    (local $f i32) (local $a i32) (local $b i32) (local $c i32) (local $d i32) (local $e i32)
-    (local.set $f (call $arg (local.get $r) (i32.const 0)))
-    (local.set $a (call $arg (local.get $r) (i32.const 1)))
-    (local.set $b (call $arg (local.get $r) (i32.const 2)))
-    (local.set $c (call $arg (local.get $r) (i32.const 3)))
-    (local.set $d (call $arg (local.get $r) (i32.const 4)))
-    (local.set $e (call $arg (local.get $r) (i32.const 5)))
-    (if (i32.eq (local.get $f) (i32.const 0))
-      (then (return (call $api_get (local.get $a) (local.get $b) (local.get $c) (local.get $d)))))
-    (if (i32.eq (local.get $f) (i32.const 1))
-      (then (return (call $call (local.get $a) (local.get $b) (local.get $c) (local.get $d) (local.get $e)))))
-    (if (i32.eq (local.get $f) (i32.const 2))
-      (then (return (i64.extend_i32_s (call $take (local.get $a) (local.get $b) (local.get $c))))))
-    (if (i32.eq (local.get $f) (i32.const 3))
-      (then (call $log (local.get $a) (local.get $b) (local.get $c)) (return (i64.const 0))))
-    (if (i32.eq (local.get $f) (i32.const 4))
-      (then (return (i64.extend_i32_s (call $log_level)))))
-    (if (i32.eq (local.get $f) (i32.const 5))
-      (then (return (i64.extend_i32_s (call $metric (local.get $a) (local.get $b) (local.get $c) (f64.const 1))))))
-    (if (i32.eq (local.get $f) (i32.const 6)) (then (return (call $now_ms))))
-    (if (i32.eq (local.get $f) (i32.const 7)) (then (return (call $mono_ns))))
+    (local $f i32) (local $a i32) (local $b i32) (local $c i32)
+    (local.set $f (i32.load (local.get $r)))
+    (local.set $a (i32.load offset=4 (local.get $r)))
+    (local.set $b (i32.load offset=8 (local.get $r)))
+    (local.set $c (i32.load offset=12 (local.get $r)))
+    (if (i32.lt_u (local.get $f) (i32.const 8))
+      (then (return (call_indirect (type $op) (local.get $a) (local.get $b) (local.get $c) (i32.load offset=16 (local.get $r)) (local.get $f)))))
     (if (i32.eq (local.get $f) (i32.const 8))
-      (then (return (i64.extend_i32_s (call $random (local.get $a) (local.get $b))))))
+      (then (return (i64.extend_i32_s (call $take (local.get $a) (local.get $b) (local.get $c))))))
     (if (i32.eq (local.get $f) (i32.const 9))
-      (then (return (i64.extend_i32_s (call $cancelled)))))
-    (if (i32.eq (local.get $f) (i32.const 10)) (then (return (call $budget (local.get $a)))))
+      (then (call $log (local.get $a) (local.get $b) (local.get $c)) (return (i64.const 0))))
+    (if (i32.eq (local.get $f) (i32.const 10))
+      (then (return (i64.extend_i32_s (call $log_level)))))
     (if (i32.eq (local.get $f) (i32.const 11))
-      (then (return (call $config_get (local.get $a) (local.get $b) (local.get $c) (local.get $d)))))
-    (if (i32.eq (local.get $f) (i32.const 12))
-      (then (return (call $cache_get (local.get $a) (local.get $b) (local.get $c) (local.get $d)))))
-    (if (i32.eq (local.get $f) (i32.const 13))
-      (then (return (call $api_create (local.get $a) (local.get $b) (local.get $c) (local.get $d)))))
-    (call $teleport (local.get $a) (local.get $b) (local.get $c) (local.get $d)))
+      (then (return (i64.extend_i32_s (call $metric (local.get $a) (local.get $b) (local.get $c) (f64.const 1))))))
+    (if (i32.eq (local.get $f) (i32.const 12)) (then (return (call $now_ms))))
+    (if (i32.eq (local.get $f) (i32.const 13)) (then (return (call $mono_ns))))
+    (if (i32.eq (local.get $f) (i32.const 14))
+      (then (return (i64.extend_i32_s (call $random (local.get $a) (local.get $b))))))
+    (if (i32.eq (local.get $f) (i32.const 15))
+      (then (return (i64.extend_i32_s (call $cancelled)))))
+    (call $budget (local.get $a)))
 
   (func $run (param $ptr i32) (param $len i32) (result i64)
     (local $end i32) (local $record i32) (local $out i32)
     (local.set $end (i32.sub (i32.add (local.get $ptr) (local.get $len)) (i32.const 4)))
-    (local.set $record (i32.sub (local.get $end) (i32.mul (i32.load (local.get $end)) (i32.const 24))))
+    (local.set $record (i32.sub (local.get $end) (i32.mul (i32.load (local.get $end)) (i32.const 20))))
     (local.set $out (i32.const 512))
     (block $done
       (loop $next
         (br_if $done (i32.ge_u (local.get $record) (local.get $end)))
         (i64.store (local.get $out) (call $step (local.get $record)))
-        (local.set $record (i32.add (local.get $record) (i32.const 24)))
+        (local.set $record (i32.add (local.get $record) (i32.const 20)))
         (local.set $out (i32.add (local.get $out) (i32.const 8)))
         (br $next)))
     (i64.const 0))

@@ -8,10 +8,24 @@
 ;;   5 a conflict each time     6 requeues at once, for ever
 ;;   7 declares a ConfigMap "made" with data.color "blue", which a test changes
 ;;   8 asks for the operations of its script, which a test writes after the word
-;;     "script:" (i32 op, i32 length, the request; op 0 ends it); if one is not
-;;     answered with 0, it is a conflict
+;;     "script:" (i32 op, i32 length, the request; op 0 ends it; the others stand
+;;     in the order of ABI.md); if one is not answered with 0, it is a conflict
 (module
-  (import "reconciler_v1" "call" (func $call (param i32 i32 i32 i32 i32) (result i64)))
+  (type $op (func (param i32 i32 i32 i32) (result i64)))
+  (import "reconciler_v1" "api_get" (func $api_get (type $op)))
+  (import "reconciler_v1" "api_list" (func $api_list (type $op)))
+  (import "reconciler_v1" "api_create" (func $api_create (type $op)))
+  (import "reconciler_v1" "api_update" (func $api_update (type $op)))
+  (import "reconciler_v1" "api_patch" (func $api_patch (type $op)))
+  (import "reconciler_v1" "api_apply" (func $api_apply (type $op)))
+  (import "reconciler_v1" "api_delete" (func $api_delete (type $op)))
+  (import "reconciler_v1" "cache_get" (func $cache_get (type $op)))
+  (import "reconciler_v1" "cache_list" (func $cache_list (type $op)))
+  (import "reconciler_v1" "event_record" (func $event_record (type $op)))
+  (import "reconciler_v1" "config_get" (func $config_get (type $op)))
+  (table 12 funcref)
+  (elem (i32.const 1) $api_get $api_list $api_create $api_update $api_patch $api_apply $api_delete
+    $cache_get $cache_list $event_record $config_get)
   (memory (export "memory") 2)
   (data (i32.const 16) "\81\a5error\82\a5class\a8conflict\a7message\a5again")
   (data (i32.const 128) "\82\a6action\a7requeue\a8after_ms\00")
@@ -74,7 +88,8 @@
         (br_if $end (i32.eqz (i32.load (local.get $at))))
         (local.set $len (i32.load offset=4 (local.get $at)))
         (if (i64.ne (i64.const 0) (i64.shr_u
-              (call $call (i32.load (local.get $at)) (i32.add (local.get $at) (i32.const 8)) (local.get $len) (i32.const 81920) (i32.const 49152))
+              (call_indirect (type $op) (i32.add (local.get $at) (i32.const 8)) (local.get $len) (i32.const 81920) (i32.const 49152)
+                (i32.load (local.get $at)))
               (i64.const 32)))
           (then (return (call $result (i32.const 16) (i32.const 37)))))
         (local.set $at (i32.add (local.get $at) (i32.add (local.get $len) (i32.const 8))))

@@ -9,7 +9,7 @@ use crate::list::{list, List, Pages};
 use crate::meta::ObjectRef;
 use crate::object::Object;
 use crate::params::{DeleteParams, GetParams, ListParams, Patch, PatchParams, PostParams};
-use crate::wire::{self, CodecError, Message};
+use crate::wire::{self, Message};
 
 /// Calls the Kubernetes API through the host, within the capabilities of the module's
 /// manifest. Its results own their bytes. [`Api`](crate::Api) is the same for one type,
@@ -191,15 +191,15 @@ impl<'a> Client<'a> {
         params: &PatchParams,
     ) -> Result<Object<'static>, ApiError> {
         let mut named = at.clone();
-        write_request(self.guest, |dst| {
-            let mut m = Message::new(dst);
+        {
+            let mut request = self.guest.request.borrow_mut();
+            request.clear();
+            let mut m = Message::new(&mut request);
             write_ref(&mut m, at);
-            wire::append(m.key("object"), obj)?;
+            wire::append(m.key("object"), obj).map_err(|e| ApiError::encode(op, at, &e))?;
             params.write(&mut m);
             m.bool("force", params.force);
-            Ok(())
-        })
-        .map_err(|e| ApiError::encode(op, at, &e))?;
+        }
         if at.name.is_empty() {
             let request = self.guest.request.borrow();
             named = Object::view(wire::get(&request, "object")).to_ref();
@@ -210,16 +210,6 @@ impl<'a> Client<'a> {
 
 fn owned(body: &[u8]) -> Object<'static> {
     Object::view(body).to_owned()
-}
-
-/// Writes a request into the memory of the previous request.
-pub(crate) fn write_request(
-    guest: &Guest<'_>,
-    f: impl FnOnce(&mut Vec<u8>) -> Result<(), CodecError>,
-) -> Result<(), CodecError> {
-    let mut request = guest.request.borrow_mut();
-    request.clear();
-    f(&mut request)
 }
 
 pub(crate) fn write_ref(m: &mut Message<'_>, at: &ObjectRef) {

@@ -3,17 +3,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use serde::ser::Serialize;
-
 use crate::api_error::{status, ApiError};
 use crate::cache::Cache;
-use crate::client::{self, Client};
+use crate::client::Client;
 use crate::guest::Guest;
 use crate::imports;
 use crate::input::Input;
 use crate::log::Logger;
-use crate::meta::{ObjectKey, ObjectRef};
-use crate::object::Object;
+use crate::meta::ObjectKey;
 use crate::time::Time;
 use crate::value::Value;
 use crate::wire::Message;
@@ -250,20 +247,6 @@ impl<'a> Context<'a> {
             Message::new(&mut request).str("key", key);
         }
         self.guest.perform(&imports::CONFIG_GET, |body| read(Value::of(body)))
-    }
-
-    /// Runs an operation by its number (abi/ABI.md, section 6), for an operation that is
-    /// newer than this SDK. [`host_has`](Self::host_has) returns whether the host has it.
-    /// The answer may be any value.
-    ///
-    /// # Errors
-    ///
-    /// A status of the host, or a request that cannot be encoded.
-    pub fn call<T: Serialize + ?Sized>(&self, number: i32, request: &T) -> Result<Object<'static>, ApiError> {
-        let op = imports::numbered(number);
-        client::write_request(self.guest, |dst| crate::wire::append(dst, request))
-            .map_err(|e| ApiError::encode(&op, &ObjectRef::default(), &e))?;
-        self.guest.perform(&op, |body| Object::view(body).to_owned())
     }
 }
 

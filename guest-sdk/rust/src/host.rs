@@ -8,9 +8,6 @@
 pub(crate) struct Op {
     /// The name of the import.
     pub(crate) name: &'static str,
-    /// The number of the operation if `name` is `call`.
-    #[cfg_attr(not(target_arch = "wasm32"), allow(dead_code))]
-    pub(crate) number: i32,
     #[cfg(target_arch = "wasm32")]
     pub(crate) import: crate::imports::Import,
 }

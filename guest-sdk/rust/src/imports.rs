@@ -9,7 +9,7 @@ use crate::host::{Host, Op};
 
 /// The type of an operation: it takes the request and the block for the answer, and
 /// returns status and length.
-pub(crate) type Import = fn(i32, &[u8], &mut [u8]) -> u64;
+pub(crate) type Import = fn(&[u8], &mut [u8]) -> u64;
 
 macro_rules! operations {
     ($($constant:ident $name:ident)*) => {
@@ -20,9 +20,8 @@ macro_rules! operations {
 
         $(pub(crate) const $constant: Op = Op {
             name: stringify!($name),
-            number: 0,
             // SAFETY: both slices live for the entire call; see the module.
-            import: |_, req, dst| unsafe { $name(req.as_ptr(), req.len() as u32, dst.as_mut_ptr(), dst.len() as u32) },
+            import: |req, dst| unsafe { $name(req.as_ptr(), req.len() as u32, dst.as_mut_ptr(), dst.len() as u32) },
         };)*
     };
 }
@@ -43,7 +42,6 @@ operations! {
 
 #[link(wasm_import_module = "reconciler_v1")]
 extern "C" {
-    fn call(op: i32, req: *const u8, req_len: u32, dst: *mut u8, dst_cap: u32) -> u64;
     fn take(dst: *mut u8, off: u32, cap: u32) -> i32;
     fn log(level: i32, msg: *const u8, len: u32);
     fn log_level() -> i32;
@@ -55,25 +53,13 @@ extern "C" {
     fn budget(kind: i32) -> i64;
 }
 
-/// The operation with that number, which the host function `call` runs.
-pub(crate) fn numbered(number: i32) -> Op {
-    Op {
-        name: "call",
-        number,
-        // SAFETY: both slices live for the entire call; see the module.
-        import: |number, req, dst| unsafe {
-            call(number, req.as_ptr(), req.len() as u32, dst.as_mut_ptr(), dst.len() as u32)
-        },
-    }
-}
-
 /// The host of this module.
 pub(crate) struct WasmHost;
 
 // SAFETY of all calls below: the slices live for the entire call; see the module.
 impl Host for WasmHost {
     fn call(&self, op: &Op, req: &[u8], dst: &mut [u8]) -> (i32, usize) {
-        let answer = (op.import)(op.number, req, dst);
+        let answer = (op.import)(req, dst);
         ((answer >> 32) as i32, answer as u32 as usize)
     }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The operations of a native build, which have only a name and a number.
+//! The operations of a native build, which have only a name.
 
 use crate::host::Op;
 
 macro_rules! operations {
     ($($constant:ident $name:literal)*) => {
-        $(pub(crate) const $constant: Op = Op { name: $name, number: 0 };)*
+        $(pub(crate) const $constant: Op = Op { name: $name };)*
     };
 }
 
@@ -21,9 +21,4 @@ operations! {
     CACHE_LIST "cache_list"
     EVENT_RECORD "event_record"
     CONFIG_GET "config_get"
-}
-
-/// The operation with that number, which the host function `call` runs.
-pub(crate) fn numbered(number: i32) -> Op {
-    Op { name: "call", number }
 }

@@ -199,7 +199,6 @@ func callAttacks() []attack {
 	return []attack{
 		{guest: "pointers"},
 		{guest: "overlap"},
-		{guest: "operations"},
 		{guest: "unreadable", api: clusterAPI},
 		{guest: "ungranted", api: clusterAPI},
 		{guest: "initialize_calls"},

@@ -67,7 +67,7 @@ func TestModule_FindsWhatIsWrong(t *testing.T) {
 		{"no kind", withManifest(t, wasm.Empty, &abi.Manifest{Name: "n"}), []string{"warn manifest"}},
 		{"no module", []byte("hello"), []string{"fail binary"}},
 		{"exports", wasm.BadExports, []string{"fail exports", "fail exports", "fail exports", "fail exports", "fail exports", "warn manifest"}},
-		{"imports", wasm.BadImports, []string{"fail imports", "fail imports", "fail imports", "fail imports", "fail imports", "fail imports", "warn manifest"}},
+		{"imports", wasm.BadImports, []string{"fail imports", "fail imports", "fail imports", "fail imports", "fail imports", "fail imports", "fail imports", "warn manifest"}},
 		{"another ABI", wasm.ABI2, []string{"fail binary"}},
 		{"manifest", withManifest(t, wasm.Empty, &abi.Manifest{For: aKind, Requires: []string{"teleport"}}), []string{"fail manifest"}},
 		{"start code", wasm.StartTrap, []string{"warn manifest", "fail load"}},

@@ -19,7 +19,6 @@ const maxRandom = 64 << 10
 // hostFuncs are the host functions that are not operations. Each reads its parameters from
 // the stack and leaves its result there.
 var hostFuncs = map[string]func(l *Local, stack []uint64){
-	abi.FuncCall:      (*Local).hostCall,
 	abi.FuncTake:      (*Local).hostTake,
 	abi.FuncLog:       (*Local).hostLog,
 	abi.FuncLogLevel:  (*Local).hostLogLevel,
@@ -39,14 +38,6 @@ func i32(v int32) uint64 { return uint64(uint32(v)) } //nolint:gosec // its bits
 
 // i64 is that of an i64 result.
 func i64(v int64) uint64 { return uint64(v) } //nolint:gosec // its bits
-
-func (l *Local) hostCall(stack []uint64) {
-	op, ok := abi.Ops[int32(u32(stack[0]))] //nolint:gosec // the bits of an i32
-	if !ok {
-		op = abi.Op(fmt.Sprintf("operation %d", int32(u32(stack[0])))) //nolint:gosec // the bits of an i32
-	}
-	stack[0] = l.operation(op, stack[1:])
-}
 
 // hostTake copies from the answer of the last operation.
 func (l *Local) hostTake(stack []uint64) {

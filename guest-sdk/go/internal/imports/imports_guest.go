@@ -19,9 +19,7 @@ import (
 type Op struct {
 	// Name is the name of the import.
 	Name string
-	// Number is the number of the operation if Name is "call".
-	Number int32
-	call   opFunc
+	call opFunc
 }
 
 type opFunc func(req unsafe.Pointer, reqLen uint32, dst unsafe.Pointer, dstCap uint32) uint64
@@ -29,24 +27,18 @@ type opFunc func(req unsafe.Pointer, reqLen uint32, dst unsafe.Pointer, dstCap u
 // The operations of ABI v1. They are function literals because TinyGo does not
 // support imported functions as values.
 var (
-	APIGet      = Op{"api_get", 0, func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return apiGet(r, n, d, c) }}
-	APIList     = Op{"api_list", 0, func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return apiList(r, n, d, c) }}
-	APICreate   = Op{"api_create", 0, func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return apiCreate(r, n, d, c) }}
-	APIUpdate   = Op{"api_update", 0, func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return apiUpdate(r, n, d, c) }}
-	APIPatch    = Op{"api_patch", 0, func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return apiPatch(r, n, d, c) }}
-	APIApply    = Op{"api_apply", 0, func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return apiApply(r, n, d, c) }}
-	APIDelete   = Op{"api_delete", 0, func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return apiDelete(r, n, d, c) }}
-	CacheGet    = Op{"cache_get", 0, func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return cacheGet(r, n, d, c) }}
-	CacheList   = Op{"cache_list", 0, func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return cacheList(r, n, d, c) }}
-	EventRecord = Op{"event_record", 0, func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return eventRecord(r, n, d, c) }}
-	ConfigGet   = Op{"config_get", 0, func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return configGet(r, n, d, c) }}
+	APIGet      = Op{"api_get", func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return apiGet(r, n, d, c) }}
+	APIList     = Op{"api_list", func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return apiList(r, n, d, c) }}
+	APICreate   = Op{"api_create", func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return apiCreate(r, n, d, c) }}
+	APIUpdate   = Op{"api_update", func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return apiUpdate(r, n, d, c) }}
+	APIPatch    = Op{"api_patch", func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return apiPatch(r, n, d, c) }}
+	APIApply    = Op{"api_apply", func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return apiApply(r, n, d, c) }}
+	APIDelete   = Op{"api_delete", func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return apiDelete(r, n, d, c) }}
+	CacheGet    = Op{"cache_get", func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return cacheGet(r, n, d, c) }}
+	CacheList   = Op{"cache_list", func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return cacheList(r, n, d, c) }}
+	EventRecord = Op{"event_record", func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return eventRecord(r, n, d, c) }}
+	ConfigGet   = Op{"config_get", func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return configGet(r, n, d, c) }}
 )
-
-// Numbered returns the operation with that number, which the host function call
-// runs.
-func Numbered(id int32) Op {
-	return Op{"call", id, func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return call(id, r, n, d, c) }}
-}
 
 //go:wasmimport reconciler_v1 api_get
 func apiGet(req unsafe.Pointer, reqLen uint32, dst unsafe.Pointer, dstCap uint32) uint64
@@ -77,9 +69,6 @@ func cacheList(req unsafe.Pointer, reqLen uint32, dst unsafe.Pointer, dstCap uin
 
 //go:wasmimport reconciler_v1 event_record
 func eventRecord(req unsafe.Pointer, reqLen uint32, dst unsafe.Pointer, dstCap uint32) uint64
-
-//go:wasmimport reconciler_v1 call
-func call(op int32, req unsafe.Pointer, reqLen uint32, dst unsafe.Pointer, dstCap uint32) uint64
 
 //go:wasmimport reconciler_v1 config_get
 func configGet(req unsafe.Pointer, reqLen uint32, dst unsafe.Pointer, dstCap uint32) uint64

@@ -4,13 +4,8 @@
 
 package imports
 
-// Op is an operation. In native builds it has only a name and a number.
-type Op struct {
-	// Name is the name of the import.
-	Name string
-	// Number is the number of the operation if Name is "call".
-	Number int32
-}
+// Op is an operation. In native builds it has only a name.
+type Op struct{ Name string }
 
 // The operations of ABI v1.
 var (
@@ -26,7 +21,3 @@ var (
 	EventRecord = Op{Name: "event_record"}
 	ConfigGet   = Op{Name: "config_get"}
 )
-
-// Numbered returns the operation with that number, which the host function call
-// runs.
-func Numbered(id int32) Op { return Op{Name: "call", Number: id} }

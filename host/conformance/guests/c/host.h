@@ -23,7 +23,6 @@ IMPORT(config_get) operation config_get;
 // No host has this one: it is linked to a stub that answers UNSUPPORTED.
 IMPORT(teleport) operation teleport;
 
-IMPORT(call) int64_t host_call(int32_t op, const void *req, uint32_t req_len, void *dst, uint32_t dst_cap);
 IMPORT(take) int32_t take(void *dst, uint32_t off, uint32_t cap);
 IMPORT(log) void host_log(int32_t level, const void *msg, uint32_t len);
 IMPORT(log_level) int32_t log_level(void);

@@ -31,12 +31,12 @@ static void report(writer *w, int32_t status, value body, bool keep) {
 	end(w);
 }
 
-// perform carries out an operation: by number where op is 0. An answer that does
-// not fit is taken, and the operation is not run again.
-static void perform(writer *w, operation *op, int32_t number, value req, bool keep) {
+// perform carries out an operation. An answer that does not fit is taken, and the
+// operation is not run again.
+static void perform(writer *w, operation *op, value req, bool keep) {
 	uint8_t *dst = alloc(ANSWER);
 	uint32_t n = next(req.raw) - req.raw;
-	uint64_t res = op ? op(req.raw, n, dst, ANSWER) : host_call(number, req.raw, n, dst, ANSWER);
+	uint64_t res = op(req.raw, n, dst, ANSWER);
 	int32_t status = res >> 32;
 	uint32_t len = res;
 	if (len > ANSWER) {
@@ -47,13 +47,9 @@ static void perform(writer *w, operation *op, int32_t number, value req, bool ke
 }
 
 void operate(writer *w, value name, value req) {
-	if (name.type == INT) {
-		perform(w, 0, name.i, req, true);
-		return;
-	}
 	for (size_t i = 0; i < sizeof operations / sizeof *operations; i++) {
 		if (!is(name, operations[i].name)) continue;
-		perform(w, operations[i].run, 0, req, !is(name, "api_delete") && !is(name, "event_record"));
+		perform(w, operations[i].run, req, !is(name, "api_delete") && !is(name, "event_record"));
 		return;
 	}
 	begin(w);

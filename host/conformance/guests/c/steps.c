@@ -195,7 +195,7 @@ static void step(writer *w, value message, value object, value s) {
 	ends(name);
 	if (is(name, "request")) request(w, message, s);
 	else if (is(name, "read")) read_step(w, object, s);
-	else if (is(name, "op") || is(name, "call")) operate(w, is(name, "op") ? get(s, "op") : get(s, "number"), get(s, "request"));
+	else if (is(name, "op")) operate(w, get(s, "op"), get(s, "request"));
 	else if (is(name, "log")) log_step(w, s);
 	else if (is(name, "levels")) levels_step(w);
 	else if (is(name, "now")) number(w, "ms", now_ms());

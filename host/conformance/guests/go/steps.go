@@ -27,8 +27,6 @@ func step(ctx *wasmctl.Context, obj wasmctl.Object, s wasmctl.Value) wasmctl.Map
 		return wasmctl.Map{"value": read(obj, s.String("as"), s.Strings("path"))}
 	case "op":
 		return operate(ctx, s.String("op"), s.At("request"))
-	case "call":
-		return answer(ctx.Call(int32(s.Int("number")), s.At("request")))
 	case "log":
 		return log(ctx.Log(), s)
 	case "levels":

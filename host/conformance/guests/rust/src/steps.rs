@@ -18,7 +18,6 @@ fn step(ctx: &Context, obj: &Object, s: Value) -> Report {
         "echo" => echo(s.at(&["value"])),
         "read" => read(obj, s.str(&["as"]), &s.strings(&["path"])),
         "op" => operate(ctx, s.str(&["op"]), s.at(&["request"])),
-        "call" => answer(ctx.call(s.int(&["number"]) as i32, &s.at(&["request"]))),
         "log" => log(ctx, s),
         "levels" => {
             let levels = [Level::Debug, Level::Info, Level::Warn, Level::Error];
