@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -34,8 +33,8 @@ func Status(of Controller) admin.Controller {
 	return c
 }
 
-// maxQuarantine is the maximum number of quarantined objects in a status.
-const maxQuarantine = 20
+// maxListed is the maximum number of objects in quarantine, and in hot loops, in a status.
+const maxListed = 20
 
 func running(e *engine.Controller) admin.Controller {
 	stats, t := e.Runtime.Stats(), e.Telemetry
@@ -43,7 +42,7 @@ func running(e *engine.Controller) admin.Controller {
 		Name: e.Name(), Kind: e.Kind().Name(), Paused: stats.Paused,
 		Ready: stats.Ready, Waiting: stats.Waiting, Running: stats.Running, Runs: stats.Started, Failures: map[string]uint64{},
 		Workers: e.Concurrency(), OldestReady: history.Duration(stats.OldestReady), Failing: stats.Reconciles.Failing,
-		HotLoops: stats.Reconciles.Loops.Episodes, Denied: t.Denied(), History: int64(t.History.Bytes()), HostMemory: e.HostMemory(),
+		HotLoops: stats.Reconciles.Loops.Episodes, HotObjects: stats.Reconciles.Loops.Hot, Denied: t.Denied(), History: int64(t.History.Bytes()), HostMemory: e.HostMemory(),
 		Revisions: e.Revisions(), MissingRights: append(deniedRights(e), ungrantedRights(e)...),
 	}
 	if m := e.Module; m != nil {
@@ -72,9 +71,12 @@ func running(e *engine.Controller) admin.Controller {
 	return c
 }
 
-// addLimits adds quarantined objects and reached limits to a status.
+// addLimits adds objects in quarantine and in hot loops, and reached limits, to a status.
 func addLimits(c *admin.Controller, e *engine.Controller) {
-	list, total := e.Runtime.Quarantined(maxQuarantine)
+	for _, h := range e.Runtime.Hot(maxListed) {
+		c.Hot = append(c.Hot, admin.HotObject{Object: h.Key.String(), Cause: h.Cause.String(), Runs: h.Runs, Delay: history.Duration(h.Delay)})
+	}
+	list, total := e.Runtime.Quarantined(maxListed)
 	c.Quarantined = total
 	for _, q := range list {
 		c.Quarantine = append(c.Quarantine, admin.QuarantinedObject{
@@ -203,8 +205,8 @@ func controllerState(c *admin.Controller, now time.Time) string {
 		return "fails" + last
 	case slices.ContainsFunc(c.Watches, func(w admin.Watch) bool { return w.Unmapped > 0 }):
 		return "map fails"
-	case c.HotLoops > 0:
-		return "hot loops: " + strconv.FormatUint(c.HotLoops, 10)
+	case len(c.Hot) > 0:
+		return fmt.Sprintf("%s in a hot loop: %s: %s", humanize.Plural(max(c.HotObjects, len(c.Hot)), "object"), c.Hot[0].Object, c.Hot[0].Cause)
 	}
 	return "ok"
 }

@@ -19,7 +19,10 @@ func TestControllerState_CauseThatCountsMostComesFirst(t *testing.T) {
 		want   string
 	}{
 		{func() {}, "ok"},
-		{func() { c.HotLoops = 2 }, "hot loops: 2"},
+		{func() { c.HotLoops = 2 }, "ok"},
+		{func() {
+			c.HotObjects, c.Hot = 2, []admin.HotObject{{Object: "shop/spin", Cause: "its own writes trigger it"}}
+		}, "2 objects in a hot loop: shop/spin: its own writes trigger it"},
 		{func() { c.Watches = []admin.Watch{{Source: "secrets", Phase: "ready", Unmapped: 1}} }, "map fails"},
 		{func() {
 			c.Failing, c.LastFailure = 3, &admin.LastFailure{Object: "shop/trap", At: now.Add(-time.Second), Kind: "trap", Error: "wasm: unreachable\nat line 1"}

@@ -19,6 +19,7 @@ import (
 	"github.com/wasmctl/wasmctl/internal/humanize"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 	"github.com/wasmctl/wasmctl/runtime/applier"
+	"github.com/wasmctl/wasmctl/runtime/applier/guard"
 	"github.com/wasmctl/wasmctl/runtime/controller"
 	"github.com/wasmctl/wasmctl/runtime/history"
 	"github.com/wasmctl/wasmctl/runtime/leader"
@@ -202,8 +203,13 @@ func (v *verdict) hot() {
 		v.report("quarantined", "it has been quarantined for %v, after %d consecutive runs that ended in a %s: it is retried in %v, or when it or the module changes, or with wasmctl trigger; last error: %s",
 			v.now.Sub(q.Since).Round(time.Second), q.Runs, q.Kind, q.Until.Sub(v.now).Round(time.Second), v.c.Telemetry.Secrets.Text(q.Text))
 	}
-	if v.object.Delay > 0 {
-		v.report("", "it is in a hot loop: its runs keep triggering it, so the hot-loop guard delays it by %v after each run", v.object.Delay)
+	switch l := &v.object.Loop; l.Cause {
+	case guard.CauseNone:
+	case guard.CauseWrites, guard.CauseContested:
+		v.report("", "it is in a hot loop: %s, %d runs in a row, so the hot-loop guard delays it by %v after each run", l.Cause, l.Runs, l.Delay)
+	case guard.CauseRequeue, guard.CauseRetry:
+		v.report("", "it is in a hot loop: %s, %d in a row, so the hot-loop guard starts the next one after %v, unless something else triggers it; %v or more is never changed",
+			l.Cause, l.Runs, l.Delay, guard.MinRequeue)
 	}
 }
 

@@ -216,8 +216,11 @@ type Controller struct {
 	// Fuel is the fuel that the module has used, in the unit of docs/metering.md; 0 if it
 	// is not metered.
 	Fuel uint64 `json:"fuel,omitempty"`
-	// HotLoops counts the objects that were found to trigger themselves forever.
-	HotLoops uint64 `json:"hotLoops,omitempty"`
+	// HotLoops counts the hot loops that were found. HotObjects is the number of objects
+	// that are in one now; Hot has the first 20 of them.
+	HotLoops   uint64      `json:"hotLoops,omitempty"`
+	HotObjects int         `json:"hotObjects,omitempty"`
+	Hot        []HotObject `json:"hot,omitempty"`
 	// Quarantined counts the objects whose runs keep trapping or reaching limits;
 	// Quarantine has those that have been quarantined for the longest time, at most 20.
 	Quarantined int                 `json:"quarantined,omitempty"`
@@ -255,6 +258,17 @@ type QuarantinedObject struct {
 	// error with the stack trace of the guest.
 	Kind  string `json:"kind"`
 	Error string `json:"error"`
+}
+
+// HotObject is an object whose runs keep each other going.
+type HotObject struct {
+	// Object is its namespace and name, and Cause the reason: "its runs ask for the next one
+	// at once".
+	Object string `json:"object"`
+	Cause  string `json:"cause"`
+	// Runs counts the consecutive runs of the loop. Delay is the time between two of them.
+	Runs  int              `json:"runs"`
+	Delay history.Duration `json:"delay"`
 }
 
 // Process is a process of modules. Memory is its resident memory, in bytes.

@@ -105,7 +105,7 @@ type Config struct {
 	Cluster Cluster
 	// ClusterTimeout bounds each call of Cluster; zero is DefaultClusterTimeout.
 	ClusterTimeout time.Duration
-	// Cache gives access to the controller's stores. If nil, no run waits for the writes of the previous one, and no object is delayed.
+	// Cache gives access to the controller's stores. If nil, no run waits for the writes of the previous one, and the guard sees no writes.
 	Cache Cache
 	// AwaitWrites is how long a run waits for the writes of the previous one (rule 22). Zero means DefaultAwaitWrites; a negative value
 	// means not to wait.
@@ -244,8 +244,8 @@ type ObjectState struct {
 	LastError   string
 	// Awaited is the number of writes that the next run will wait for.
 	Awaited int
-	// Delay is how long the object is delayed after each run because of a hot loop; 0 if it is in none.
-	Delay time.Duration
+	// Loop is the hot loop of the object; its Cause is guard.CauseNone if the object is in none.
+	Loop guard.State
 	// Quarantine is not nil if the object is in quarantine.
 	Quarantine *quarantine.State
 }
@@ -253,7 +253,7 @@ type ObjectState struct {
 // Object returns the state of an object; it is the zero value for a healthy one. It may be called at any time.
 func (a *Applier) Object(key abi.Key) ObjectState {
 	f := a.failures.get(key)
-	st := ObjectState{FailedRuns: f.runs, FirstFailed: f.first, LastError: f.last, Awaited: a.writes.of(key), Delay: a.guard.Delayed(key)}
+	st := ObjectState{FailedRuns: f.runs, FirstFailed: f.first, LastError: f.last, Awaited: a.writes.of(key), Loop: a.guard.State(key)}
 	a.quarantine.mu.Lock()
 	defer a.quarantine.mu.Unlock()
 	if state, ok := a.quarantine.table.Get(key); ok {
@@ -261,3 +261,6 @@ func (a *Applier) Object(key abi.Key) ObjectState {
 	}
 	return st
 }
+
+// Hot returns up to limit objects in hot loops, in the order of their keys. It may be called at any time.
+func (a *Applier) Hot(limit int) []guard.State { return a.guard.Hot(limit) }

@@ -96,8 +96,11 @@ func (a *Applier) Restore(key abi.Key, row Row) {
 	f.byKey[key] = failed{runs: row.Runs, first: row.First}
 }
 
-// Forget removes the failed runs of an object that another replica has taken over.
-func (a *Applier) Forget(key abi.Key) { a.failures.forget(key) }
+// Forget removes the failed runs and the hot loop of an object that another replica has taken over.
+func (a *Applier) Forget(key abi.Key) {
+	a.failures.forget(key)
+	a.guard.Forget(key)
+}
 
 // makeRoom removes an object if the table is full. The caller must hold mu.
 func (f *failures) makeRoom() {

@@ -47,8 +47,8 @@ type Outcome struct {
 	Action abi.Action
 	// DecidedBy is what decided Action; empty if no decision was needed.
 	DecidedBy Decider
-	// Delay is how long the object must not run, whatever triggers it, because it is in a hot loop. Loop is not nil for the run that
-	// revealed the loop.
+	// Delay is how long the object must not run, whatever triggers it, because its writes keep triggering it. Loop is not nil for the run
+	// that revealed a hot loop.
 	Delay time.Duration
 	Loop  *guard.Decision
 	// Err is nil for success; ErrObjectNotFound, ErrPaused, ErrDeleting, ErrInterrupted or ErrQuarantined; or the failure: an
@@ -94,5 +94,6 @@ const (
 	DecidedByError       Decider = "error"   // the error itself: permanent, a conflict, or with a retry time
 	DecidedByBackoff     Decider = "backoff" // the host's
 	DecidedByQuarantine  Decider = "quarantine"
-	DecidedByMemo        Decider = "memo" // the remembered run
+	DecidedByMemo        Decider = "memo"  // the remembered run
+	DecidedByGuard       Decider = "guard" // the hot-loop guard: the run requested the next one almost at once, like those before it
 )

@@ -41,6 +41,7 @@ func (r *run) apply(ctx context.Context) {
 	}
 	r.out.Attempt = r.a.failures.get(r.out.Key).runs + 1
 	if r.recalled(ctx, step) {
+		r.end()
 		return
 	}
 	r.out.ID = r.a.nextID()
@@ -106,6 +107,7 @@ func (r *run) look() step {
 	}
 	r.object, r.head = object.Msgpack(), headOf(object, r.a.cfg.Finalizer)
 	if r.head.paused {
+		r.a.guard.Forget(r.out.Key)
 		r.out.Err = ErrPaused
 		return stepNone
 	}

@@ -14,7 +14,6 @@ import (
 
 // writeLog records the writes of a run for the guard.
 type writeLog struct {
-	on      bool
 	trial   guard.Trial
 	changes []abi.Write // writes that changed something, one per object
 	before  [][]byte    // the objects of trial.Inspect before the run
@@ -23,9 +22,6 @@ type writeLog struct {
 
 // begin is called before the guest.
 func (r *run) begin(ctx context.Context) {
-	if r.writeLog.on = r.a.cfg.Cache != nil && !r.a.guard.Off(); !r.writeLog.on {
-		return
-	}
 	w := &r.writeLog
 	w.trial = r.a.guard.Begin(r.out.Key, &guard.Start{
 		Time: r.out.Started, First: r.out.Reasons.First, More: r.out.Reasons.More,
@@ -66,7 +62,7 @@ func (r *run) write(w abi.Write) {
 		}
 		r.wrote.list = addWrite(r.wrote.list, &w)
 	}
-	if r.writeLog.on {
+	if !r.a.guard.Off() {
 		r.writeLog.note(&w, &r.head, version)
 	}
 }
@@ -103,24 +99,24 @@ func (n *writeLog) base(w *abi.Write, self *head, cached string) string {
 	return cached
 }
 
-// end is called after the guest.
+// end lets the guard judge a run that has chosen its action, and carries out the decision.
 func (r *run) end() {
-	if !r.writeLog.on || r.object == nil {
+	if r.a.guard.Off() {
 		return
 	}
 	w := &r.writeLog
-	e := guard.End{Time: time.Now(), Changes: w.changes, Action: r.out.Action}
-	for i := range w.after {
-		if w.after[i] != nil {
-			fields, err := guard.Compare(&w.trial.Inspect[i], w.before[i], w.after[i])
-			if err != nil {
-				r.a.cfg.Logger.Debug("cannot compare the object before and after a write", "controller", r.a.cfg.Controller, "object", r.out.Key.String(), "error", err)
-			}
-			e.Fields = append(e.Fields, fields...)
-		}
+	if r.object == nil { // only its rate matters: it has no further runs to trigger
+		w.trial, w.changes = guard.Trial{}, nil
+	}
+	e := guard.End{
+		Time: time.Now(), Changes: w.changes, Action: r.out.Action, Failed: r.out.Failed(), Fields: r.changedFields(),
+		Host: r.out.DecidedBy == DecidedByBackoff || r.out.DecidedBy == DecidedByQuarantine,
 	}
 	d := r.a.guard.End(r.out.Key, w.trial, &e)
 	r.out.Delay = d.Delay
+	if r.out.Action.After < d.Floor {
+		r.out.Action.After, r.out.DecidedBy = d.Floor, DecidedByGuard
+	}
 	if d.Opened {
 		loop := d // a copy, so that runs without a loop allocate nothing
 		r.out.Loop = &loop
@@ -131,6 +127,22 @@ func (r *run) end() {
 	}
 }
 
+// changedFields returns the fields that the run has changed in the objects that the guard inspects.
+func (r *run) changedFields() (fields []guard.Field) {
+	w := &r.writeLog
+	for i := range w.after {
+		if w.after[i] == nil {
+			continue
+		}
+		changed, err := guard.Compare(&w.trial.Inspect[i], w.before[i], w.after[i])
+		if err != nil {
+			r.a.cfg.Logger.Debug("cannot compare the object before and after a write", "controller", r.a.cfg.Controller, "object", r.out.Key.String(), "error", err)
+		}
+		fields = append(fields, changed...)
+	}
+	return fields
+}
+
 // remember stores the writes that the next run must wait for.
 func (r *run) remember() {
 	if len(r.wrote.list) > 0 {
@@ -138,12 +150,16 @@ func (r *run) remember() {
 	}
 }
 
+// remedies are the advice for each cause of a hot loop.
+var remedies = map[guard.Cause]string{
+	guard.CauseWrites:    "write only changes and no timestamps, or ignore the event with a predicate",
+	guard.CauseContested: "let only one of them manage the field",
+	guard.CauseRequeue:   "wait for a change, or requeue after " + guard.MinRequeue.String() + " or more",
+	guard.CauseRetry:     "let error_policy retry after " + guard.MinRequeue.String() + " or more, or leave the retry to the host's back-off",
+}
+
 // logLoop logs the loop once, with advice.
 func (r *run) logLoop(d *guard.Decision) {
-	msg := "the object is in a hot loop: its own writes trigger it; delaying it; write only changes and no timestamps, or ignore the event with a predicate"
-	if d.Contested {
-		msg = "the object is in a hot loop: another writer reverts its writes; delaying it; let only one of them manage the field"
-	}
 	var objects, fields []string
 	for i := range r.writeLog.changes {
 		objects = append(objects, guard.ObjectName(&r.writeLog.changes[i]))
@@ -151,6 +167,7 @@ func (r *run) logLoop(d *guard.Decision) {
 	for _, f := range d.Fields {
 		fields = append(fields, f.String())
 	}
-	r.a.cfg.Logger.Warn(msg, "controller", r.a.cfg.Controller, "object", r.out.Key.String(), "reason", r.out.Reasons.First.String(), "reconcile_id", r.out.ID,
-		slog.Int("runs", d.Runs), slog.Duration("delay", d.Delay), slog.Any("written", objects), slog.Any("fields", fields))
+	r.a.cfg.Logger.Warn("the object is in a hot loop: "+d.Cause.String()+"; delaying it; "+remedies[d.Cause],
+		"controller", r.a.cfg.Controller, "object", r.out.Key.String(), "reason", r.out.Reasons.First.String(), "reconcile_id", r.out.ID,
+		slog.Int("runs", d.Runs), slog.Duration("delay", max(d.Delay, d.Floor)), slog.Any("written", objects), slog.Any("fields", fields))
 }

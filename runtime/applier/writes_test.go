@@ -285,7 +285,7 @@ func TestApply_HotLoopIsDelayedAndNamedOnce(t *testing.T) {
 		held, begin := 0, time.Now()
 		for runs := 0; time.Since(begin) < 10*time.Minute; runs++ {
 			out := a.Apply(t.Context(), testKey, echo, time.Time{})
-			if out.Loop != nil && (runs != 20 || out.Loop.Contested || len(out.Loop.Fields) == 0 || out.Loop.Fields[0].Path != ".status.at") {
+			if out.Loop != nil && (runs != 20 || out.Loop.Cause != guard.CauseWrites || len(out.Loop.Fields) == 0 || out.Loop.Fields[0].Path != ".status.at") {
 				t.Errorf("run %d: %+v", runs, out.Loop)
 			}
 			if out.Delay > 0 {
@@ -293,7 +293,7 @@ func TestApply_HotLoopIsDelayedAndNamedOnce(t *testing.T) {
 			}
 			time.Sleep(out.Delay + time.Millisecond)
 		}
-		if st := a.Stats().Loops; st.Episodes != 1 || held > 20 || uint64(held) != st.Delayed || a.Object(testKey).Delay != time.Minute {
+		if st := a.Stats().Loops; st.Episodes != 1 || held > 20 || uint64(held) != st.Delayed || a.Object(testKey).Loop.Delay != time.Minute {
 			t.Errorf("%+v, %d runs were held", st, held)
 		}
 		want := []string{`WARN the object is in a hot loop: its own writes trigger it; delaying it; write only changes and no timestamps, or ignore the event with a predicate` +

@@ -261,8 +261,9 @@ func (c *Controller) reconcile(ctx context.Context, item scheduler.Item[abi.Key,
 	var out applier.Outcome
 	if c.slots != nil {
 		within, leave, ok := c.slots.enter(ctx, item.Key)
-		if !ok {
-			return scheduler.Next[queue.Reasons]{} // another replica runs it now, and lists it
+		if !ok { // another replica runs it now, and lists it
+			c.applier.Forget(item.Key)
+			return scheduler.Next[queue.Reasons]{}
 		}
 		defer func() { leave(out.Cost.Guest + out.HostTime()) }()
 		ctx = within

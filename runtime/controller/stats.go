@@ -9,6 +9,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/runtime/applier"
+	"github.com/wasmctl/wasmctl/runtime/applier/guard"
 	"github.com/wasmctl/wasmctl/runtime/applier/quarantine"
 	"github.com/wasmctl/wasmctl/runtime/queue"
 	"github.com/wasmctl/wasmctl/runtime/runner"
@@ -65,6 +66,9 @@ func (c *Controller) Stats() Stats {
 func (c *Controller) Quarantined(limit int) (list []quarantine.State, total int) {
 	return c.applier.Quarantined(limit)
 }
+
+// Hot returns up to limit objects in hot loops, in the order of their keys. It may be called at any time.
+func (c *Controller) Hot(limit int) []guard.State { return c.applier.Hot(limit) }
 
 // Unsynced returns the watches that prevent reconciles from starting, with the reason: those that are not optional and have not synced, and
 // those for which the guest's map has not handled all objects (rule 10). It is empty once the controller is ready, and stays so. It never

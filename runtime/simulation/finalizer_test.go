@@ -35,6 +35,7 @@ type finalizing struct {
 	t   *testing.T
 	api *memapi.Server
 
+	latency         time.Duration // of events
 	request, answer time.Duration // the delays of a patch and of its response
 	refuse          error         // the error of the API server, if any
 
@@ -42,21 +43,23 @@ type finalizing struct {
 	saw []int64 // guarded by mu; spec.value of each run
 }
 
-// startFinalizing starts the controller, and returns once it watches.
-func startFinalizing(t *testing.T, f *finalizing, latency time.Duration, predicates ...string) {
+// startFinalizing starts the controller, and returns it once it watches.
+func startFinalizing(t *testing.T, f *finalizing, change func(*controller.Config)) *controller.Controller {
 	t.Helper()
 	f.t, f.api = t, memapi.New(memapi.Config{
-		Kinds: kinds, Untracked: true, Intercept: func(*memapi.Request) memapi.Fault { return memapi.Fault{Latency: latency} },
+		Kinds: kinds, Untracked: true, Intercept: func(*memapi.Request) memapi.Fault { return memapi.Fault{Latency: f.latency} },
 	})
 	client, err := watcher.NewClient(&rest.Config{Host: "http://sim", Transport: f.api})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := controller.New(controller.Config{
+	cfg := controller.Config{
 		Name: "own", Module: f, Cluster: f, Watches: watcher.NewSet(client, watcher.Config{}), Finalizer: ownFinalizer,
-		For:     controller.Watch{Kind: gvk(widgets.Kind), Resource: widgets.GVR(), Predicates: predicates},
+		For:     controller.Watch{Kind: gvk(widgets.Kind), Resource: widgets.GVR()},
 		Backoff: applier.Backoff{Initial: longBackoff, Max: longBackoff, Jitter: -1},
-	})
+	}
+	change(&cfg)
+	c, err := controller.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,6 +73,7 @@ func startFinalizing(t *testing.T, f *finalizing, latency time.Duration, predica
 		}
 	})
 	f.settle(time.Second)
+	return c
 }
 
 func (f *finalizing) settle(d time.Duration) {
@@ -169,8 +173,8 @@ func TestFinalizer_ItsEventDoesNotCutABackoffShort(t *testing.T) {
 		} {
 			t.Run(fmt.Sprint(name, predicates), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					f := &finalizing{request: latency[0], answer: latency[1]}
-					startFinalizing(t, f, latency[2], predicates...)
+					f := &finalizing{request: latency[0], answer: latency[1], latency: latency[2]}
+					startFinalizing(t, f, func(cfg *controller.Config) { cfg.For.Predicates = predicates })
 					f.set(1)
 					f.settle(longBackoff / 2)
 					if got := f.runs(); !slices.Equal(got, []int64{1}) {
@@ -195,8 +199,8 @@ func TestFinalizer_ItsEventDoesNotCutABackoffShort(t *testing.T) {
 // permanently, and a user adds the finalizer meanwhile.
 func TestFinalizer_AddedBySomebodyElseIsAChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &finalizing{request: 50 * time.Millisecond, answer: 50 * time.Millisecond, refuse: &abi.ResultError{Class: abi.ErrorPermanent, Message: "forbidden"}}
-		startFinalizing(t, f, time.Millisecond)
+		f := &finalizing{latency: time.Millisecond, request: 50 * time.Millisecond, answer: 50 * time.Millisecond, refuse: &abi.ResultError{Class: abi.ErrorPermanent, Message: "forbidden"}}
+		startFinalizing(t, f, func(*controller.Config) {})
 		f.set(1)
 		sleep(20 * time.Millisecond)
 		f.set(1, ownFinalizer)
@@ -214,8 +218,8 @@ func TestFinalizer_LosesNoChangeBesideIt(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 21))
 			delay := func() time.Duration { return time.Duration(rng.IntN(8)) * 5 * time.Millisecond }
-			f := &finalizing{request: delay(), answer: delay()}
-			startFinalizing(t, f, delay())
+			f := &finalizing{request: delay(), answer: delay(), latency: delay()}
+			startFinalizing(t, f, func(*controller.Config) {})
 			writes := 1 + rng.IntN(5)
 			for n := range writes {
 				f.set(int64(n))

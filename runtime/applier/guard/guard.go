@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package guard detects hot loops: the writes of one run trigger the next, which writes again; or another writer reverts what a run wrote,
-// and the run writes it again. Such an object is delayed: it runs less and less often until the loop ends.
+// Package guard detects hot loops, in which the runs of an object keep each other going: see Cause. Such an object runs less and less often
+// until the loop ends.
 //
-// The guard decides by the reasons of a run and the changes that it made. The current time is an argument. See Trial for the duties of the
-// caller.
+// The guard decides by the reasons of a run, the changes that it made and the action that it requested. The current time is an argument.
+// See Trial for the duties of the caller.
 //
 // # What is not a hot loop
 //
-// A run that changes nothing. A run that starts no earlier than the previous run requested. A run with another cause: a change of an object
-// that the last run did not change, a resync, a user. A sequence of runs in which others react to the writes without reverting them, as in
-// a rolling update.
+// A run that changes nothing, and requests no other run within MinRequeue. A run with another cause: a change of an object that the last
+// run did not change, a resync, a user. A sequence of runs that each change another object, or in which others react to the writes without
+// reverting them, as in a rolling update.
 package guard
 
 import (
@@ -40,11 +40,32 @@ const (
 	MaxInspect = 4
 )
 
+// Cause is the reason why the runs of an object keep each other going.
+type Cause uint8
+
+// The causes.
+const (
+	CauseNone      Cause = iota // the object is not in a hot loop
+	CauseWrites                 // the writes of a run trigger the next
+	CauseContested              // another writer reverts the writes of a run, which triggers the next
+	CauseRequeue                // a run requests the next one within MinRequeue
+	CauseRetry                  // a run fails, and requests a retry within MinRequeue
+)
+
+// String describes the runs of the object: "its own writes trigger it".
+func (c Cause) String() string {
+	return [...]string{
+		"it is in no hot loop", "its own writes trigger it", "another writer reverts its writes", "its runs ask for the next one at once",
+		"its runs fail and ask for a retry at once",
+	}[min(c, CauseRetry)]
+}
+
 // Config defines a hot loop. The zero value has the defaults.
 type Config struct {
 	// Runs is the number of consecutive runs that make a hot loop. A negative value turns the guard off.
 	Runs int
-	// Window is the maximum time for that many runs: two runs that are more than Window/Runs apart do not belong to the same loop.
+	// Window is the maximum time for that many runs that trigger each other: two runs that are more than Window/Runs apart do not belong to
+	// the same loop.
 	Window time.Duration
 	// MinDelay is the first delay of an object. It doubles with each further run of the loop, up to MaxDelay.
 	MinDelay, MaxDelay time.Duration
@@ -76,8 +97,19 @@ func (c Config) gap() time.Duration { return c.Window / time.Duration(c.Runs) }
 type Stats struct {
 	// Episodes counts the hot loops that were found; Delayed counts the runs after which an object was delayed.
 	Episodes, Delayed uint64
-	// Objects is the number of observed objects; Hot is how many of them were in a hot loop at their last run.
-	Objects, Hot int
+	// Objects is the number of objects whose writes are observed; Asking is the number of objects whose last run requested the next one
+	// within MinRequeue; Hot is the number of objects that were in a hot loop at their last run.
+	Objects, Asking, Hot int
+}
+
+// State describes an object in a hot loop.
+type State struct {
+	Key   abi.Key
+	Cause Cause
+	// Runs is the number of consecutive runs of the loop.
+	Runs int
+	// Delay is the time from the end of a run to the start of the next.
+	Delay time.Duration
 }
 
 // Guard observes the objects of one controller. It is safe for concurrent use, as long as no key has two Trials at once.
@@ -86,8 +118,10 @@ type Guard struct {
 
 	mu    sync.Mutex
 	byKey map[abi.Key]*loop // guarded by mu; see loop for its fields
+	rates map[abi.Key]rate  // guarded by mu; none is zero
 	stats Stats             // guarded by mu
 	sweep int               // guarded by mu: the number of loops at which to remove old ones
+	swept time.Time         // guarded by mu: when old rates were last removed
 }
 
 // New returns a Guard. The error is that of Config.Validate.
@@ -95,7 +129,7 @@ func New(cfg Config) (*Guard, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	return &Guard{cfg: cfg.withDefaults(), byKey: map[abi.Key]*loop{}, sweep: 1024}, nil
+	return &Guard{cfg: cfg.withDefaults(), byKey: map[abi.Key]*loop{}, rates: map[abi.Key]rate{}, sweep: 1024}, nil
 }
 
 // Off reports whether the guard does nothing.
@@ -106,23 +140,54 @@ func (g *Guard) Stats() Stats {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	st := g.stats
-	st.Objects = len(g.byKey)
-	for _, l := range g.byKey {
-		if l.hot {
-			st.Hot++
-		}
+	st.Objects, st.Asking = len(g.byKey), len(g.rates)
+	for range g.hot {
+		st.Hot++
 	}
 	return st
 }
 
-// Delayed returns how long the object is delayed after each run, or 0 if it is not in a hot loop.
-func (g *Guard) Delayed(key abi.Key) time.Duration {
+// State returns the state of an object; its Cause is CauseNone if the object is not in a hot loop.
+func (g *Guard) State(key abi.Key) State {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	return g.state(key)
+}
+
+// Hot returns up to limit objects in hot loops, in the order of their keys.
+func (g *Guard) Hot(limit int) []State {
+	g.mu.Lock()
+	list := slices.Collect(g.hot)
+	g.mu.Unlock()
+	slices.SortFunc(list, func(a, b State) int {
+		return cmp.Or(cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Name, b.Key.Name))
+	})
+	return list[:min(limit, len(list))]
+}
+
+// state is State. The caller must hold mu.
+func (g *Guard) state(key abi.Key) State {
 	if l := g.byKey[key]; l != nil && l.hot {
-		return l.delay
+		return State{Key: key, Cause: l.why, Runs: l.count, Delay: l.delay}
 	}
-	return 0
+	if r := g.rates[key]; r.hot(g.cfg) {
+		return State{Key: key, Cause: r.cause, Runs: r.runs, Delay: r.floor}
+	}
+	return State{}
+}
+
+// hot yields the objects in hot loops. The caller must hold mu.
+func (g *Guard) hot(yield func(State) bool) {
+	for key, l := range g.byKey {
+		if l.hot && !yield(g.state(key)) {
+			return
+		}
+	}
+	for key, r := range g.rates {
+		if l := g.byKey[key]; r.hot(g.cfg) && (l == nil || !l.hot) && !yield(g.state(key)) {
+			return
+		}
+	}
 }
 
 // Begin returns the trial of a run that is about to start. It allocates nothing for an object that is not observed.
@@ -132,36 +197,58 @@ func (g *Guard) Begin(key abi.Key, s *Start) Trial {
 	}
 	g.mu.Lock()
 	l := g.byKey[key]
+	_, asking := g.rates[key]
 	g.mu.Unlock()
 	if l == nil {
-		return Trial{}
+		return Trial{asking: asking}
 	}
-	return l.begin(g.cfg, s)
+	t := l.begin(g.cfg, s)
+	t.asking = asking
+	return t
 }
 
-// End judges the run of a trial and returns how long to delay its object.
+// End judges the run of a trial and returns how long to delay its object. The trial is the zero value for a run that called no guest.
 func (g *Guard) End(key abi.Key, t Trial, e *End) Decision {
-	if g.Off() || t.loop == nil && len(e.Changes) == 0 {
+	if g.Off() || t.loop == nil && !t.asking && len(e.Changes) == 0 && !e.asks() {
 		return Decision{}
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	l := t.loop
-	if l == nil {
+	if l == nil && len(e.Changes) > 0 {
 		l = &loop{}
 	}
-	d := l.end(g.cfg, t, e)
+	var d Decision
+	var progress bool
+	if l != nil {
+		d, progress = l.end(g.cfg, t, e)
+	}
+	paced := g.pace(key, e, progress && t.loop != nil)
+	switch {
+	case l == nil:
+	case d.Closed:
+		delete(g.byKey, key)
+	default:
+		l.expect(e, d.Delay, paced.Floor)
+		g.store(key, l)
+	}
+	return g.decide(key, d, paced)
+}
+
+// decide combines the decisions on the writes and on the rate of an object, and counts them. The caller must hold mu.
+func (g *Guard) decide(key abi.Key, d, paced Decision) Decision {
+	closed := d.Closed || paced.Closed
+	d.Floor = paced.Floor
+	if !d.Opened && paced.Opened {
+		d.Opened, d.Runs, d.Cause = true, paced.Runs, paced.Cause
+	}
+	d.Closed = closed && g.state(key).Cause == CauseNone
 	if d.Opened {
 		g.stats.Episodes++
 	}
-	if d.Delay > 0 {
+	if d.Delay > 0 || d.Floor >= g.cfg.MinDelay {
 		g.stats.Delayed++
 	}
-	if d.Closed {
-		delete(g.byKey, key)
-		return d
-	}
-	g.store(key, l)
 	return d
 }
 
@@ -170,6 +257,7 @@ func (g *Guard) Forget(key abi.Key) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.byKey, key)
+	delete(g.rates, key)
 }
 
 // store stores l and makes room for it. The caller must hold mu.

@@ -117,7 +117,7 @@ func TestGuard_SelfTriggeringObjectIsDelayedMoreAndMore(t *testing.T) {
 		}
 	}
 	d := w.run(time.Millisecond, writes("status"), updated())
-	if !d.Opened || d.Contested || d.Runs != DefaultRuns || d.Delay != DefaultMinDelay {
+	if !d.Opened || (d.Cause != CauseWrites) || d.Runs != DefaultRuns || d.Delay != DefaultMinDelay {
 		t.Fatalf("%+v", d)
 	}
 	for _, want := range []time.Duration{2, 4, 8, 16, 32, 60, 60} {
@@ -126,8 +126,8 @@ func TestGuard_SelfTriggeringObjectIsDelayedMoreAndMore(t *testing.T) {
 			t.Fatalf("%+v, want a hold of %d s", d, want)
 		}
 	}
-	if st := w.g.Stats(); st != (Stats{Episodes: 1, Delayed: 8, Objects: 1, Hot: 1}) || w.g.Delayed(self) != time.Minute {
-		t.Errorf("%+v, held %v", st, w.g.Delayed(self))
+	if st := w.g.Stats(); st != (Stats{Episodes: 1, Delayed: 8, Objects: 1, Hot: 1}) || w.g.State(self).Delay != time.Minute {
+		t.Errorf("%+v, held %v", st, w.g.State(self).Delay)
 	}
 }
 
@@ -137,10 +137,10 @@ func TestGuard_DelayedObjectCalmsDown(t *testing.T) {
 	hot := func(t *testing.T) *world {
 		w := newWorld(t, Config{MaxDelay: 4 * time.Second})
 		for range DefaultRuns + 3 {
-			w.run(w.g.Delayed(self), writes("status"), updated())
+			w.run(w.g.State(self).Delay, writes("status"), updated())
 		}
-		if w.g.Delayed(self) != 4*time.Second {
-			t.Fatalf("held for %v", w.g.Delayed(self))
+		if w.g.State(self).Delay != 4*time.Second {
+			t.Fatalf("held for %v", w.g.State(self).Delay)
 		}
 		return w
 	}
@@ -162,8 +162,8 @@ func TestGuard_DelayedObjectCalmsDown(t *testing.T) {
 	})
 	t.Run("a short rest only halves", func(t *testing.T) {
 		w := hot(t)
-		if d := w.run(25*time.Second, writes("status"), updated()); d.Closed || w.g.Delayed(self) != time.Second {
-			t.Errorf("%+v, held %v", d, w.g.Delayed(self))
+		if d := w.run(25*time.Second, writes("status"), updated()); d.Closed || w.g.State(self).Delay != time.Second {
+			t.Errorf("%+v, held %v", d, w.g.State(self).Delay)
 		}
 	})
 }
@@ -183,8 +183,8 @@ func TestGuard_LegitimateRowsAreNotDelayed(t *testing.T) {
 			w.run(time.Millisecond, writes(), updated())
 			w.now = w.now.Add(20 * time.Second)
 		},
-		"a counter that requeues itself at once": func(w *world, i int) {
-			w.run(time.Millisecond, did{writes: []string{"status"}, action: abi.Action{Requeue: true}}, updated(), timer())
+		"a counter that requeues itself four times a second": func(w *world, i int) {
+			w.run(MinRequeue, did{writes: []string{"status"}, action: abi.Action{Requeue: true, After: MinRequeue}}, updated(), timer())
 		},
 		"a counter that requeues itself, its own events hidden": func(w *world, i int) {
 			w.run(time.Second, did{writes: []string{"status"}, action: abi.Action{Requeue: true, After: time.Second}}, timer())
@@ -259,6 +259,9 @@ func TestGuard_HotLoopsAreFound(t *testing.T) {
 		"children without end": {func(w *world, i int) Decision {
 			return w.run(time.Millisecond, writes("status", fmt.Sprint("app", i)), updated())
 		}, MaxWrites + 21},
+		"a counter that requeues itself at once": {func(w *world, _ int) Decision {
+			return w.run(time.Millisecond, did{writes: []string{"status"}, action: abi.Action{Requeue: true}}, updated(), timer())
+		}, 21},
 		"from time to time something else": {func(w *world, i int) Decision {
 			if i%5 == 0 {
 				w.run(time.Millisecond, writes("status"), related("pod"))
@@ -282,7 +285,7 @@ func TestGuard_HotLoopsAreFound(t *testing.T) {
 			w := newWorld(t, Config{})
 			for i := range c.within {
 				if d := c.round(w, i); d.Opened {
-					if want := w.fields != nil; d.Contested != want || want && !cmp.Equal(d.Fields[0].Managers, fight[0].Managers) {
+					if want := w.fields != nil; (d.Cause == CauseContested) != want || want && !cmp.Equal(d.Fields[0].Managers, fight[0].Managers) {
 						t.Errorf("%+v", d)
 					}
 					if w.inspected > 6 { // three, and the same number of runs that changed nothing
@@ -301,10 +304,10 @@ func TestGuard_HotLoopsAreFound(t *testing.T) {
 func TestGuard_DelayBeatsTheRequeue(t *testing.T) {
 	w := newWorld(t, Config{})
 	for range DefaultRuns + 10 {
-		w.run(max(time.Millisecond, w.g.Delayed(self)), did{writes: []string{"status"}, action: abi.Action{Requeue: true, After: time.Second}}, updated(), timer())
+		w.run(max(time.Millisecond, w.g.State(self).Delay), did{writes: []string{"status"}, action: abi.Action{Requeue: true, After: time.Second}}, updated(), timer())
 	}
-	if w.opened != 1 || w.g.Delayed(self) != DefaultMaxDelay {
-		t.Errorf("%d episodes, held for %v", w.opened, w.g.Delayed(self))
+	if w.opened != 1 || w.g.State(self).Delay != DefaultMaxDelay {
+		t.Errorf("%d episodes, held for %v", w.opened, w.g.State(self).Delay)
 	}
 }
 
@@ -315,7 +318,7 @@ func TestGuard_FightIsOneEpisode(t *testing.T) {
 	w.fields = []Field{{Object: "o", Path: ".p", before: 5, after: 3}}
 	begin, runs := w.now, 0
 	for w.now.Sub(begin) < 2*time.Hour {
-		w.run(w.g.Delayed(self)+time.Millisecond, writes("app"), related("app"))
+		w.run(w.g.State(self).Delay+time.Millisecond, writes("app"), related("app"))
 		w.touch("app")
 		runs++
 	}
@@ -432,7 +435,7 @@ func TestGuard_HammerKeysAndStats(t *testing.T) {
 		wg.Go(func() {
 			for i := range 500 {
 				g.Stats()
-				g.Delayed(abi.Key{Namespace: strconv.Itoa(worker), Name: strconv.Itoa(i % 7)})
+				g.State(abi.Key{Namespace: strconv.Itoa(worker), Name: strconv.Itoa(i % 7)})
 			}
 		})
 	}

@@ -31,6 +31,7 @@ type Trial struct {
 	Versions []string
 
 	loop    *loop
+	asking  bool // the last run requested this one within MinRequeue
 	cause   cause
 	touched bool          // another writer changed an object after the last run wrote it
 	quiet   time.Duration // how long no run changed anything, if that was longer than the gap
@@ -50,22 +51,27 @@ type End struct {
 	Time time.Time
 	// Changes are the writes that changed something, one per object; see Put.
 	Changes []abi.Write
-	// Action is the action that the run requested.
+	// Action is the action after the run. Host means that the host chose its time, as in a back-off: the guard does not change it.
 	Action abi.Action
+	Host   bool
+	// Failed reports whether the run failed.
+	Failed bool
 	// Fields are the changed fields of the objects of Trial.Inspect.
 	Fields []Field
 }
 
 // Decision is the result for a completed run.
 type Decision struct {
-	// Delay is how long the object must not run; 0 does not delay it.
+	// Delay is how long the object must not run, whatever triggers it; 0 does not delay it.
 	Delay time.Duration
+	// Floor is the minimum time until the run that Action requests; other triggers start the object sooner.
+	Floor time.Duration
 	// Opened means that this run revealed a hot loop; Closed means that a hot loop is over.
 	Opened, Closed bool
 	// Runs is the number of consecutive runs in the loop so far.
 	Runs int
-	// Contested means that another writer reverts the writes; otherwise, the writes trigger the runs.
-	Contested bool
+	// Cause is the cause of a loop that this run revealed.
+	Cause Cause
 	// Fields are the fields that keep changing, if known.
 	Fields []Field
 }
@@ -79,8 +85,9 @@ type loop struct {
 	seen  time.Time     // guarded by Guard.mu: when the last run ended
 	hot   bool          // guarded by Guard.mu
 	delay time.Duration // guarded by Guard.mu: the last delay; 0 while calm
+	why   Cause         // guarded by Guard.mu: valid while hot
+	count int           // guarded by Guard.mu: consecutive runs that the previous run caused
 
-	count  int         // consecutive runs that the previous run caused
 	free   time.Time   // when the object was allowed to run again after its last change
 	due    time.Time   // the time that the last run requested; zero if none
 	wrote  []abi.Write // the changes of the last run that changed something
@@ -154,39 +161,49 @@ func isResource(w *abi.Write, resource string) bool {
 	return len(resource) == n+1+len(w.Group) && resource[:n] == w.Resource && resource[n] == '.' && resource[n+1:] == w.Group
 }
 
-// end completes a trial. The caller must hold Guard.mu.
-func (l *loop) end(cfg Config, t Trial, e *End) Decision {
-	l.seen, l.due = e.Time, time.Time{}
-	if e.Action.Requeue {
-		l.due = e.Time.Add(e.Action.After)
-	}
-	if t.quiet > 0 && l.rest(cfg, t.quiet) {
-		return Decision{Closed: true}
+// end completes a trial, and reports whether the run made progress: it changed an object for the first time in this sequence of runs. The
+// caller must hold Guard.mu.
+func (l *loop) end(cfg Config, t Trial, e *End) (d Decision, progress bool) {
+	l.seen = e.Time
+	if t.quiet > 0 && l.rest(cfg, t) {
+		return Decision{Closed: true}, false
 	}
 	if len(e.Changes) == 0 {
-		return l.changedNothing(cfg)
+		return l.changedNothing(cfg), false
 	}
 	l.free, l.wrote = e.Time, e.Changes
-	isNew := l.learn(e.Changes)
+	progress = l.learn(e.Changes)
 	switch t.cause {
 	case causeOther:
 		l.count = max(0, l.count-1)
-		return Decision{}
+		return Decision{}, progress
 	case causeAsked:
-		return Decision{}
+		return Decision{}, progress
 	case causeOwn:
 	}
 	if l.hot {
 		l.count = max(l.count+1, cfg.Runs)
-		return l.delayMore(cfg)
+		return l.delayMore(cfg), progress
 	}
-	if isNew {
-		l.count, l.fields = 0, nil // it makes progress
-		return Decision{}
+	if progress {
+		l.count, l.fields = 0, nil
+		return Decision{}, true
 	}
 	before := l.fields
 	l.count, l.fields = l.count+1, e.Fields
-	return l.judge(cfg, t, before)
+	return l.judge(cfg, t, before), false
+}
+
+// expect records when the requested run is due. The caller must hold Guard.mu.
+func (l *loop) expect(e *End, delay, floor time.Duration) {
+	l.due = time.Time{}
+	if !e.Action.Requeue {
+		return
+	}
+	l.due = e.Time.Add(max(e.Action.After, floor))
+	if delay > 0 && !l.due.After(l.free) {
+		l.due = l.free.Add(1) // a run at the end of the delay is not the requested one
+	}
 }
 
 // learn adds changed objects, and reports whether one of them is new in this sequence of runs. After MaxWrites objects, none counts as new.
@@ -210,9 +227,12 @@ func (l *loop) judge(cfg Config, t Trial, before []Field) Decision {
 		}
 		return Decision{}
 	}
-	l.hot = true
+	l.hot, l.why = true, CauseWrites
+	if contested {
+		l.why = CauseContested
+	}
 	d := l.delayMore(cfg)
-	d.Opened, d.Contested, d.Fields = true, contested, l.fields
+	d.Opened, d.Cause, d.Fields = true, l.why, l.fields
 	return d
 }
 
@@ -220,9 +240,6 @@ func (l *loop) judge(cfg Config, t Trial, before []Field) Decision {
 func (l *loop) delayMore(cfg Config) Decision {
 	l.delay = min(max(2*l.delay, cfg.MinDelay), cfg.MaxDelay)
 	l.free = l.free.Add(l.delay)
-	if !l.due.IsZero() && !l.due.After(l.free) {
-		l.due = l.free.Add(1) // a run at the end of the delay is not the requested one
-	}
 	return Decision{Delay: l.delay, Runs: l.count}
 }
 
@@ -238,9 +255,13 @@ func (l *loop) changedNothing(cfg Config) Decision {
 }
 
 // rest ends the sequence after a time without runs, and halves the delay for each run that could have taken place in that time. It reports
-// whether this ends a hot loop.
-func (l *loop) rest(cfg Config, quiet time.Duration) bool {
-	l.count, l.known, l.fields = 0, nil, nil
+// whether this ends a hot loop. Runs that ask for each other remain one sequence, however late they start.
+func (l *loop) rest(cfg Config, t Trial) bool {
+	l.count, l.fields = 0, nil
+	if !t.asking {
+		l.known = nil
+	}
+	quiet := t.quiet
 	for l.hot && l.delay >= cfg.MinDelay && quiet > 0 {
 		quiet -= max(l.delay, cfg.gap())
 		l.delay /= 2
