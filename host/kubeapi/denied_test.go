@@ -47,17 +47,17 @@ func TestDenied_IsBounded(t *testing.T) {
 	for g := range 8 {
 		wg.Go(func() {
 			for i := range 100 {
-				rs.add(&refusal{rule: &abi.Capability{Resource: fmt.Sprint("r", i), Verbs: []string{"get"}, Namespaces: []string{fmt.Sprint(g)}}}, abi.Key{}, time.Unix(0, 0))
-				rs.all()
+				rs.add(&refusal{rule: &abi.Capability{Resource: fmt.Sprint("r", i), Verbs: []string{"get"}, Namespaces: []string{fmt.Sprint(g)}}}, &request{op: abi.OpAPIGet}, time.Unix(0, 0))
+				rs.all(time.Unix(0, 0))
 			}
 		})
 	}
 	wg.Wait()
 	var total uint64
-	for _, d := range rs.all() {
+	for _, d := range rs.all(time.Unix(0, 0)) {
 		total += d.Count
 	}
-	if n := len(rs.all()); n != maxDenied || total == 0 || total > 800 {
+	if n := len(rs.all(time.Unix(0, 0))); n != maxDenied || total == 0 || total > 800 {
 		t.Errorf("%d rights, %d refusals", n, total)
 	}
 }

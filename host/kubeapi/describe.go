@@ -64,6 +64,7 @@ const (
 	inManifest = "the capabilities of its manifest"
 	inGrant    = "the grant of the operator (--grant)"
 	inBoth     = "the capabilities of its manifest, and to " + inGrant
+	inRBAC     = "RBAC"
 )
 
 // denial returns the refusal of a request that a rule would allow.

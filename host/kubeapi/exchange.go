@@ -67,11 +67,11 @@ func Observers(list ...Observer) Observer {
 // exchange sends a request, returns the JSON of the answer like carryOut, and notifies the
 // observer.
 func (a *API) exchange(ctx context.Context, r *request) ([]byte, error) {
-	if a.observer == nil {
-		return a.carryOut(ctx, r)
-	}
 	started := time.Now()
 	js, err := a.carryOut(ctx, r)
+	if err = a.noted(ctx, r, err); a.observer == nil {
+		return js, err
+	}
 	e := r.exchanged(err)
 	e.Started, e.Took, e.Sent, e.Answer, e.Before = started, time.Since(started), r.sent, js, r.before
 	if err != nil {

@@ -140,7 +140,7 @@ func (a *API) tryOut(ctx context.Context, r *request, j *judgement, before *prio
 	dry.DryRun, dry.pins = true, pins{keepManagers: limited}
 	js, err := a.roundTrip(ctx, &dry)
 	if err != nil {
-		return err
+		return a.noted(ctx, &dry, err)
 	}
 	after, err := r.parseObject(js)
 	if err != nil {

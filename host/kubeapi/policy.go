@@ -27,6 +27,14 @@ const (
 // allVerbs are the verbs that "*" means.
 var allVerbs = []string{VerbGet, VerbList, VerbWatch, VerbCreate, VerbUpdate, VerbPatch, VerbDelete}
 
+// AdmissionVerbs are the verbs that permit no request by themselves. The API server checks them in
+// addition to the verb of a request: for the signers of certificates, for the rights in a role, for the
+// devices of a node, and for what else an admission plugin guards. docs/capabilities.md has a table.
+var AdmissionVerbs = []string{
+	"approve", "sign", "attest", "bind", "escalate", "use",
+	"associated-node:update", "associated-node:patch", "arbitrary-node:update", "arbitrary-node:patch",
+}
+
 // Attributes describe a request in the terms of RBAC.
 type Attributes struct {
 	Verb string

@@ -100,7 +100,7 @@ var plainCodes = []int32{
 // reason and the names of fields. Other errors are returned unchanged.
 func concealed(err error) error {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
-	if !ok || slices.Contains(plainCodes, status.ErrStatus.Code) || forbidsUser(&status.ErrStatus) {
+	if !ok || slices.Contains(plainCodes, status.ErrStatus.Code) || forbidsUser(err) {
 		return err
 	}
 	s := status.ErrStatus
@@ -129,9 +129,9 @@ func concealed(err error) error {
 
 // forbidsUser reports whether RBAC refused the host's user, which reveals nothing about the object.
 // Admission refuses with the same code, but other texts.
-func forbidsUser(s *metav1.Status) bool {
-	what, why, _ := strings.Cut(s.Message, " is forbidden: ")
-	return s.Code == http.StatusForbidden && strings.Count(what, " ") <= 1 && strings.HasPrefix(why, `User "`)
+func forbidsUser(err error) bool {
+	why, ok := forbidden(err)
+	return ok && strings.HasPrefix(why, toUser)
 }
 
 // failed returns the answer to a request that failed.

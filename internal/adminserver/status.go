@@ -159,7 +159,7 @@ func deniedRights(e *engine.Controller) []admin.MissingRight {
 			}
 		}
 		list = append(list, admin.MissingRight{
-			Rule: json.RawMessage(plan.RuleText(&d.Rule)), Missing: d.Where, Count: d.Count, Last: hide(d.Last.String()), LastTime: d.LastTime,
+			Rule: json.RawMessage(plan.RuleText(&d.Rule)), Missing: d.Where, Message: hide(d.Message), Count: d.Count, Last: hide(d.Last.String()), LastTime: d.LastTime,
 		})
 	}
 	return list

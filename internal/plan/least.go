@@ -68,12 +68,15 @@ func LeastRights(ctx context.Context, o Options, controller string, kinds Finder
 	if f := m.Finalizer; f != "" && !needs.OwnFinalizer(f) {
 		out.Finalizers = []string{f}
 	}
-	if g.all {
-		out.Rules = needs.AccessRules(module.CanCall)
-		return out, nil
+	if !g.all {
+		needs.Capabilities = m.Capabilities
 	}
-	needs.Capabilities = m.Capabilities
-	out.Rules = kubeapi.Intersect(needs.AccessRules(module.CanCall), g.rules)
+	out.Rules = needs.AccessRules(module.CanCall)
+	if !g.all {
+		out.Rules, needs.Capabilities = kubeapi.Intersect(out.Rules, g.rules), kubeapi.Intersect(m.Capabilities, g.rules)
+		needs.For.Namespaces, _ = needs.For.Narrow(g.rules) // bound has checked that there are some
+	}
+	out.Rules = append(out.Rules, needs.OwnerRules()...) // a grant does not name them
 	return out, nil
 }
 

@@ -65,9 +65,10 @@ type Explanation struct {
 // MissingRight is a right that a module has requested but lacks. At most twenty are listed.
 type MissingRight struct {
 	// Rule would allow the request, in the form of a manifest or a grant; Missing names the
-	// document that lacks it.
+	// document that lacks it, or is "RBAC". Message is then the API server's refusal of the last request.
 	Rule    json.RawMessage `json:"rule"`
 	Missing string          `json:"missing"`
+	Message string          `json:"message,omitempty"`
 	// Count is the number of requests, Last the object of the last one, and LastTime its
 	// time.
 	Count    uint64    `json:"count"`

@@ -171,8 +171,8 @@ func (p *parser) capability(n *yaml.Node) abi.Capability {
 		p.Bad(n, "verbs: is missing: want some of %s, or \"*\"", strings.Join(verbs, ", "))
 	}
 	for _, v := range items(fields["verbs"]) {
-		if v.Value != "*" && !slices.Contains(verbs, v.Value) {
-			p.Bad(v, "verbs: %s", strictyaml.Unknown(v.Value, verbs))
+		if v.Value != "*" && !slices.Contains(verbs, v.Value) && !slices.Contains(kubeapi.AdmissionVerbs, v.Value) {
+			p.Bad(v, "verbs: %s", strictyaml.Unknown(v.Value, slices.Concat(verbs, kubeapi.AdmissionVerbs)))
 		}
 	}
 	for _, v := range items(fields["fields"]) {

@@ -49,8 +49,8 @@ func (n *Needs) Rules() []abi.Capability {
 }
 
 // AccessRules returns the rules that the API server must allow: Rules without those for which no
-// request is sent. canCall reports whether the module can call an operation at all. Declared
-// results apply and prune with the module's capabilities, and apply the status.
+// request is sent. canCall reports whether the module can call an operation at all. Declared results
+// apply and prune with the module's capabilities, and apply the status.
 func (n *Needs) AccessRules(canCall func(abi.Op) bool) []abi.Capability {
 	read, status := n.For, n.For.rule(kubeapi.VerbPatch)
 	read.Seen = canCall(abi.OpAPIGet)
@@ -70,6 +70,28 @@ func (n *Needs) AccessRules(canCall func(abi.Op) bool) []abi.Capability {
 		rules = append(rules, w.Rule())
 	}
 	return append(append(rules, n.FinalizerRules()...), n.Capabilities...)
+}
+
+// OwnerRules returns the right that the admission plugin OwnerReferencesPermissionEnforcement checks
+// when an object gets an owner whose deletion it blocks: update on the subresource finalizers of the
+// owner. No request is ever sent for it, so neither a manifest nor a grant names it. A module needs it
+// if it can write objects other than events, and other than the one that it reconciles.
+func (n *Needs) OwnerRules() []abi.Capability {
+	if !slices.ContainsFunc(n.Capabilities, n.writesOthers) {
+		return nil
+	}
+	owner := n.For.rule(kubeapi.VerbUpdate)
+	owner.Subresources = []string{"finalizers"}
+	return []abi.Capability{owner}
+}
+
+// writesOthers reports whether a capability permits writes of objects, of which the reconciled object
+// can be the owner.
+func (n *Needs) writesOthers(c abi.Capability) bool {
+	itself := c.Group == n.For.Kind.Group && c.Resource == n.For.Kind.Resource
+	return len(c.Subresources) == 0 && c.Resource != "events" && slices.ContainsFunc(kubeapi.SpellOut(c.Verbs), func(verb string) bool {
+		return verb == kubeapi.VerbCreate || !itself && compares(verb)
+	})
 }
 
 // FinalizerRules returns the rights for the module's finalizer, if it has one.

@@ -53,6 +53,9 @@ func writeMissing(b *strings.Builder, rights []admin.MissingRight, now time.Time
 	for i := range rights {
 		r := &rights[i]
 		fmt.Fprintf(b, "  - %s\n    # %s: %s, the last for %s %s ago\n", text.Line(string(r.Rule)), r.Missing, humanize.Plural(int(min(r.Count, math.MaxInt32)), "time"), text.Line(r.Last), humanize.Age(now, r.LastTime))
+		if r.Message != "" {
+			fmt.Fprintf(b, "    # %s\n", text.Line(r.Message))
+		}
 	}
 }
 

@@ -117,7 +117,7 @@ func part(name string, st *v1alpha1.Status, in *seen) (ok metav1.ConditionStatus
 func missing(rights []admin.MissingRight) string {
 	list := make([]string, 0, len(rights))
 	for _, r := range rights {
-		list = append(list, string(r.Rule)+" ("+r.Missing+")")
+		list = append(list, strings.TrimSuffix(string(r.Rule)+" ("+r.Missing+"): "+r.Message, ": "))
 	}
 	return "missing rights: " + strings.Join(list, "; ")
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/kubeapi"
 )
 
 // capabilities returns the rights of rules in the form of a manifest, each once and in a fixed
@@ -95,6 +96,10 @@ func known(verbs []string) []string {
 			list = append(list, "list", "delete")
 		case "*":
 			return []string{"*"}
+		default:
+			if slices.Contains(kubeapi.AdmissionVerbs, v) {
+				list = append(list, v)
+			}
 		}
 	}
 	return list
