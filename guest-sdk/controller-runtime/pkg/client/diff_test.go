@@ -5,10 +5,14 @@ package client_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"math/rand/v2"
 	"reflect"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -122,4 +126,39 @@ func randomValue(r *rand.Rand, depth int) any {
 	default:
 		return randomMap(r, depth)
 	}
+}
+
+func randomDeployment(r *rand.Rand) *appsv1.Deployment {
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
+	some := func(n int, f func(name string)) {
+		for _, i := range r.Perm(4)[:r.IntN(n)] {
+			f(fmt.Sprint("n", i))
+		}
+	}
+	d.Labels = map[string]string{}
+	some(3, func(n string) { d.Labels[n] = fmt.Sprint(r.IntN(2)) })
+	some(3, func(n string) { d.Finalizers = append(d.Finalizers, n) })
+	spec := &d.Spec.Template.Spec
+	some(4, func(n string) {
+		c := corev1.Container{Name: n, Image: fmt.Sprint(r.IntN(2))}
+		some(3, func(n string) { c.Env = append(c.Env, corev1.EnvVar{Name: n, Value: fmt.Sprint(r.IntN(2))}) })
+		some(3, func(n string) { c.Args = append(c.Args, n) })
+		spec.Containers = append(spec.Containers, c)
+	})
+	some(3, func(n string) {
+		v := corev1.Volume{Name: n}
+		if r.IntN(2) == 0 {
+			v.EmptyDir = &corev1.EmptyDirVolumeSource{}
+		} else {
+			v.Secret = &corev1.SecretVolumeSource{SecretName: n}
+		}
+		spec.Volumes = append(spec.Volumes, v)
+	})
+	some(3, func(n string) { spec.Tolerations = append(spec.Tolerations, corev1.Toleration{Key: n}) })
+	if r.IntN(2) == 0 {
+		d.Spec.Strategy = appsv1.DeploymentStrategy{Type: "RollingUpdate", RollingUpdate: &appsv1.RollingUpdateDeployment{}}
+	} else {
+		d.Spec.Strategy = appsv1.DeploymentStrategy{Type: "Recreate"}
+	}
+	return d
 }

@@ -107,19 +107,26 @@ func (m *mergeFrom) diff(obj Object) (any, error) {
 // resourceVersion, so that the difference includes it.
 func (m *mergeFrom) states(obj Object) (from, to wasmctl.Value, err error) {
 	from, to, err = wasmctl.Changed(m.from, obj)
-	switch {
-	case err != nil:
+	if err != nil {
 		return from, to, fmt.Errorf("patch: encode %T: %w", obj, err)
+	}
+	return from, to, m.lock(&from, &to)
+}
+
+// lock checks that both states are objects. With the optimistic lock, it moves
+// the resourceVersion to the new state.
+func (m *mergeFrom) lock(from, to *wasmctl.Value) error {
+	switch {
 	case from.Type() != wasmctl.TypeMap || to.Type() != wasmctl.TypeMap:
-		return from, to, fmt.Errorf("patch: encode %T: not an object", obj)
+		return fmt.Errorf("patch: encode %T: not an object", m.from)
 	case !m.opts.OptimisticLock:
-		return from, to, nil
+		return nil
 	}
 	version := m.from.GetResourceVersion()
 	if version == "" {
-		return from, to, fmt.Errorf("patch %s[%s]: OptimisticLock: the object that the patch starts from has no resourceVersion; read it first",
+		return fmt.Errorf("patch %s[%s]: OptimisticLock: the object that the patch starts from has no resourceVersion; read it first",
 			m.from.GetObjectKind().GroupVersionKind().Kind, ObjectKeyFromObject(m.from))
 	}
 	from.Remove("metadata", "resourceVersion")
-	return from, to, to.Set(version, "metadata", "resourceVersion")
+	return to.Set(version, "metadata", "resourceVersion")
 }
