@@ -11,12 +11,13 @@ import (
 	"strings"
 	"sync"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 )
 
 // Kind is a kind that a Server serves.
@@ -48,31 +49,29 @@ LocalSubjectAccessReview SelfSubjectAccessReview SelfSubjectRulesReview SelfSubj
 // builtIns returns the kinds of Kubernetes that client-go knows, the preferred version of
 // each group first. It is computed once and must not be changed.
 var builtIns = sync.OnceValue(func() []Kind {
-	var kinds []Kind
+	var all []Kind
 	for gvk, t := range scheme.Scheme.AllKnownTypes() {
 		if _, ok := t.FieldByName("ObjectMeta"); !ok || gvk.Version == runtime.APIVersionInternal || slices.Contains(noResource, gvk.Kind) {
 			continue
 		}
-		plural, _ := meta.UnsafeGuessKindToResource(gvk)
 		status, _ := t.FieldByName("Status")
-		kinds = append(kinds, Kind{
-			GroupVersionKind: gvk, Resource: plural.Resource, Namespaced: !slices.Contains(clusterScoped, gvk.Kind),
+		all = append(all, Kind{
+			GroupVersionKind: gvk, Resource: kinds.Plural(gvk.Kind), Namespaced: !slices.Contains(clusterScoped, gvk.Kind),
 			Status: status.Type != nil && status.Type.Kind() == reflect.Struct, builtIn: true,
 		})
 	}
 	rank := func(k Kind) int {
 		return slices.Index(scheme.Scheme.PrioritizedVersionsForGroup(k.Group), k.GroupVersion())
 	}
-	slices.SortFunc(kinds, func(a, b Kind) int {
+	slices.SortFunc(all, func(a, b Kind) int {
 		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Kind, b.Kind))
 	})
-	return kinds
+	return all
 })
 
 // GuessKind returns a custom kind with a guessed plural and a status subresource.
 func GuessKind(gvk schema.GroupVersionKind, namespaced bool) Kind {
-	plural, _ := meta.UnsafeGuessKindToResource(gvk)
-	return Kind{GroupVersionKind: gvk, Resource: plural.Resource, Namespaced: namespaced, Status: true}
+	return Kind{GroupVersionKind: gvk, Resource: kinds.Plural(gvk.Kind), Namespaced: namespaced, Status: true}
 }
 
 // crd has the fields of a CustomResourceDefinition that ParseCRD needs.
@@ -109,21 +108,21 @@ func ParseCRD(js []byte) ([]Kind, error) {
 	if c.Kind != "CustomResourceDefinition" {
 		return nil, fmt.Errorf("CustomResourceDefinition: it is a %s %s", c.APIVersion, c.Kind)
 	}
-	var kinds []Kind
+	var served []Kind
 	for _, v := range c.Spec.Versions {
 		if !v.Served {
 			continue
 		}
-		kinds = append(kinds, Kind{
+		served = append(served, Kind{
 			GroupVersionKind: schema.GroupVersionKind{Group: c.Spec.Group, Version: v.Name, Kind: c.Spec.Names.Kind},
 			Resource:         c.Spec.Names.Plural, Namespaced: c.Spec.Scope == "Namespaced",
 			Status: v.Subresources.Status != nil, Schema: v.Schema.OpenAPIV3Schema,
 		})
 	}
-	if len(kinds) == 0 || c.Spec.Names.Kind == "" || c.Spec.Names.Plural == "" {
+	if len(served) == 0 || c.Spec.Names.Kind == "" || c.Spec.Names.Plural == "" {
 		return nil, fmt.Errorf("CustomResourceDefinition[%s.%s]: kind, plural or a served version is missing", c.Spec.Names.Plural, c.Spec.Group)
 	}
-	return kinds, nil
+	return served, nil
 }
 
 // GVR returns the kind's resource.

@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 	"github.com/wasmctl/wasmctl/internal/failure"
@@ -51,9 +49,9 @@ func (f *Guess) Of(ctx context.Context, w *abi.Watch) (kinds.Kind, bool, error) 
 			f.Resolver = nil // there is no cluster: do not ask again
 		}
 	}
-	plural, _ := meta.UnsafeGuessKindToResource(GVK(w))
-	f.Guessed = append(f.Guessed, fmt.Sprintf("the resource of %s is %s, and it is namespaced", GVK(w).GroupKind(), plural.Resource))
-	return kinds.Kind{Group: w.Group, Version: w.Version, Kind: w.Kind, Resource: plural.Resource, Namespaced: true}, false, nil
+	resource := kinds.Plural(w.Kind)
+	f.Guessed = append(f.Guessed, fmt.Sprintf("the resource of %s is %s, and it is namespaced", GVK(w).GroupKind(), resource))
+	return kinds.Kind{Group: w.Group, Version: w.Version, Kind: w.Kind, Resource: resource, Namespaced: true}, false, nil
 }
 
 // Namespaced implements Finder.

@@ -118,12 +118,5 @@ func (h *Host) plural(kind string) string {
 	if p, ok := h.store.plurals[kind]; ok {
 		return p
 	}
-	switch s := strings.ToLower(kind); {
-	case strings.HasSuffix(s, "s"), strings.HasSuffix(s, "x"), strings.HasSuffix(s, "ch"), strings.HasSuffix(s, "sh"):
-		return s + "es"
-	case strings.HasSuffix(s, "y") && !strings.HasSuffix(s, "ay") && !strings.HasSuffix(s, "ey"):
-		return s[:len(s)-1] + "ies"
-	default:
-		return s + "s"
-	}
+	return wasmctl.Plural(kind)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 )
 
 // need is a right that an operation or a result needs.
@@ -113,14 +114,8 @@ func allowed(m *abi.Manifest, n need) bool {
 	return slices.ContainsFunc(m.Capabilities, func(c abi.Capability) bool {
 		verb := slices.Contains(c.Verbs, n.verb) || slices.Contains(c.Verbs, "*")
 		sub := n.subresource == "" && len(c.Subresources) == 0 || slices.Contains(c.Subresources, n.subresource)
-		return verb && sub && c.Group == n.group && isPlural(c.Resource, n.kind)
+		return verb && sub && c.Group == n.group && c.Resource == kinds.Plural(n.kind)
 	})
-}
-
-// isPlural reports whether a resource can belong to a kind, by its name.
-func isPlural(resource, kind string) bool {
-	k := strings.ToLower(kind)
-	return resource == k || resource == k+"s" || resource == k+"es" || resource == strings.TrimSuffix(k, "y")+"ies"
 }
 
 // kindsText lists the kinds of watches.

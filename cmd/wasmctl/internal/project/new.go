@@ -15,6 +15,8 @@ import (
 	"slices"
 	"strings"
 	"text/template"
+
+	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 )
 
 // templates are the files of a new project: the common ones, and those of its language, which
@@ -137,7 +139,7 @@ func (n New) values() (*values, error) {
 	}
 	v.Kind, v.Group, v.Version = m[1], m[2], m[6]
 	v.Singular = strings.ToLower(v.Kind)
-	v.Plural = plural(v.Singular)
+	v.Plural = kinds.Plural(v.Kind)
 	if n.Typed { // wasmctl build provides the dependencies of its modules
 		v.UnitTest, v.CRD = "go test ./...", "config/crd/bases"
 		return v, nil
@@ -219,17 +221,6 @@ func (v *values) execute(file string) ([]byte, error) {
 // camel turns "my-widget" into "MyWidget".
 func camel(name string) string {
 	return wordStart.ReplaceAllStringFunc(name, func(s string) string { return strings.ToUpper(strings.TrimPrefix(s, "-")) })
-}
-
-// plural returns the usual English plural.
-func plural(s string) string {
-	switch {
-	case strings.HasSuffix(s, "s"), strings.HasSuffix(s, "x"), strings.HasSuffix(s, "ch"), strings.HasSuffix(s, "sh"):
-		return s + "es"
-	case strings.HasSuffix(s, "y") && !strings.ContainsAny(s[max(0, len(s)-2):len(s)-1], "aeiou"):
-		return strings.TrimSuffix(s, "y") + "ies"
-	}
-	return s + "s"
 }
 
 // Name returns the project's name.

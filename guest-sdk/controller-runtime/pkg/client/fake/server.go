@@ -90,7 +90,8 @@ func (r *request) dry() bool { return r.msg["dryRun"] == true }
 
 func (r *request) manager() string { return text(r.msg, "fieldManager") }
 
-// resourceOf guesses the resource of a kind.
+// resourceOf returns the resource under which the tracker stores a kind: the
+// tracker guesses it by the same function.
 func resourceOf(gvk schema.GroupVersionKind) schema.GroupVersionResource {
 	gvr, _ := meta.UnsafeGuessKindToResource(gvk)
 	return gvr

@@ -4,7 +4,10 @@
 package kinds
 
 import (
+	"strings"
 	"sync"
+
+	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -54,11 +57,17 @@ func NewMapper(scheme *runtime.Scheme) meta.RESTMapper {
 		m := meta.NewDefaultRESTMapper(scheme.PrioritizedVersionsAllGroups())
 		for gvk := range scheme.AllKnownTypes() {
 			if gvk.Version != runtime.APIVersionInternal {
-				m.Add(gvk, scope(gvk.GroupKind()))
+				singular := gvk.GroupVersion().WithResource(strings.ToLower(gvk.Kind))
+				m.AddSpecific(gvk, Resource(gvk), singular, scope(gvk.GroupKind()))
 			}
 		}
 		return m
 	})}
+}
+
+// Resource guesses the resource of a kind.
+func Resource(gvk schema.GroupVersionKind) schema.GroupVersionResource {
+	return gvk.GroupVersion().WithResource(wasmctl.Plural(gvk.Kind))
 }
 
 // ClusterScoped reports whether the kind is known to be cluster-scoped.
@@ -81,8 +90,7 @@ func (m *mapper) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RES
 			continue
 		}
 		gvk := gk.WithVersion(version)
-		resource, _ := meta.UnsafeGuessKindToResource(gvk)
-		return &meta.RESTMapping{Resource: resource, GroupVersionKind: gvk, Scope: scope(gk)}, nil
+		return &meta.RESTMapping{Resource: Resource(gvk), GroupVersionKind: gvk, Scope: scope(gk)}, nil
 	}
 	mapping, err := m.known().RESTMapping(gk)
 	if err != nil {

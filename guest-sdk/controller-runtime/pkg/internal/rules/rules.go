@@ -12,8 +12,9 @@ import (
 
 	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"sigs.k8s.io/controller-runtime/pkg/internal/kinds"
 )
 
 // linked has the markers that wasmctl build found, as JSON. The build sets it
@@ -58,9 +59,9 @@ func appendEach(all []wasmctl.Capability, c wasmctl.Capability, scheme *runtime.
 		if gvk.Group != c.Group || !scheme.Recognizes(gvk.GroupVersion().WithKind(gvk.Kind+"List")) {
 			continue // the scheme also has options and lists
 		}
-		resource, _ := meta.UnsafeGuessKindToResource(gvk)
+		resource := kinds.Resource(gvk).Resource
 		_, has := typ.FieldByName("Status")
-		status[resource.Resource] = status[resource.Resource] || has
+		status[resource] = status[resource] || has
 	}
 	n := len(all)
 	for resource, has := range status {
