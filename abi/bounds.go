@@ -77,7 +77,7 @@ func BoundOf(name string) int {
 	return 0
 }
 
-// checkBounds rejects a manifest with a list or text that is too long, from its bytes alone. Lists of unknown keys are skipped, because
+// checkBounds rejects a manifest with a list or text that is too long, or with a fixed limit, from its bytes alone. Lists of unknown keys are skipped, because
 // they are never decoded.
 func checkBounds(b []byte) error {
 	if err := Check(b); err != nil { // includes the depth
@@ -95,7 +95,7 @@ func (r *reader) bounded(name, where string) error {
 		return err
 	case k == kindString:
 		return r.boundedText(name, where)
-	case k == kindMap && (name == "" || leadsToBound(name)):
+	case k == kindMap && (name == "" || name == "limits" || leadsToBound(name)):
 		return r.boundedMap(name, where)
 	case k == kindArray && leadsToBound(name):
 		return r.boundedList(name, where)
@@ -116,6 +116,9 @@ func (r *reader) boundedMap(name, where string) error {
 		var key []byte
 		if key, err = r.str(); err == nil && len(key) > maxKey {
 			err = fmt.Errorf("%s: a key is %d bytes long, the limit is %d", where, len(key), maxKey)
+		}
+		if err == nil && name == "limits" && slices.Contains(FixedLimits, LimitName(key)) {
+			err = fmt.Errorf("limits.%s: %s", key, FixedText)
 		}
 		if err == nil {
 			err = r.bounded(join(name, string(key)), join(where, string(key)))

@@ -22,58 +22,57 @@ type Limits struct {
 	Fuel int64 `msgpack:"fuel,omitempty" json:"fuel,omitempty"`
 	// Stack is the stack of one call, in bytes as estimated in docs/metering.md: it limits how deeply calls nest.
 	Stack int64 `msgpack:"stack,omitempty" json:"stack,omitempty"`
-	// RequestBytes is the size of the request of one operation; ResultBytes is the size of the result of one call.
-	RequestBytes int64 `msgpack:"request_bytes,omitempty" json:"request_bytes,omitempty"`
-	ResultBytes  int64 `msgpack:"result_bytes,omitempty" json:"result_bytes,omitempty"`
-	// LogLines and LogBytes are the amount that the module may log per second.
+	// LogLines is the number of lines that the module may log per second.
 	LogLines int64 `msgpack:"log_lines,omitempty" json:"log_lines,omitempty"`
-	LogBytes int64 `msgpack:"log_bytes,omitempty" json:"log_bytes,omitempty"`
-	// Events is the number of events of one call; EventRate is that of the module per second.
-	Events    int64 `msgpack:"events,omitempty" json:"events,omitempty"`
+	// EventRate is the number of events that the module may record per second.
 	EventRate int64 `msgpack:"event_rate,omitempty" json:"event_rate,omitempty"`
-	// APIRate is the number of requests to the API server that the module's runs may make per second; APIInFlight is the number of
-	// concurrent ones.
-	APIRate     int64 `msgpack:"api_rate,omitempty" json:"api_rate,omitempty"`
-	APIInFlight int64 `msgpack:"api_in_flight,omitempty" json:"api_in_flight,omitempty"`
-	// ListItems and ListBytes limit one response of api_list or cache_list.
-	ListItems int64 `msgpack:"list_items,omitempty" json:"list_items,omitempty"`
-	ListBytes int64 `msgpack:"list_bytes,omitempty" json:"list_bytes,omitempty"`
+	// APIRate is the number of requests to the API server that the module's runs may make per second.
+	APIRate int64 `msgpack:"api_rate,omitempty" json:"api_rate,omitempty"`
 	// MetricSeries is the number of series that the module may report.
 	MetricSeries int64 `msgpack:"metric_series,omitempty" json:"metric_series,omitempty"`
-	// InstanceCalls is the number of calls after which an instance is replaced by a fresh one; HighWater is the memory size, in bytes,
-	// above which it is.
-	InstanceCalls int64 `msgpack:"instance_calls,omitempty" json:"instance_calls,omitempty"`
-	HighWater     int64 `msgpack:"high_water,omitempty" json:"high_water,omitempty"`
-	// InstanceRate is the number of new instances per second that the module's runs may need.
-	InstanceRate int64 `msgpack:"instance_rate,omitempty" json:"instance_rate,omitempty"`
 }
 
 // LimitName is the name of a limit in manifests, errors and counters.
 type LimitName string
 
-// The limits of a module. LimitMemoryBudget is that of the process, and not part of manifests.
+// The limits that can be set.
 const (
-	LimitMemory        LimitName = "memory"
-	LimitTimeout       LimitName = "timeout"
-	LimitHostCalls     LimitName = "host_calls"
-	LimitFuel          LimitName = "fuel"
-	LimitStack         LimitName = "stack"
+	LimitMemory       LimitName = "memory"
+	LimitTimeout      LimitName = "timeout"
+	LimitHostCalls    LimitName = "host_calls"
+	LimitFuel         LimitName = "fuel"
+	LimitStack        LimitName = "stack"
+	LimitLogLines     LimitName = "log_lines"
+	LimitEventRate    LimitName = "event_rate"
+	LimitAPIRate      LimitName = "api_rate"
+	LimitMetricSeries LimitName = "metric_series"
+)
+
+// LimitMemoryBudget is the limit of the process.
+const LimitMemoryBudget LimitName = "memory_budget"
+
+// The limits that are fixed: a host has the same value for each module.
+const (
 	LimitRequestBytes  LimitName = "request_bytes"
 	LimitResultBytes   LimitName = "result_bytes"
-	LimitLogLines      LimitName = "log_lines"
 	LimitLogBytes      LimitName = "log_bytes"
 	LimitEvents        LimitName = "events"
-	LimitEventRate     LimitName = "event_rate"
-	LimitAPIRate       LimitName = "api_rate"
 	LimitAPIInFlight   LimitName = "api_in_flight"
 	LimitListItems     LimitName = "list_items"
 	LimitListBytes     LimitName = "list_bytes"
-	LimitMetricSeries  LimitName = "metric_series"
 	LimitInstanceCalls LimitName = "instance_calls"
 	LimitHighWater     LimitName = "high_water"
 	LimitInstanceRate  LimitName = "instance_rate"
-	LimitMemoryBudget  LimitName = "memory_budget"
 )
+
+// FixedLimits are the names of the limits that are fixed. A manifest or a setting with one of them is refused.
+var FixedLimits = []LimitName{
+	LimitRequestBytes, LimitResultBytes, LimitLogBytes, LimitEvents, LimitAPIInFlight,
+	LimitListItems, LimitListBytes, LimitInstanceCalls, LimitHighWater, LimitInstanceRate,
+}
+
+// FixedText is the reason why a setting of one of FixedLimits is refused.
+const FixedText = "this limit is fixed now: remove the setting; docs/limits.md has its value"
 
 // LimitNames are the limits that a manifest may have, in the order of Limits.
 var LimitNames = func() (names []LimitName) {
@@ -93,13 +92,11 @@ const (
 // Most returns the largest value that the limit can have.
 func (name LimitName) Most() int64 {
 	switch name {
-	case LimitMemory, LimitHighWater:
+	case LimitMemory:
 		return MaxMemory
 	case LimitStack:
 		return MaxStack
-	case LimitRequestBytes, LimitResultBytes, LimitListBytes:
-		return MaxBytes
-	case LimitTimeout, LimitFuel, LimitHostCalls, LimitInstanceCalls:
+	case LimitTimeout, LimitFuel, LimitHostCalls:
 		return math.MaxInt64
 	default:
 		return math.MaxInt32

@@ -125,3 +125,13 @@ func TestManifest_CannotNameAFinalizerOfKubernetes(t *testing.T) {
 		}
 	}
 }
+
+func TestManifest_FixedLimitsAreRefused(t *testing.T) {
+	for _, name := range FixedLimits {
+		b := mustValue(map[string]any{"for": map[string]any{"kind": "A"}, "limits": map[string]any{"memory": int64(1 << 20), string(name): int64(1)}})
+		want := "manifest: limits." + string(name) + ": " + FixedText
+		if _, _, err := DecodeManifest(b); err == nil || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}

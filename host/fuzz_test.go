@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"math"
 	"os"
 	"path/filepath"
 	"testing"
@@ -93,7 +92,7 @@ func FuzzHostFunctions(f *testing.F) {
 // FuzzResults: whatever an entry returns, the host has a result or an error of
 // that call.
 func FuzzResults(f *testing.F) {
-	m := loaded(f, echo(f), Config{Limits: share.Limits{Timeout: 20 * time.Second, InstanceRate: math.MaxInt32}})
+	m := loaded(f, echo(f), Config{Limits: share.Limits{Timeout: 20 * time.Second}})
 	g := acquire(f, m)
 	f.Add([]byte("\x81\xa4keys\x91\x81\xa4name\xa1a"), uint32(14))
 	f.Add([]byte("\x82\xa5apply\x91\x80\xa5prune\xc3"), uint32(16))
@@ -127,5 +126,6 @@ func FuzzResults(f *testing.F) {
 		}
 		_, err = m.Filter(t.Context(), event(object))
 		check(err)
+		m.last.Load().shared.use.Fresh.GiveBack(5) // the rate of instances must not slow the fuzzer down
 	})
 }

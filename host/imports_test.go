@@ -31,6 +31,7 @@ const (
 	resultsAt = 512
 	requestAt = 1024 // requests of operations
 	dstAt     = 8192 // answers
+	lineAt    = 1 << 17
 	outside   = 4 * share.PageSize
 )
 

@@ -10,6 +10,7 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host/internal/instance"
 	"github.com/wasmctl/wasmctl/host/operation"
+	"github.com/wasmctl/wasmctl/host/share"
 )
 
 // another makes an instance for a run, once the module's rate allows it. To make one is work
@@ -30,7 +31,7 @@ func (r *revision) awaitPlace(ctx context.Context) error {
 		most = min(most, time.Until(d))
 	}
 	rate := &r.shared.use.Fresh
-	wait, ok := rate.Reserve(time.Now(), r.spec.Limits.InstanceRate, 1, most)
+	wait, ok := rate.Reserve(time.Now(), share.InstanceRate, 1, most)
 	if !ok {
 		return r.spec.LimitError(abi.LimitInstanceRate, "too many fresh instances, and this run has no time to wait for one", nil)
 	}

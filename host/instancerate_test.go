@@ -36,21 +36,21 @@ func dies(t *testing.T, m *Module, runs int) time.Duration {
 // as come back; one that does not trap waits for nothing.
 func TestInstanceRate_BoundsAModuleThatDies(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		m := loaded(t, wasm.Modes, Config{Limits: share.Limits{InstanceRate: 10}})
+		m := loaded(t, wasm.Modes, Config{})
 		// The first run takes the instance of loading.
-		if took := dies(t, m, 11); took != 0 {
+		if took := dies(t, m, share.InstanceRate+1); took != 0 {
 			t.Errorf("the first second's instances took %v", took)
 		}
 		if n := m.LimitStats()[abi.LimitInstanceRate]; n != 0 {
 			t.Errorf("the limit was reached %d times", n)
 		}
-		if took := dies(t, m, 5); took != 500*time.Millisecond {
-			t.Errorf("five more took %v, want 500ms", took)
+		if took := dies(t, m, 5); took != 50*time.Millisecond {
+			t.Errorf("five more took %v, want 50ms", took)
 		}
 		if n := m.LimitStats()[abi.LimitInstanceRate]; n != 5 {
 			t.Errorf("the limit was reached %d times, want 5", n)
 		}
-		g := acquire(t, m) // the one more takes 100ms
+		g := acquire(t, m) // the one more takes 10ms
 		start := time.Now()
 		for range 1000 {
 			if _, err := g.Reconcile(t.Context(), request(0)); err != nil {
@@ -67,9 +67,8 @@ func TestInstanceRate_BoundsAModuleThatDies(t *testing.T) {
 // settings.
 func TestInstanceRate_IsOfTheRunsOfOneModule(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		cfg := Config{Limits: share.Limits{InstanceRate: 1}}
-		m, other := loaded(t, wasm.Modes, cfg), loaded(t, wasm.Modes, cfg)
-		dies(t, m, 3)
+		m, other := loaded(t, wasm.Modes, Config{}), loaded(t, wasm.Modes, Config{})
+		dies(t, m, share.InstanceRate+3)
 		start := time.Now()
 		if _, err := acquire(t, other).Reconcile(t.Context(), request(0)); err != nil {
 			t.Error(err)
@@ -77,7 +76,7 @@ func TestInstanceRate_IsOfTheRunsOfOneModule(t *testing.T) {
 		if err := m.Configure(t.Context(), map[string]string{"a": "b"}); err != nil {
 			t.Error(err)
 		}
-		loaded(t, wasm.Modes, cfg)
+		loaded(t, wasm.Modes, Config{})
 		if took := time.Since(start); took != 0 {
 			t.Errorf("they waited for %v", took)
 		}
@@ -89,25 +88,25 @@ func TestInstanceRate_IsOfTheRunsOfOneModule(t *testing.T) {
 // limit's name and value.
 func TestInstanceRate_WaitingEnds(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		m := loaded(t, wasm.Modes, Config{Limits: share.Limits{InstanceRate: 1}})
-		dies(t, m, 2)
-		short, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		m := loaded(t, wasm.Modes, Config{})
+		dies(t, m, share.InstanceRate+1)
+		short, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
 		defer cancel()
 		start := time.Now()
 		_, _, err := m.Acquire(short)
-		want := "module[module]: acquire: too many fresh instances, and this run has no time to wait for one (instance_rate 1)"
+		want := "module[module]: acquire: too many fresh instances, and this run has no time to wait for one (instance_rate 100)"
 		if !errors.Is(err, abi.ErrLimit) || err.Error() != want || time.Since(start) != 0 {
 			t.Errorf("after %v: %v", time.Since(start), err)
 		}
 		stop := errors.New("stop")
 		ctx, end := context.WithCancelCause(t.Context())
-		time.AfterFunc(100*time.Millisecond, func() { end(stop) })
-		if _, _, err := m.Acquire(ctx); !errors.Is(err, stop) || time.Since(start) != 100*time.Millisecond {
+		time.AfterFunc(time.Millisecond, func() { end(stop) })
+		if _, _, err := m.Acquire(ctx); !errors.Is(err, stop) || time.Since(start) != time.Millisecond {
 			t.Errorf("after %v: %v", time.Since(start), err)
 		}
 		g := m.last.Load()
-		time.AfterFunc(100*time.Millisecond, g.spec.All.Interrupt)
-		if _, _, err := m.Acquire(t.Context()); err == nil || time.Since(start) != 200*time.Millisecond {
+		time.AfterFunc(time.Millisecond, g.spec.All.Interrupt)
+		if _, _, err := m.Acquire(t.Context()); err == nil || time.Since(start) != 2*time.Millisecond {
 			t.Errorf("after %v: %v", time.Since(start), err)
 		}
 		if m.Healthy() != nil {
@@ -149,8 +148,8 @@ func TestInstanceRate_AgreesWithAModel(t *testing.T) {
 // allows, whichever run stops waiting.
 func TestInstanceRate_Hammer(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		const rate, workers = 20, 8
-		m := loaded(t, wasm.Modes, Config{Concurrency: workers, Limits: share.Limits{InstanceRate: rate}})
+		const rate, workers = share.InstanceRate, 8
+		m := loaded(t, wasm.Modes, Config{Concurrency: workers})
 		var mu sync.Mutex
 		died := 0
 		start := time.Now()

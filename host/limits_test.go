@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -33,7 +34,7 @@ func limitOf(tb testing.TB, err error) *abi.LimitError {
 func TestLimitsFor_UnitsAndWarnings(t *testing.T) {
 	asks := &abi.Manifest{Limits: &abi.Limits{Memory: 10*share.PageSize + 5, Timeout: 1500, HostCalls: share.DefaultHostCalls + 1}}
 	l, more := share.Limits{}.For(asks)
-	if l.Memory != 10*share.PageSize || l.HighWater != 5*share.PageSize || l.Timeout != 1500*time.Millisecond || l.HostCalls != share.DefaultHostCalls {
+	if l.Memory != 10*share.PageSize || l.HighWater() != 5*share.PageSize || l.Timeout != 1500*time.Millisecond || l.HostCalls != share.DefaultHostCalls {
 		t.Errorf("got %+v", l)
 	}
 	if diff := cmp.Diff([]abi.LimitName{abi.LimitHostCalls}, more); diff != "" {
@@ -69,7 +70,7 @@ func TestLimits_ErrorsNameThem(t *testing.T) {
 		{abi.LimitTimeout, 2, share.Limits{}, abi.FailureTimeout, "20ms", false},
 		{abi.LimitFuel, 2, share.Limits{Fuel: 1000}, abi.FailureTimeout, "1000", true},
 		{abi.LimitStack, 3, share.Limits{Stack: 100_000}, abi.FailureTrap, "100000", true},
-		{abi.LimitResultBytes, 8, share.Limits{ResultBytes: 53}, abi.FailureOutput, "53", false},
+		{abi.LimitResultBytes, 10, share.Limits{}, abi.FailureOutput, "4Mi", false},
 	} {
 		m := loaded(t, wasm.Modes, Config{Limits: tc.limits})
 		g := acquire(t, m)
@@ -92,9 +93,15 @@ func TestLimits_ErrorsNameThem(t *testing.T) {
 }
 
 func TestLimits_ResultAtItsEdge(t *testing.T) {
-	g := acquire(t, loaded(t, wasm.Modes, Config{Limits: share.Limits{ResultBytes: 54}}))
-	if res, err := g.Reconcile(t.Context(), request(8)); err != nil || res.Error == nil {
-		t.Errorf("a result of 54 bytes with a limit of 54: %v, %v", res, err)
+	g := acquire(t, loaded(t, wasm.Modes, Config{Limits: share.Limits{Memory: 8 << 20}}))
+	if _, err := g.Reconcile(t.Context(), request(15)); err != nil { // grows to the limit
+		t.Fatal(err)
+	}
+	if b, err := inGuest(g.in).Result(share.ResultBytes); err != nil || len(b) != share.ResultBytes {
+		t.Errorf("a result at the limit: %d bytes, %v", len(b), err)
+	}
+	if _, err := inGuest(g.in).Result(share.ResultBytes + 1); limitOf(t, err).Limit != abi.LimitResultBytes {
+		t.Errorf("a result beyond the limit: %v", err)
 	}
 }
 
@@ -150,8 +157,9 @@ func refusedWith(t *testing.T, g *lease, calls ...hostCall) (status string, body
 
 func TestLimits_OperationsAtTheirEdges(t *testing.T) {
 	get := hostCall{"api_get", [4]uint32{requestAt, 4, dstAt, 1000}}
-	long := hostCall{"api_get", [4]uint32{requestAt, 5, dstAt, 1000}}
+	long := func(n uint32) hostCall { return hostCall{"api_get", [4]uint32{requestAt, n, dstAt, 1000}} }
 	event := hostCall{"event_record", [4]uint32{requestAt, 4, dstAt, 1000}}
+	events := slices.Repeat([]hostCall{event}, share.Events)
 	for _, tc := range []struct {
 		name    abi.LimitName
 		limits  share.Limits
@@ -161,15 +169,17 @@ func TestLimits_OperationsAtTheirEdges(t *testing.T) {
 	}{
 		{"", share.Limits{HostCalls: 3}, []hostCall{get, get, get}, "OK", ""},
 		{abi.LimitHostCalls, share.Limits{HostCalls: 2}, []hostCall{get, get, get}, "BUDGET", "(host_calls 2)"},
-		{"", share.Limits{RequestBytes: 5}, []hostCall{long}, "OK", ""},
-		{abi.LimitRequestBytes, share.Limits{RequestBytes: 4}, []hostCall{long}, "TOO_LARGE", "(request_bytes 4)"},
-		{"", share.Limits{Events: 2}, []hostCall{event, event}, "OK", ""},
-		{abi.LimitEvents, share.Limits{Events: 2}, []hostCall{event, event, event}, "BUDGET", "(events 2)"},
+		{"", share.Limits{}, []hostCall{long(share.RequestBytes)}, "OK", ""},
+		{abi.LimitRequestBytes, share.Limits{}, []hostCall{long(share.RequestBytes + 1)}, "TOO_LARGE", "(request_bytes 4Mi)"},
+		{"", share.Limits{EventRate: 1000}, events, "OK", ""},
+		{abi.LimitEvents, share.Limits{EventRate: 1000}, append(events, event), "BUDGET", "(events 100)"},
 		{abi.LimitEventRate, share.Limits{EventRate: 2}, []hostCall{event, event, event}, "BUDGET", "(event_rate 2)"},
 	} {
 		inBubble(t, func(t *testing.T) { // the clock stands still
 			m := loaded(t, wasm.Calls, Config{API: apiOf(nil), Limits: tc.limits})
-			status, body := refusedWith(t, acquire(t, m), tc.calls...)
+			g := acquire(t, m)
+			memoryOf(g.in).Grow(share.RequestBytes / share.PageSize)
+			status, body := refusedWith(t, g, tc.calls...)
 			if status != tc.status || !strings.Contains(body, tc.message) {
 				t.Errorf("%+v: got %s %q, want %s %q", tc.limits, status, body, tc.status, tc.message)
 			}
@@ -195,34 +205,44 @@ func TestLimits_EventsComeBackWithTime(t *testing.T) {
 	})
 }
 
-// Lines beyond the rate are dropped and counted, that is said once a minute, and
-// the next second has room again.
+// Lines beyond the rate are dropped and counted, the log reports this once a minute, and the
+// next second has room again.
 func TestLimits_LogRate(t *testing.T) {
-	for name, limits := range map[abi.LimitName]share.Limits{
-		abi.LimitLogLines: {LogLines: 3}, abi.LimitLogBytes: {LogBytes: 15},
+	for _, tc := range []struct {
+		name   abi.LimitName
+		limits share.Limits
+		line   string
+		room   int // lines in a second
+	}{
+		{abi.LimitLogLines, share.Limits{LogLines: 3}, "hello", 3},
+		{abi.LimitLogBytes, share.Limits{}, strings.Repeat("h", operation.MaxLine), share.LogBytes / operation.MaxLine},
 	} {
 		inBubble(t, func(t *testing.T) {
 			var log bytes.Buffer
-			m := loaded(t, wasm.Calls, Config{Logger: slog.New(slog.NewTextHandler(&log, nil)), Limits: limits})
+			m := loaded(t, wasm.Calls, Config{Logger: slog.New(slog.NewTextHandler(&log, nil)), Limits: tc.limits})
 			g := acquire(t, m)
-			poke(t, g, requestAt, []byte("hello"))
-			line := hostCall{"log", [4]uint32{0, requestAt, 5}}
-			play(t, g, line, line, line, line, line, line)
-			if lines, said := strings.Count(log.String(), "hello"), strings.Count(log.String(), "limit="+string(name)); lines != 3 || said != 1 {
-				t.Errorf("%s: %d lines, said %d times:\n%s", name, lines, said, &log)
+			poke(t, g, lineAt, []byte(tc.line))
+			write := func(lines int) {
+				for range lines { // each in a call of its own, which has a limit too
+					play(t, g, hostCall{"log", [4]uint32{0, lineAt, uint32(len(tc.line))}})
+				}
 			}
-			if got := m.LimitStats()[name]; got != 3 {
-				t.Errorf("%s: counted %d dropped lines, want 3", name, got)
+			write(tc.room + 3)
+			if lines, said := strings.Count(log.String(), tc.line), strings.Count(log.String(), "limit="+string(tc.name)); lines != tc.room || said != 1 {
+				t.Errorf("%s: %d lines, reported %d times", tc.name, lines, said)
+			}
+			if got := m.LimitStats()[tc.name]; got != 3 {
+				t.Errorf("%s: counted %d dropped lines, want 3", tc.name, got)
 			}
 			<-time.After(time.Second)
-			play(t, g, line)
-			if lines := strings.Count(log.String(), "hello"); lines != 4 {
-				t.Errorf("%s: %d lines after a second, want 4", name, lines)
+			write(1)
+			if lines := strings.Count(log.String(), tc.line); lines != tc.room+1 {
+				t.Errorf("%s: %d lines after a second, want %d", tc.name, lines, tc.room+1)
 			}
 			<-time.After(time.Minute)
-			play(t, g, line, line, line, line)
+			write(tc.room + 1)
 			if !strings.Contains(log.String(), "dropped_lines=3") {
-				t.Errorf("%s: the number of dropped lines is not told:\n%s", name, &log)
+				t.Errorf("%s: the number of dropped lines is not in the log", tc.name)
 			}
 		})
 	}

@@ -43,6 +43,10 @@ func (l Limits) Parse(path *field.Path) (map[string]int64, field.ErrorList) {
 	out, errs := map[string]int64{}, field.ErrorList{}
 	for _, name := range slices.Sorted(maps.Keys(l)) {
 		text := l[name]
+		if slices.Contains(abi.FixedLimits, abi.LimitName(name)) {
+			errs = append(errs, field.Invalid(path, name, abi.FixedText))
+			continue
+		}
 		if !slices.Contains(LimitNames(), name) {
 			errs = append(errs, field.Invalid(path, name, "want one of "+strings.Join(LimitNames(), ", ")))
 			continue

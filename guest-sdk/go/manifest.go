@@ -88,34 +88,14 @@ type Limits struct {
 	Fuel int64 `json:"fuel,omitempty"`
 	// Stack is the stack of one call, in bytes, as the host estimates it.
 	Stack int64 `json:"stack,omitempty"`
-	// RequestBytes bounds the request of one operation, ResultBytes the result
-	// of one call.
-	RequestBytes int64 `json:"request_bytes,omitempty"`
-	ResultBytes  int64 `json:"result_bytes,omitempty"`
-	// LogLines and LogBytes bound the log of the module in one second.
+	// LogLines bounds the log lines of the module in one second.
 	LogLines int64 `json:"log_lines,omitempty"`
-	LogBytes int64 `json:"log_bytes,omitempty"`
-	// Events bounds the events of one call, EventRate the events of the module
-	// in one second.
-	Events    int64 `json:"events,omitempty"`
+	// EventRate bounds the events of the module in one second.
 	EventRate int64 `json:"event_rate,omitempty"`
-	// APIRate is the number of requests to the API server in one second,
-	// APIInFlight the number of concurrent requests.
-	APIRate     int64 `json:"api_rate,omitempty"`
-	APIInFlight int64 `json:"api_in_flight,omitempty"`
-	// ListItems and ListBytes bound one answer to a list.
-	ListItems int64 `json:"list_items,omitempty"`
-	ListBytes int64 `json:"list_bytes,omitempty"`
+	// APIRate is the number of requests to the API server in one second.
+	APIRate int64 `json:"api_rate,omitempty"`
 	// MetricSeries is the number of metric series of the module.
 	MetricSeries int64 `json:"metric_series,omitempty"`
-	// InstanceCalls is the number of calls after which the host replaces an
-	// instance by a fresh one. HighWater is the size of the memory, in bytes,
-	// above which the host does so.
-	InstanceCalls int64 `json:"instance_calls,omitempty"`
-	HighWater     int64 `json:"high_water,omitempty"`
-	// InstanceRate is the number of fresh instances in one second that runs of
-	// the module may use.
-	InstanceRate int64 `json:"instance_rate,omitempty"`
 }
 
 // described is a Manifest with the fields that the SDK adds.

@@ -53,10 +53,10 @@ func readDone(f *fields) (d done) {
 	return d
 }
 
-// possible reports whether a guest with this much memory at most can have such a result.
-func (d *done) possible(memory, result int64) bool {
+// possible reports whether a guest with at most this much memory can have this result.
+func (d *done) possible(memory int64) bool {
 	u := &d.usage
-	return d.size >= 0 && d.size <= memory && u.Spent >= 0 && u.Waited >= 0 && u.Guest >= 0 && u.Idle >= 0 && int64(len(d.result)) <= result
+	return d.size >= 0 && d.size <= memory && u.Spent >= 0 && u.Waited >= 0 && u.Guest >= 0 && u.Idle >= 0 && len(d.result) <= share.ResultBytes
 }
 
 // describe records the error of a call.

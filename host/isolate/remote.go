@@ -191,7 +191,7 @@ func (r *remote) most() int64 { return max(r.spec.Limits.Memory, r.code.StartSiz
 // operation answers an operation; the process checks the rules about the guest's memory.
 func (r *remote) operation(f *fields) error {
 	op, size, req := abi.Op(f.text(maxOpName)), f.i64(), f.rest()
-	if f.bad || size < int64(len(req)) || size > int64(len(req)) && size <= r.spec.Limits.RequestBytes {
+	if f.bad || size < int64(len(req)) || size > int64(len(req)) && size <= share.RequestBytes {
 		return errFrame
 	}
 	res := r.desk.Answer(op, req, size)
@@ -232,7 +232,7 @@ func (r *remote) show(kind frameKind, f *fields) error {
 
 // done takes over the result of a call.
 func (r *remote) done(d *done) (uint64, error) {
-	if !d.possible(r.most(), r.spec.Limits.ResultBytes) {
+	if !d.possible(r.most()) {
 		return 0, r.lost(errFrame)
 	}
 	r.core.SetUsage(d.usage)

@@ -166,7 +166,7 @@ func TestRemote_ProcessThatBreaksTheRules(t *testing.T) {
 	finish := func(d done) func(c *frameConn) {
 		return func(c *frameConn) { _ = d.write(c.begin(frameDone)).send() }
 	}
-	limits := share.Limits{Timeout: 2 * time.Second, Memory: 1 << 20, ResultBytes: 1 << 10, RequestBytes: 1 << 10}
+	limits := share.Limits{Timeout: 2 * time.Second, Memory: 1 << 20}
 	for name, script := range map[string]func(c *frameConn){
 		"no frame":             func(c *frameConn) { _, _ = c.conn.Write(bytes.Repeat([]byte{0xff}, 100)) },
 		"a frame of gigabytes": func(c *frameConn) { _, _ = c.conn.Write([]byte{0xff, 0xff, 0xff, 0x7f, byte(frameDone)}) },
@@ -177,7 +177,7 @@ func TestRemote_ProcessThatBreaksTheRules(t *testing.T) {
 		"an unknown kind":         func(c *frameConn) { _ = c.begin(200).send() },
 		"a frame of the host's":   func(c *frameConn) { _ = c.begin(frameEnter).text("reconcile").send() },
 		"done without fields":     func(c *frameConn) { _ = c.begin(frameDone).send() },
-		"a result that is long":   finish(done{result: make([]byte, 2<<10)}),
+		"a result that is long":   finish(done{result: make([]byte, share.ResultBytes+1)}),
 		"more memory than it has": finish(done{size: 2 << 20}),
 		"negative memory":         finish(done{size: -1}),
 		"negative fuel":           finish(done{usage: instance.Usage{Spent: -1}}),

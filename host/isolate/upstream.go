@@ -65,7 +65,7 @@ func (u *upstream) Operation(op abi.Op, req []byte) (res abi.Response) {
 	if limit := limits.HostCalls; limit > 0 && run.Calls > limit+1 { // the host has counted one that is too many
 		return u.refusals.TooManyCalls()
 	}
-	if size > limits.RequestBytes {
+	if size > share.RequestBytes {
 		req = nil
 	}
 	u.local.Charge(len(req))

@@ -53,8 +53,8 @@ type Config struct {
 	// Children tells Declare which children of an object are in the cache. If nil, nothing is
 	// pruned, and every child is sent each time.
 	Children Children
-	// Limits limit the requests to the API server, and lists.
-	Limits Limits
+	// Rate is the maximum number of requests to the API server per second; see WithRate.
+	Rate int64
 	// Account counts the memory of operations. If nil, it is not counted.
 	Account Account
 	// Secrets hides the values of Secrets in the notes of events. If nil, none are hidden.
@@ -114,7 +114,7 @@ func New(c Config) (*API, error) {
 	}
 	return &API{
 		client: c.Client, resolver: c.Resolver, policy: cmp.Or(c.Policy, NewPolicy(nil)), manager: manager, log: log,
-		gate: c.Gate, cache: c.Cache, children: c.Children, observer: c.Observer, limits: newLimiter(c.Limits, &limitHits{}), account: c.Account, secrets: c.Secrets,
+		gate: c.Gate, cache: c.Cache, children: c.Children, observer: c.Observer, limits: newLimiter(c.Rate, &limitHits{}), account: c.Account, secrets: c.Secrets,
 		events:  events.New(events.Config{Sink: sink, Controller: c.Controller, Logger: log}),
 		scope:   new(byte),
 		lasting: &lasting{},

@@ -90,8 +90,8 @@ func (a *API) cacheList(ctx context.Context, r *request) abi.Response {
 	if len(r.Entries) > 0 {
 		a.cache.Learn(r.kind.GVR(), index, r.Entries)
 	}
-	p := page{items: []msgpack.RawMessage{}, last: after, more: true, room: a.limits.pageRoom()}
-	for limit := a.limits.cachePage(r.Limit); p.more && !p.full && int64(len(p.items)) < limit; {
+	p := page{items: []msgpack.RawMessage{}, last: after, more: true, room: pageRoom}
+	for limit := min(cmp.Or(r.Limit, defaultPage), MaxListItems); p.more && !p.full && int64(len(p.items)) < limit; {
 		left := int(min(limit-int64(len(p.items)), defaultPage))
 		objects, more, last, err := a.cache.List(r.kind.GVR(), r.key.Namespace, r.Owner, index, where.match, p.last, left)
 		if err != nil {
@@ -105,7 +105,7 @@ func (a *API) cacheList(ctx context.Context, r *request) abi.Response {
 		}
 		p.more = p.full || more && len(objects) > 0
 	}
-	if err := r.ledger.takeBytes(pageCopies * (a.limits.pageRoom() - p.room)); err != nil {
+	if err := r.ledger.takeBytes(pageCopies * (pageRoom - p.room)); err != nil {
 		return a.failed(ctx, r, err)
 	}
 	return p.response(r.kind)
@@ -165,8 +165,8 @@ type page struct {
 	room int
 }
 
-// pageRoom is the size reserved for the text around the items of a list.
-const pageRoom = 4 << 10
+// pageRoom is the maximum size of the items of a page. The rest is for the text around them.
+const pageRoom = abi.MaxBytes - 4<<10
 
 // add appends objects until the page is full. last is the key of the last object.
 func (p *page) add(objects [][]byte, last abi.Key) error {

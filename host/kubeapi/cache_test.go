@@ -37,13 +37,18 @@ func compareKeys(a, b abi.Key) int {
 	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 }
 
-// add puts a ConfigMap into the cache.
-func (p *packedCache) add(namespace, name string, size int) {
-	p.objects = append(p.objects, map[string]any{
+// cached returns a ConfigMap.
+func cached(namespace, name string, size int) map[string]any {
+	return map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap",
 		"metadata": map[string]any{"namespace": namespace, "name": name, "labels": map[string]any{"first": name[:1]}},
 		"data":     map[string]any{"k": strings.Repeat("x", size)},
-	})
+	}
+}
+
+// add puts a ConfigMap into the cache.
+func (p *packedCache) add(namespace, name string, size int) {
+	p.objects = append(p.objects, cached(namespace, name, size))
 	slices.SortFunc(p.objects, func(a, b map[string]any) int { return compareKeys(keyOf(a), keyOf(b)) })
 }
 

@@ -3,7 +3,6 @@
 package kubeapi
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,48 +14,46 @@ import (
 	"github.com/wasmctl/wasmctl/internal/packed"
 )
 
-// Limits limit the requests of one controller's runs. A zero field is no limit.
-type Limits struct {
-	// Rate is the maximum number of requests to the API server per second, including those for
-	// declared results and finalizers. The requests of one second may be sent at once. InFlight is
-	// the maximum number of concurrent requests. A request beyond either limit waits, which counts
-	// as time of its run.
-	Rate, InFlight int64
-	// ListItems is the maximum number of objects in one answer of api_list or cache_list, and
-	// ListBytes is its size in bytes of msgpack. A list that requests more at a time, or a page of
-	// any size from the cache, gets smaller pages. A list that requests everything at once fails
-	// with TOO_LARGE.
-	ListItems, ListBytes int64
-}
+// The fixed limits of the operations.
+const (
+	// MaxInFlight is the maximum number of concurrent requests of one controller's runs. A request
+	// beyond it waits, which counts as time of its run.
+	MaxInFlight = 64
+	// MaxListItems is the maximum number of objects in one answer of api_list or cache_list. A list
+	// that requests more at a time gets smaller pages. A list that requests everything at once
+	// fails with TOO_LARGE.
+	MaxListItems = 10_000
+)
 
-// limiter enforces Limits.
+// limiter limits the requests of one controller's runs.
 type limiter struct {
-	Limits
-	rate flowcontrol.RateLimiter // if nil, not limited
-	free chan struct{}           // has a token for each concurrent request; if nil, not limited
-	hits *limitHits
+	perSecond int64                   // 0 is not limited, and neither are concurrent requests
+	rate      flowcontrol.RateLimiter // if nil, not limited
+	free      chan struct{}           // has a token for each concurrent request; if nil, not limited
+	hits      *limitHits
 }
 
 // limitHits counts how often each limit was reached.
-type limitHits struct{ rate, inFlight, items, bytes atomic.Uint64 }
+type limitHits struct{ rate, inFlight, items atomic.Uint64 }
 
-func newLimiter(l Limits, hits *limitHits) *limiter {
-	out := &limiter{Limits: l, hits: hits}
-	if l.Rate > 0 {
-		out.rate = flowcontrol.NewTokenBucketRateLimiter(float32(l.Rate), int(l.Rate))
+func newLimiter(perSecond int64, hits *limitHits) *limiter {
+	l := &limiter{perSecond: perSecond, hits: hits}
+	if perSecond > 0 {
+		l.rate = flowcontrol.NewTokenBucketRateLimiter(float32(perSecond), int(perSecond))
+		l.free = make(chan struct{}, MaxInFlight)
 	}
-	if l.InFlight > 0 {
-		out.free = make(chan struct{}, l.InFlight)
-	}
-	return out
+	return l
 }
 
-// WithLimits returns the same API under other limits, like WithPolicy under another policy. If the
-// limits are equal, both share the rate and the concurrent requests.
-func (a *API) WithLimits(l Limits) *API {
+// WithRate returns the same API with another maximum number of requests to the API server per
+// second, like WithPolicy with another policy. It includes the requests for declared results and
+// finalizers. The requests of one second may be sent at once. A request beyond the rate waits,
+// which counts as time of its run. If the rate is 0, neither the rate nor the number of
+// concurrent requests is limited. If the rates are equal, both APIs share one limiter.
+func (a *API) WithRate(perSecond int64) *API {
 	other := *a
-	if l != a.limits.Limits {
-		other.limits = newLimiter(l, a.limits.hits)
+	if perSecond != a.limits.perSecond {
+		other.limits = newLimiter(perSecond, a.limits.hits)
 	}
 	return &other
 }
@@ -67,7 +64,7 @@ func (a *API) LimitStats() map[abi.LimitName]uint64 {
 	h := a.limits.hits
 	out := map[abi.LimitName]uint64{}
 	for name, n := range map[abi.LimitName]*atomic.Uint64{
-		abi.LimitAPIRate: &h.rate, abi.LimitAPIInFlight: &h.inFlight, abi.LimitListItems: &h.items, abi.LimitListBytes: &h.bytes,
+		abi.LimitAPIRate: &h.rate, abi.LimitAPIInFlight: &h.inFlight, abi.LimitListItems: &h.items,
 	} {
 		if n := n.Load(); n > 0 {
 			out[name] = n
@@ -88,7 +85,7 @@ func (l *limiter) enter(ctx context.Context) (done func(), err error) {
 			select {
 			case l.free <- struct{}{}:
 			case <-ctx.Done():
-				return nil, l.noTime(ctx, abi.LimitAPIInFlight, l.InFlight)
+				return nil, l.noTime(ctx, abi.LimitAPIInFlight, MaxInFlight)
 			}
 		}
 		done = func() { <-l.free }
@@ -99,7 +96,7 @@ func (l *limiter) enter(ctx context.Context) (done func(), err error) {
 	l.hits.rate.Add(1)
 	if err := l.rate.Wait(ctx); err != nil { // fails at once if the deadline comes first
 		done()
-		return nil, l.noTime(ctx, abi.LimitAPIRate, l.Rate)
+		return nil, l.noTime(ctx, abi.LimitAPIRate, l.perSecond)
 	}
 	return done, nil
 }
@@ -120,16 +117,16 @@ func limitText(name abi.LimitName, value int64, what string) string {
 // pageLimit returns the limit to send with a list: the request's, or one that shows whether there
 // are more objects than permitted. With a limit, a list at a resourceVersion has another meaning,
 // so it is not changed.
-func (l *limiter) pageLimit(r *request) int64 {
+func pageLimit(r *request) int64 {
 	switch {
-	case r.op != abi.OpAPIList || l.ListItems == 0:
+	case r.op != abi.OpAPIList:
 		return r.Limit
 	case r.Limit > 0:
-		return min(r.Limit, l.ListItems)
+		return min(r.Limit, MaxListItems)
 	case r.ResourceVersion != "" || r.ResourceVersionMatch != "":
 		return 0
 	}
-	return l.ListItems + 1
+	return MaxListItems + 1
 }
 
 // checkList returns the answer of a list, or TOO_LARGE.
@@ -137,13 +134,9 @@ func (l *limiter) checkList(answer abi.Response) abi.Response {
 	if answer.Status != abi.StatusOK {
 		return answer
 	}
-	if l.ListBytes > 0 && int64(len(answer.Body)) > l.ListBytes {
-		l.hits.bytes.Add(1)
-		return tooLarge(limitText(abi.LimitListBytes, l.ListBytes, fmt.Sprintf("the answer has %d bytes", len(answer.Body))))
-	}
-	if l.ListItems > 0 && int64(countItems(answer.Body)) > l.ListItems {
+	if countItems(answer.Body) > MaxListItems {
 		l.hits.items.Add(1)
-		return tooLarge(limitText(abi.LimitListItems, l.ListItems, "the answer has too many objects"))
+		return tooLarge(limitText(abi.LimitListItems, MaxListItems, "the answer has too many objects"))
 	}
 	return answer
 }
@@ -159,22 +152,4 @@ func countItems(list []byte) int {
 		c.Skip()
 	}
 	return 0
-}
-
-// cachePage returns the maximum number of objects in a list from the cache.
-func (l *limiter) cachePage(asked int64) int64 {
-	n := cmp.Or(asked, defaultPage)
-	if l.ListItems > 0 {
-		n = min(n, l.ListItems)
-	}
-	return n
-}
-
-// pageRoom returns the maximum size of the objects in a list from the cache, in bytes.
-func (l *limiter) pageRoom() int {
-	whole := int64(abi.MaxBytes)
-	if l.ListBytes > 0 {
-		whole = min(whole, l.ListBytes)
-	}
-	return int(max(whole/2, whole-pageRoom))
 }

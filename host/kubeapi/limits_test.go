@@ -45,22 +45,23 @@ func TestLimits_InFlight(t *testing.T) {
 		entered <- struct{}{}
 		<-leave
 		answer("application/json", 200, `{"kind":"ConfigMap"}`)(w, r)
-	}).WithLimits(Limits{InFlight: 2})
+	}).WithRate(1000)
 	get := limitsRequest(t, "name", "x")
 	var wg sync.WaitGroup
-	for range 5 {
+	for range MaxInFlight + 3 {
 		wg.Go(func() {
 			if got := api.Call(t.Context(), abi.OpAPIGet, get); got.Status != abi.StatusOK {
 				t.Errorf("got %v %s", got.Status, got.Body)
 			}
 		})
 	}
-	<-entered
-	<-entered
+	for range MaxInFlight {
+		<-entered
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
 	late := api.Call(ctx, abi.OpAPIGet, get)
-	if message := fmt.Sprint(statusBody(t, late)["message"]); late.Status != abi.StatusBudget || !strings.Contains(message, "(api_in_flight 2)") {
+	if message := fmt.Sprint(statusBody(t, late)["message"]); late.Status != abi.StatusBudget || !strings.Contains(message, "(api_in_flight 64)") {
 		t.Errorf("got %v: %s", late.Status, message)
 	}
 	go func() {
@@ -77,8 +78,8 @@ func TestLimits_InFlight(t *testing.T) {
 	}
 	close(leave)
 	wg.Wait()
-	if most != 2 {
-		t.Errorf("%d requests were under way at once, want 2", most)
+	if most != MaxInFlight {
+		t.Errorf("%d requests were concurrent, want %d", most, MaxInFlight)
 	}
 	if n := api.LimitStats()[abi.LimitAPIInFlight]; n != 4 {
 		t.Errorf("counted %d requests that waited, want 4", n)
@@ -90,7 +91,7 @@ func TestLimits_InFlight(t *testing.T) {
 // turn, or fails if its run ends before.
 func TestLimits_Rate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(Limits{Rate: 2}, &limitHits{})
+		l := newLimiter(2, &limitHits{})
 		begin := time.Now()
 		enter := func(within time.Duration) error {
 			ctx, cancel := context.WithTimeout(t.Context(), within)
@@ -125,7 +126,7 @@ func TestLimits_Rate(t *testing.T) {
 // A request beyond the rate, whose run has no time to wait, is not sent.
 func TestLimits_RateIsARefusal(t *testing.T) {
 	api := scripted(t, func(http.ResponseWriter, *http.Request) { t.Error("it was sent") })
-	api.limits = &limiter{Limits: Limits{Rate: 1}, hits: api.limits.hits, rate: flowcontrol.NewFakeNeverRateLimiter()}
+	api.limits = &limiter{perSecond: 1, hits: api.limits.hits, rate: flowcontrol.NewFakeNeverRateLimiter()}
 	got := api.Call(t.Context(), abi.OpAPIGet, limitsRequest(t, "name", "x"))
 	if message := fmt.Sprint(statusBody(t, got)["message"]); got.Status != abi.StatusBudget || !strings.Contains(message, "(api_rate 1)") {
 		t.Errorf("got %v: %s", got.Status, message)
@@ -135,14 +136,14 @@ func TestLimits_RateIsARefusal(t *testing.T) {
 	}
 }
 
-// The next revision with equal limits shares their remainder.
-func TestWithLimits_EqualOnesCountTogether(t *testing.T) {
-	api := scripted(t, answer("application/json", 200, `{"kind":"ConfigMap"}`)).WithLimits(Limits{Rate: 1})
-	if other := api.WithPolicy(everything()).WithLimits(Limits{Rate: 1}); other.limits != api.limits {
-		t.Error("equal limits are counted apart")
+// The next revision with an equal rate shares the remainder.
+func TestWithRate_EqualOnesCountTogether(t *testing.T) {
+	api := scripted(t, answer("application/json", 200, `{"kind":"ConfigMap"}`)).WithRate(1)
+	if other := api.WithPolicy(everything()).WithRate(1); other.limits != api.limits {
+		t.Error("equal rates are counted separately")
 	}
-	if other := api.WithLimits(Limits{Rate: 2}); other.limits == api.limits || other.limits.hits != api.limits.hits {
-		t.Error("other limits are not other limits, or are not counted")
+	if other := api.WithRate(2); other.limits == api.limits || other.limits.hits != api.limits.hits {
+		t.Error("another rate has the same limiter, or is not counted")
 	}
 }
 
@@ -157,21 +158,21 @@ func TestLimits_ListItems(t *testing.T) {
 		sent  string
 		fails bool
 	}{
-		{"all, at the limit", nil, 3, "4", false},
-		{"all, beyond", nil, 4, "4", true},
+		{"all, at the limit", nil, MaxListItems, "10001", false},
+		{"all, beyond", nil, MaxListItems + 1, "10001", true},
 		{"a page", []any{"limit", int64(2)}, 2, "2", false},
-		{"a large page", []any{"limit", int64(100)}, 3, "3", false},
-		{"an API server that does not page", []any{"limit", int64(2)}, 4, "2", true},
-		{"at a version", []any{"resourceVersion", "0"}, 3, "", false},
-		{"at a version, beyond", []any{"resourceVersion", "0"}, 4, "", true},
+		{"a large page", []any{"limit", int64(MaxListItems + 1)}, MaxListItems, "10000", false},
+		{"an API server that does not page", []any{"limit", int64(2)}, MaxListItems + 1, "2", true},
+		{"at a version", []any{"resourceVersion", "0"}, MaxListItems, "", false},
+		{"at a version, beyond", []any{"resourceVersion", "0"}, MaxListItems + 1, "", true},
 	} {
 		var sent string
 		api := scripted(t, func(w http.ResponseWriter, r *http.Request) {
 			sent = r.URL.Query().Get("limit")
 			answer("application/json", 200, items(tc.n))(w, r)
-		}).WithLimits(Limits{ListItems: 3})
+		})
 		got := api.Call(t.Context(), abi.OpAPIList, limitsRequest(t, tc.keys...))
-		if sent != tc.sent || tc.fails != (got.Status == abi.StatusTooLarge) || tc.fails != strings.Contains(string(got.Body), "(list_items 3)") {
+		if sent != tc.sent || tc.fails != (got.Status == abi.StatusTooLarge) || tc.fails != strings.Contains(string(got.Body), "(list_items 10000)") {
 			t.Errorf("%s: sent limit %q, got %v %s", tc.name, sent, got.Status, got.Body)
 		}
 		if hits := api.LimitStats()[abi.LimitListItems]; (hits == 1) != tc.fails {
@@ -181,48 +182,51 @@ func TestLimits_ListItems(t *testing.T) {
 }
 
 func TestLimits_ListBytes(t *testing.T) {
-	const list = `{"apiVersion":"v1","items":[],"kind":"ConfigMapList"}`
-	whole := len(fromJSON(nil, []byte(list)).Body)
-	for limit, want := range map[int]abi.Status{whole: abi.StatusOK, whole - 1: abi.StatusTooLarge} {
-		api := scripted(t, answer("application/json", 200, list)).WithLimits(Limits{ListBytes: int64(limit)})
-		got := api.Call(t.Context(), abi.OpAPIList, limitsRequest(t))
-		if message := strings.Contains(string(got.Body), fmt.Sprintf("(list_bytes %d)", limit)); got.Status != want || message != (want != abi.StatusOK) {
-			t.Errorf("limit %d: got %v %s", limit, got.Status, got.Body)
+	list := func(n int) string {
+		return `{"apiVersion":"v1","items":[{"a":"` + strings.Repeat("x", n) + `"}],"kind":"ConfigMapList"}`
+	}
+	room := abi.MaxBytes - len(fromJSON(nil, []byte(list(1<<20))).Body) + 1<<20
+	for n, want := range map[int]abi.Status{room: abi.StatusOK, room + 1: abi.StatusTooLarge} {
+		got := scripted(t, answer("application/json", 200, list(n))).Call(t.Context(), abi.OpAPIList, limitsRequest(t))
+		if message := strings.Contains(string(got.Body), "the limit is 4194304: list with limit and continue"); got.Status != want || message != (want != abi.StatusOK) {
+			t.Errorf("%d bytes: got %v %.200s", n, got.Status, got.Body)
 		}
 	}
 }
 
-// Pages from the cache are as small as the limits want; all objects come
-// nevertheless.
+// A page of the cache is within the limits, and the pages together have all objects.
 func TestLimits_PagesOfTheCache(t *testing.T) {
-	for _, limits := range []Limits{{ListItems: 3}, {ListBytes: 600}} {
+	for name, tc := range map[string]struct{ objects, size, pages int }{
+		"items": {MaxListItems + 1, 5, 2},
+		"bytes": {7, abi.MaxBytes / 4, 3},
+	} {
 		cache := &packedCache{}
 		var want []string
-		for i := range 10 {
-			cache.add("a", fmt.Sprintf("x%d", i), 50)
-			want = append(want, fmt.Sprintf("x%d", i))
+		for i := range tc.objects {
+			want = append(want, fmt.Sprintf("x%05d", i))
+			cache.objects = append(cache.objects, cached("a", want[i], tc.size))
 		}
-		api := offlineAPI(t, everything()).WithLimits(limits)
+		api := offlineAPI(t, everything())
 		api.cache = cache
 		var got []string
 		pages := 0
 		for token, more := "", true; more; pages++ {
-			answer := api.Call(t.Context(), abi.OpCacheList, limitsRequest(t, "limit", int64(100), "continue", token))
-			body := statusBody(t, answer)
+			answer := api.Call(t.Context(), abi.OpCacheList, limitsRequest(t, "limit", int64(3*MaxListItems), "continue", token))
 			if answer.Status != abi.StatusOK {
-				t.Fatalf("%+v: %v %v", limits, answer.Status, body)
+				t.Fatalf("%s: %v %.200s", name, answer.Status, answer.Body)
 			}
+			body := statusBody(t, answer)
 			items := body["items"].([]any)
-			if limits.ListBytes > 0 && int64(len(answer.Body)) > limits.ListBytes || limits.ListItems > 0 && int64(len(items)) > limits.ListItems {
-				t.Errorf("%+v: a page of %d objects, %d bytes", limits, len(items), len(answer.Body))
+			if len(answer.Body) > abi.MaxBytes || len(items) > MaxListItems {
+				t.Errorf("%s: a page of %d objects, %d bytes", name, len(items), len(answer.Body))
 			}
 			for _, item := range items {
 				got = append(got, keyOf(item.(map[string]any)).Name)
 			}
 			token, more = at(body, "metadata", "continue").(string)
 		}
-		if diff := cmp.Diff(want, got); diff != "" || pages < 4 {
-			t.Errorf("%+v: %d pages: %s", limits, pages, diff)
+		if diff := cmp.Diff(want, got); diff != "" || pages != tc.pages {
+			t.Errorf("%s: %d pages, want %d: %s", name, pages, tc.pages, diff)
 		}
 	}
 }

@@ -183,7 +183,7 @@ func (a *API) setParams(h *rest.Request, r *request) {
 		"resourceVersion": r.ResourceVersion, "resourceVersionMatch": r.ResourceVersionMatch,
 		"fieldValidation": r.FieldValidation, "fieldManager": a.managerOf(r),
 	}
-	if limit := a.limits.pageLimit(r); limit != 0 {
+	if limit := pageLimit(r); limit != 0 {
 		params["limit"] = strconv.FormatInt(limit, 10)
 	}
 	if r.DryRun && r.op != abi.OpAPIDelete { // a deletion has it in its body

@@ -28,7 +28,7 @@ func (l *logGate) admit(now time.Time, limits *share.Limits, n int) (over abi.Li
 	switch {
 	case !l.lines.Try(now, limits.LogLines, 1):
 		over = abi.LimitLogLines
-	case !l.bytes.Try(now, limits.LogBytes, int64(n)):
+	case !l.bytes.Try(now, share.LogBytes, int64(n)):
 		over = abi.LimitLogBytes
 	default:
 		return "", 0
@@ -46,11 +46,10 @@ func (l *logGate) admit(now time.Time, limits *share.Limits, n int) (over abi.Li
 
 // allowEvent takes one event, or returns the limit that is reached.
 func (d *Desk) allowEvent() abi.LimitName {
-	l := &d.Env.Limits
-	if d.Run.Events >= l.Events {
+	if d.Run.Events >= share.Events {
 		return abi.LimitEvents
 	}
-	if !d.Env.Module.events.Try(time.Now(), l.EventRate, 1) {
+	if !d.Env.Module.events.Try(time.Now(), d.Env.Limits.EventRate, 1) {
 		return abi.LimitEventRate
 	}
 	d.Run.Events++

@@ -38,7 +38,7 @@ func Short(op abi.Op, res abi.Response) abi.Response {
 var TimeOver = Refuse(abi.StatusCancelled, "Cancelled", "this run has timed out")
 
 func (d *Desk) answer(op abi.Op, req []byte, size int64) abi.Response {
-	if size > d.Env.Limits.RequestBytes {
+	if size > share.RequestBytes {
 		return d.refusals.over(abi.LimitRequestBytes, fmt.Sprintf("the request of %s is %d bytes long", op, size))
 	}
 	if d.Worker.Cancel(nil) {

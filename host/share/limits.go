@@ -15,24 +15,31 @@ import (
 
 // Defaults of Limits. docs/limits.md gives the reasons.
 const (
-	DefaultMemory        = 256 << 20             // bytes of linear memory of one instance
-	DefaultTimeout       = 30 * time.Second      // wall-clock time of one entry call
-	DefaultHostCalls     = 10_000                // operations of one entry call
-	DefaultStack         = meter.DefaultMaxStack // bytes of stack of one entry call, by estimate
-	DefaultRequestBytes  = abi.MaxBytes          // of one operation
-	DefaultResultBytes   = abi.MaxBytes          // of one entry call
-	DefaultLogLines      = 1_000                 // a second, of the module
-	DefaultLogBytes      = 1 << 20               // a second, of the module
-	DefaultEvents        = 100                   // of one entry call
-	DefaultEventRate     = 100                   // a second, of the module
-	DefaultAPIRate       = 1_000                 // requests a second, of the module
-	DefaultAPIInFlight   = 64                    // requests at once, of the module
-	DefaultListItems     = 10_000                // objects of one answer
-	DefaultListBytes     = abi.MaxBytes          // of one answer
-	DefaultMetricSeries  = 1_000                 // of the module
-	DefaultInstanceCalls = 100_000               // after which an instance is replaced
-	DefaultInstanceRate  = 100                   // a second, of the module
+	DefaultMemory       = 256 << 20             // bytes of linear memory of one instance
+	DefaultTimeout      = 30 * time.Second      // wall-clock time of one entry call
+	DefaultHostCalls    = 10_000                // operations of one entry call
+	DefaultStack        = meter.DefaultMaxStack // bytes of stack of one entry call, by estimate
+	DefaultLogLines     = 1_000                 // a second, of the module
+	DefaultEventRate    = 100                   // a second, of the module
+	DefaultAPIRate      = 1_000                 // requests a second, of the module
+	DefaultMetricSeries = 1_000                 // of the module
 )
+
+// The fixed limits. Package kubeapi enforces those of the API.
+const (
+	RequestBytes  = abi.MaxBytes // of one operation
+	ResultBytes   = abi.MaxBytes // of one entry call
+	LogBytes      = 1 << 20      // a second, of the module
+	Events        = 100          // of one entry call
+	InstanceCalls = 100_000      // after which an instance is replaced
+	InstanceRate  = 100          // instances that the module's runs may need in a second
+)
+
+// fixed has the values of the fixed limits that errors name.
+var fixed = map[abi.LimitName]int64{
+	abi.LimitRequestBytes: RequestBytes, abi.LimitResultBytes: ResultBytes, abi.LimitLogBytes: LogBytes,
+	abi.LimitEvents: Events, abi.LimitInstanceRate: InstanceRate,
+}
 
 // MaxStack is the maximum of Limits.Stack: its recursion allocates 192 MiB at most.
 const MaxStack = abi.MaxStack
@@ -56,35 +63,20 @@ type Limits struct {
 	// docs/metering.md: it bounds how deeply calls nest, and with it the memory of
 	// the host that recursion takes, at most 12 times as much.
 	Stack int64 `json:"stack,omitempty"`
-	// RequestBytes is the size of the request of one operation, ResultBytes that
-	// of what one entry call returns; abi.MaxBytes at most.
-	RequestBytes int64 `json:"requestBytes,omitempty"`
-	ResultBytes  int64 `json:"resultBytes,omitempty"`
-	// LogLines and LogBytes are what all instances together may log in a second;
-	// the rest is dropped and counted.
+	// LogLines is how many lines all instances together may log in a second; the rest is
+	// dropped and counted.
 	LogLines int64 `json:"logLines,omitempty"`
-	LogBytes int64 `json:"logBytes,omitempty"`
-	// Events is how many events one entry call may record, EventRate how many all
-	// instances together may in a second.
-	Events    int64 `json:"events,omitempty"`
+	// EventRate is how many events all instances together may record in a second.
 	EventRate int64 `json:"eventRate,omitempty"`
-	// APIRate, APIInFlight, ListItems and ListBytes are for the implementation
-	// of the operations: the host does not enforce them.
-	APIRate     int64 `json:"apiRate,omitempty"`
-	APIInFlight int64 `json:"apiInFlight,omitempty"`
-	ListItems   int64 `json:"listItems,omitempty"`
-	ListBytes   int64 `json:"listBytes,omitempty"`
+	// APIRate is how many requests to the API server all instances together may send in a
+	// second. The implementation of the operations enforces it.
+	APIRate int64 `json:"apiRate,omitempty"`
 	// MetricSeries is how many different names of metrics the module may report.
 	MetricSeries int64 `json:"metricSeries,omitempty"`
-	// InstanceCalls is after how many entry calls an instance is replaced by a
-	// fresh one. HighWater is the memory, in bytes, beyond which it is too; the
-	// default is half of Memory.
-	InstanceCalls int64 `json:"instanceCalls,omitempty"`
-	HighWater     int64 `json:"highWater,omitempty"`
-	// InstanceRate is how many instances the module's runs may need in a second:
-	// one that dies in each run would do nothing else. Beyond it they wait.
-	InstanceRate int64 `json:"instanceRate,omitempty"`
 }
+
+// HighWater returns the memory, in bytes, beyond which an instance is replaced.
+func (l *Limits) HighWater() int64 { return l.Memory / 2 }
 
 // limit describes one field of Limits and its bounds.
 type limit struct {
@@ -101,20 +93,10 @@ var limitRows = []limit{
 	{abi.LimitHostCalls, func(l *Limits) *int64 { return &l.HostCalls }, DefaultHostCalls},
 	{abi.LimitFuel, func(l *Limits) *int64 { return &l.Fuel }, 0},
 	{abi.LimitStack, func(l *Limits) *int64 { return &l.Stack }, DefaultStack},
-	{abi.LimitRequestBytes, func(l *Limits) *int64 { return &l.RequestBytes }, DefaultRequestBytes},
-	{abi.LimitResultBytes, func(l *Limits) *int64 { return &l.ResultBytes }, DefaultResultBytes},
 	{abi.LimitLogLines, func(l *Limits) *int64 { return &l.LogLines }, DefaultLogLines},
-	{abi.LimitLogBytes, func(l *Limits) *int64 { return &l.LogBytes }, DefaultLogBytes},
-	{abi.LimitEvents, func(l *Limits) *int64 { return &l.Events }, DefaultEvents},
 	{abi.LimitEventRate, func(l *Limits) *int64 { return &l.EventRate }, DefaultEventRate},
 	{abi.LimitAPIRate, func(l *Limits) *int64 { return &l.APIRate }, DefaultAPIRate},
-	{abi.LimitAPIInFlight, func(l *Limits) *int64 { return &l.APIInFlight }, DefaultAPIInFlight},
-	{abi.LimitListItems, func(l *Limits) *int64 { return &l.ListItems }, DefaultListItems},
-	{abi.LimitListBytes, func(l *Limits) *int64 { return &l.ListBytes }, DefaultListBytes},
 	{abi.LimitMetricSeries, func(l *Limits) *int64 { return &l.MetricSeries }, DefaultMetricSeries},
-	{abi.LimitInstanceCalls, func(l *Limits) *int64 { return &l.InstanceCalls }, DefaultInstanceCalls},
-	{abi.LimitHighWater, func(l *Limits) *int64 { return &l.HighWater }, 0},
-	{abi.LimitInstanceRate, func(l *Limits) *int64 { return &l.InstanceRate }, DefaultInstanceRate},
 }
 
 // Validate returns an error that names each limit that is negative or more than
@@ -132,15 +114,15 @@ func (l *Limits) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Get returns a limit by its name, a time in nanoseconds; 0 for one that is not
-// bounded and for a name that is none.
+// Get returns a limit by its name, with a time in nanoseconds. It returns 0 if the limit is
+// not bounded, or if there is no limit of that name.
 func (l *Limits) Get(name abi.LimitName) int64 {
 	for _, row := range limitRows {
 		if row.name == name {
 			return *row.field(l)
 		}
 	}
-	return 0
+	return fixed[name]
 }
 
 // Set sets a limit by its name, a time in nanoseconds, and reports whether there
@@ -180,9 +162,6 @@ func (l Limits) For(m *abi.Manifest) (in Limits, more []abi.LimitName) {
 		}
 	}
 	l.Memory = l.Memory / PageSize * PageSize
-	if l.HighWater == 0 {
-		l.HighWater = l.Memory / 2
-	}
 	return l, more
 }
 
@@ -196,7 +175,7 @@ func LimitText(name abi.LimitName, value int64) string {
 	switch name {
 	case abi.LimitTimeout:
 		return time.Duration(value).String()
-	case abi.LimitMemory, abi.LimitStack, abi.LimitRequestBytes, abi.LimitResultBytes, abi.LimitLogBytes, abi.LimitListBytes, abi.LimitHighWater:
+	case abi.LimitMemory, abi.LimitStack, abi.LimitRequestBytes, abi.LimitResultBytes, abi.LimitLogBytes:
 		return SizeText(value)
 	default:
 		return strconv.FormatInt(value, 10)

@@ -23,6 +23,12 @@ func TestLimits_HaveARowForEachName(t *testing.T) {
 	if diff := cmp.Diff(abi.LimitNames, names); diff != "" {
 		t.Error(diff)
 	}
+	for _, name := range abi.FixedLimits {
+		var l Limits
+		if l.Set(name, 1) || l != (Limits{}) {
+			t.Errorf("%s: is fixed and was set", name)
+		}
+	}
 	var l Limits
 	if l.Set("speed", 1) || l.Get("speed") != 0 {
 		t.Error("there is a limit of any name")
@@ -38,7 +44,7 @@ func TestLimitsFor_TheSmallerWins(t *testing.T) {
 	}
 	for range 2000 {
 		row := limitRows[r.IntN(len(limitRows))]
-		if row.name == abi.LimitTimeout || row.name == abi.LimitMemory || row.name == abi.LimitHighWater {
+		if row.name == abi.LimitTimeout || row.name == abi.LimitMemory {
 			continue // in other units, and rounded: below
 		}
 		var l Limits

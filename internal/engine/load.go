@@ -47,7 +47,7 @@ func (c *Controller) Load(ctx context.Context, wasm []byte, digest string, loade
 	cfg.API = func(m *abi.Manifest) (_ operation.API, err error) {
 		loaded()
 		c.name = cfg.NameFor(m)
-		if first, err = c.connect(ctx, digest, m, rollout.APILimits(cfg.LimitsFor(m))); err != nil {
+		if first, err = c.connect(ctx, digest, m, cfg.LimitsFor(m).APIRate); err != nil {
 			return nil, err
 		}
 		return c.recorder.API(c.api), nil
@@ -99,8 +99,8 @@ func (c *Controller) identify() (err error) {
 }
 
 // connect resolves the kinds of a manifest under the options and builds the
-// module's view of the cluster.
-func (c *Controller) connect(ctx context.Context, digest string, m *abi.Manifest, limits kubeapi.Limits) (*plan.Plan, error) {
+// module's view of the cluster. rate is that of kubeapi.Config.
+func (c *Controller) connect(ctx context.Context, digest string, m *abi.Manifest, rate int64) (*plan.Plan, error) {
 	c.planner.Controller, c.planner.Log = c.name, c.log.With("controller", c.name)
 	planner, err := c.planner.Of(digest)
 	if err != nil {
@@ -121,7 +121,7 @@ func (c *Controller) connect(ctx context.Context, digest string, m *abi.Manifest
 	c.cache = controller.NewCache()
 	cfg := kubeapi.Config{
 		Client: c.Client, Resolver: c.shared.Resolver, Controller: c.name, Policy: first.Policy, Logger: c.log, Cache: c.cache, Children: c.cache,
-		Observer: kubeapi.Observers(observers...), Limits: limits, Secrets: &c.Telemetry.Secrets,
+		Observer: kubeapi.Observers(observers...), Rate: rate, Secrets: &c.Telemetry.Secrets,
 		Account: c.account,
 	}
 	if c.shared.Gate != nil {

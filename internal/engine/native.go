@@ -9,7 +9,6 @@ import (
 	"runtime/debug"
 
 	"github.com/wasmctl/wasmctl/abi"
-	"github.com/wasmctl/wasmctl/host/kubeapi"
 	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/internal/plan"
@@ -43,7 +42,7 @@ func (c *Controller) LoadNative(ctx context.Context, n *Native) error {
 		return err
 	}
 	c.name, c.install = n.Manifest.Name, cmp.Or(n.Install, c.install)
-	p, err := c.connect(ctx, "", n.Manifest, kubeapi.Limits{})
+	p, err := c.connect(ctx, "", n.Manifest, 0)
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/wasmctl/wasmctl/host/kubeapi"
 	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/host/operation"
-	"github.com/wasmctl/wasmctl/host/share"
 	"github.com/wasmctl/wasmctl/internal/plan"
 	"github.com/wasmctl/wasmctl/internal/replay"
 	"github.com/wasmctl/wasmctl/runtime/controller"
@@ -66,7 +65,7 @@ func (r *Rollout) Prepare(ctx context.Context, wasm []byte, to uint64) (_ *Prepa
 		if up.plan, err = r.accept(ctx, digest, m); err != nil {
 			return nil, err
 		}
-		up.API = r.cfg.API.WithPolicy(up.plan.Policy).WithLimits(APILimits(r.cfg.Host.LimitsFor(m)))
+		up.API = r.cfg.API.WithPolicy(up.plan.Policy).WithRate(r.cfg.Host.LimitsFor(m).APIRate)
 		return r.cfg.Recorder.API(up.API), nil
 	}
 	if wasm != nil {
@@ -109,17 +108,12 @@ func (r *Rollout) PrepareShadow(ctx context.Context, wasm []byte) (*Prepared, er
 			return nil, err
 		}
 		api := r.cfg.API.WithPolicy(next.Policy).WithObserver(nil).WithDryRun(kubeapi.DryRunServer)
-		// A shadow has limits of its own; otherwise its requests would count against those
-		// of the live module.
-		up.API = api.WithLimits(kubeapi.Limits{}).WithLimits(APILimits(r.cfg.Host.LimitsFor(m)))
+		// A shadow has a limiter of its own; otherwise its requests would count against the
+		// rate of the live module.
+		up.API = api.WithRate(0).WithRate(r.cfg.Host.LimitsFor(m).APIRate)
 		return replay.Player(up.API), nil
 	})
 	return up, err
-}
-
-// APILimits returns the limits that the API enforces.
-func APILimits(l share.Limits) kubeapi.Limits {
-	return kubeapi.Limits{Rate: l.APIRate, InFlight: l.APIInFlight, ListItems: l.ListItems, ListBytes: l.ListBytes}
 }
 
 // Discard gives up a prepared revision.

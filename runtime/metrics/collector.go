@@ -4,6 +4,7 @@ package metrics
 
 import (
 	"runtime"
+	"slices"
 	"strconv"
 	"time"
 
@@ -185,10 +186,9 @@ func (g gathering) runs(c *Controller, st *Stats) {
 			g.set(reconcileTimeouts, count, n)
 		}
 	}
-	for _, limit := range abi.LimitNames { // zeros too, so that an alert notices the first hit
-		g.set(limitHits, float64(st.Limits[limit]), n, string(limit))
+	for _, limit := range slices.Concat(abi.LimitNames, abi.FixedLimits, []abi.LimitName{abi.LimitMemoryBudget}) {
+		g.set(limitHits, float64(st.Limits[limit]), n, string(limit)) // zeros too, so that an alert notices the first hit
 	}
-	g.set(limitHits, float64(st.Limits[abi.LimitMemoryBudget]), n, string(abi.LimitMemoryBudget))
 	g.set(hostMemory, float64(st.HostMemory), n)
 	g.set(cpuSeconds, st.Guest.Seconds(), n, "guest")
 	g.set(cpuSeconds, st.Host.Seconds(), n, "host")

@@ -141,34 +141,14 @@ limits! {
     fuel
     /// Stack of one call, in bytes, as the host estimates it.
     stack
-    /// The request of one operation, in bytes.
-    request_bytes
-    /// The result of one call, in bytes.
-    result_bytes
     /// Log lines of all instances in one second.
     log_lines
-    /// Log bytes of all instances in one second.
-    log_bytes
-    /// Events of one call.
-    events
     /// Events of all instances in one second.
     event_rate
     /// Requests to the API server of all instances in one second.
     api_rate
-    /// Concurrent requests to the API server of all instances.
-    api_in_flight
-    /// Objects of one list.
-    list_items
-    /// The answer of one list, in bytes.
-    list_bytes
     /// Metric series of all instances.
     metric_series
-    /// The number of calls after which a fresh instance replaces an instance.
-    instance_calls
-    /// Memory in bytes above which the host replaces an instance after a call.
-    high_water
-    /// Fresh instances in one second that runs may use.
-    instance_rate
 }
 
 impl Manifest {

@@ -95,7 +95,7 @@ func memoryAttacks() []attack {
 		{guest: "grow_buffer", kind: abi.FailureMemory, message: refused},
 		{guest: "huge_start", on: onLoad, message: "needs 4Gi to start, the limit is 16Mi"},
 		// It takes 4 MiB in each run of the same instance, until there is no more.
-		{guest: "leak", runs: 4, limits: share.Limits{HighWater: 1 << 30}, kind: abi.FailureMemory, message: refused},
+		{guest: "leak", runs: 4, kind: abi.FailureMemory, message: refused},
 		// The instance that lies in ruins is gone: every other run meets a fresh one.
 		{guest: "allocator", kind: abi.FailureOutput, runs: 2, message: "buffer returned 2147483640, but"},
 		{guest: "allocator", on: "reconcile", runs: 3},

@@ -12,6 +12,7 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host/internal/vm"
 	"github.com/wasmctl/wasmctl/host/operation"
+	"github.com/wasmctl/wasmctl/host/share"
 )
 
 // Instance is one instance of a revision. One goroutine uses it at a time, the one that
@@ -195,11 +196,10 @@ const minCalls = 16
 // Worn returns the limit because of which the instance must be replaced, or "". The memory
 // of WebAssembly never shrinks: memory for one large object stays, and leaks grow.
 func (in *Instance) Worn() abi.LimitName {
-	l := &in.Spec.Limits
 	switch {
-	case in.Entered >= l.InstanceCalls:
+	case in.Entered >= share.InstanceCalls:
 		return abi.LimitInstanceCalls
-	case in.Entered >= minCalls && in.Size() > l.HighWater:
+	case in.Entered >= minCalls && in.Size() > in.Spec.Limits.HighWater():
 		return abi.LimitHighWater
 	}
 	return ""

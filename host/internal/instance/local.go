@@ -14,6 +14,7 @@ import (
 	"github.com/wasmctl/wasmctl/host/internal/wasi"
 	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/host/operation"
+	"github.com/wasmctl/wasmctl/host/share"
 )
 
 // Local is a guest in this process: an instance of wazero.
@@ -187,7 +188,7 @@ func (l *Local) Result(v uint64) ([]byte, error) {
 	if !ok {
 		return nil, Outputf("result of %d bytes at %d does not lie in memory of %d bytes", length, ptr, l.memory.Size())
 	}
-	if int64(length) > l.core.Spec.Limits.ResultBytes {
+	if length > share.ResultBytes {
 		what := fmt.Sprintf("result of %d bytes is longer than it may be", length)
 		return nil, &OutputError{l.core.Spec.LimitError(abi.LimitResultBytes, what, abi.ErrTooLarge)}
 	}

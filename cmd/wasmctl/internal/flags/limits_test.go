@@ -4,8 +4,10 @@ package flags
 
 import (
 	"cmp"
+	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -17,6 +19,7 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/runfile"
 	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/kubeapi"
 	"github.com/wasmctl/wasmctl/host/kubeapi/grant"
 	"github.com/wasmctl/wasmctl/host/share"
 )
@@ -31,9 +34,9 @@ func TestLimitFlags_EachNameAndMistakes(t *testing.T) {
 			t.Errorf("%s: %v: %v, %v", name, limits, err, errs)
 		}
 	}
-	_, err := parsed(t, "--limit", "speed=1,events=0,log_lines=x,stack=1Gi", "--memory", "12", "--fuel", "0")
+	_, err := parsed(t, "--limit", "speed=1,event_rate=0,log_lines=x,stack=1Gi", "--memory", "12", "--fuel", "0")
 	for _, want := range []string{
-		`--limit "speed": want one of fuel-rate,`, `--limit events "0": want a number`, `--limit log_lines "x": want a number`, `--limit stack "1Gi": want at most`,
+		`--limit "speed": want one of fuel-rate,`, `--limit event_rate "0": want a number`, `--limit log_lines "x": want a number`, `--limit stack "1Gi": want at most`,
 		`--memory "12": want a size of at least 64Ki`, `--fuel "0": want a number of units`,
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -42,11 +45,21 @@ func TestLimitFlags_EachNameAndMistakes(t *testing.T) {
 	}
 }
 
-// limitRow matches a row of docs/limits.md: name, description, default, flag, effect, test.
-var limitRow = regexp.MustCompile("(?m)^\\| `(\\w+)` \\|[^|]+\\| ([^|]+) \\| `--([a-z]+)` \\|[^|]+\\| Test\\w+ \\|$")
+// TestFixedLimits_AreRefused: a flag with a fixed limit is refused with the reason.
+func TestFixedLimits_AreRefused(t *testing.T) {
+	for _, name := range abi.FixedLimits {
+		_, err := parsed(t, "--limit", string(name)+"=100")
+		if want := fmt.Sprintf(`--limit %q: %s`, name, abi.FixedText); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
 
-// TestLimits_ThePageIsTrue: docs/limits.md has each limit that a manifest can lower, with its default,
-// its flag and a test.
+// limitRow matches a row of docs/limits.md: name, description, value, flag if it can be set, effect, test.
+var limitRow = regexp.MustCompile("(?m)^\\| `(\\w+)` \\|[^|]+\\| ([^|]+) \\| (?:`--([a-z]+)` \\|)?[^|]+\\| Test\\w+ \\|$")
+
+// TestLimits_ThePageIsTrue: docs/limits.md has each limit, with its value and a test, and with its flag
+// if it can be set.
 func TestLimits_ThePageIsTrue(t *testing.T) {
 	page, err := os.ReadFile("../../../../docs/limits.md")
 	if err != nil {
@@ -56,21 +69,29 @@ func TestLimits_ThePageIsTrue(t *testing.T) {
 	for _, row := range limitRow.FindAllStringSubmatch(string(page), -1) {
 		rows[abi.LimitName(row[1])] = row[2:]
 	}
-	if len(rows) != len(abi.LimitNames) {
-		t.Errorf("the page has %d limits, and there are %d", len(rows), len(abi.LimitNames))
+	names := slices.Concat(abi.LimitNames, abi.FixedLimits)
+	if len(rows) != len(names) {
+		t.Errorf("the page has %d limits, and there are %d", len(rows), len(names))
 	}
 	defaults := host.Config{}.LimitsFor(&abi.Manifest{})
-	for _, name := range abi.LimitNames {
+	values := map[abi.LimitName]int64{
+		abi.LimitAPIInFlight: kubeapi.MaxInFlight, abi.LimitListItems: kubeapi.MaxListItems, abi.LimitListBytes: abi.MaxBytes,
+		abi.LimitInstanceCalls: share.InstanceCalls, abi.LimitHighWater: defaults.HighWater(),
+	}
+	for _, name := range names {
 		row, ok := rows[name]
 		if !ok {
 			t.Errorf("%s has no row", name)
 			continue
 		}
-		if got, want := standing(row[0]), defaults.Get(name); got != want {
+		if got, want := standing(row[0]), cmp.Or(values[name], defaults.Get(name)); got != want {
 			t.Errorf("%s: the page says %q, and the default is %d", name, row[0], want)
 		}
-		flag, _ := FlagOf("limits." + string(name))
-		want := strings.TrimPrefix(flag, "--")
+		want := ""
+		if !slices.Contains(abi.FixedLimits, name) {
+			flag, _ := FlagOf("limits." + string(name))
+			want = strings.TrimPrefix(flag, "--")
+		}
 		if row[1] != want {
 			t.Errorf("%s: the page says --%s, want --%s", name, row[1], want)
 		}

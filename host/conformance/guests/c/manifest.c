@@ -104,14 +104,9 @@ void manifest(writer *w) {
 	number(w, "timeout", 30000);
 	number(w, "host_calls", 1000);
 	number(w, "log_lines", 1000000);
-	number(w, "log_bytes", 1000000000);
-	number(w, "events", 200);
 	number(w, "event_rate", 100000);
 	number(w, "api_rate", 50);
-	number(w, "api_in_flight", 4);
-	number(w, "list_items", 5000);
 	number(w, "metric_series", 50);
-	number(w, "instance_calls", 1000000);
 	end(w);
 	field(w, "finalizer", "conformance.wasmctl.dev/case");
 	number(w, "concurrency", 2);

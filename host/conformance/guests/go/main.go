@@ -38,8 +38,8 @@ var manifest = wasmctl.Manifest{
 		{Group: "events.k8s.io", Resource: "events", Verbs: []string{"create", "patch"}},
 	},
 	Limits: &wasmctl.Limits{
-		Memory: 256 << 20, Timeout: 30_000, HostCalls: 1000, LogLines: 1_000_000, LogBytes: 1_000_000_000, Events: 200, EventRate: 100_000,
-		APIRate: 50, APIInFlight: 4, ListItems: 5000, MetricSeries: 50, InstanceCalls: 1_000_000,
+		Memory: 256 << 20, Timeout: 30_000, HostCalls: 1000, LogLines: 1_000_000, EventRate: 100_000,
+		APIRate: 50, MetricSeries: 50,
 	},
 	Finalizer:   "conformance.wasmctl.dev/case",
 	Concurrency: 2,

@@ -31,14 +31,9 @@ fn manifest() -> Manifest {
         timeout: 30_000,
         host_calls: 1000,
         log_lines: 1_000_000,
-        log_bytes: 1_000_000_000,
-        events: 200,
         event_rate: 100_000,
         api_rate: 50,
-        api_in_flight: 4,
-        list_items: 5000,
         metric_series: 50,
-        instance_calls: 1_000_000,
         ..Limits::default()
     };
     Manifest {
