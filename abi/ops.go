@@ -41,9 +41,6 @@ const (
 	FuncLog       = "log"
 	FuncLogLevel  = "log_level"
 	FuncMetric    = "metric"
-	FuncNowMS     = "now_ms"
-	FuncMonoNS    = "mono_ns"
-	FuncRandom    = "random"
 	FuncCancelled = "cancelled"
 	FuncBudget    = "budget"
 )
@@ -67,15 +64,12 @@ var HostFuncs = map[string]FuncType{
 	FuncLog:       {Params: []ValType{I32, I32, I32}},
 	FuncLogLevel:  typeGet32,
 	FuncMetric:    {Params: []ValType{I32, I32, I32, F64}, Results: []ValType{I32}},
-	FuncNowMS:     typeGet64,
-	FuncMonoNS:    typeGet64,
-	FuncRandom:    {Params: []ValType{I32, I32}, Results: []ValType{I32}},
 	FuncCancelled: typeGet32,
 	FuncBudget:    {Params: []ValType{I32}, Results: []ValType{I64}},
 }
 
 // RemovedFuncs are host functions that ABI v1 had before the first release.
-var RemovedFuncs = []string{"call"}
+var RemovedFuncs = []string{"call", "now_ms", "mono_ns", "random"}
 
 func init() {
 	for _, op := range Ops {

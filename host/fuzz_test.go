@@ -74,7 +74,7 @@ func FuzzHostFunctions(f *testing.F) {
 	g := acquire(f, m)
 	f.Add([]byte("\x81\xa3key\xa4size"), sequence([]hostCall{{"api_get", [4]uint32{requestAt, 4, dstAt, 16}}, {"take", [4]uint32{dstAt, 2, 8}}}))
 	f.Add([]byte{0x80}, sequence([]hostCall{{"config_get", [4]uint32{requestAt, 1, outside - 1, 0xffffffff}}, {"log", [4]uint32{0, requestAt, 9}}}))
-	f.Add([]byte{0xc1}, sequence([]hostCall{{"random", [4]uint32{outside - 1, 1}}, {"metric", [4]uint32{0, 0xffffffff, 0xffffffff}}, {"budget", [4]uint32{9}}}))
+	f.Add([]byte{0xc1}, sequence([]hostCall{{"random_get", [4]uint32{outside - 1, 1}}, {"metric", [4]uint32{0, 0xffffffff, 0xffffffff}}, {"budget", [4]uint32{9}}}))
 	f.Fuzz(func(t *testing.T, memory, calls []byte) {
 		records := min(len(calls)/20, 20)
 		object := binary.LittleEndian.AppendUint32(calls[:records*20:records*20], uint32(records))

@@ -14,7 +14,7 @@ import (
 // floods are the kinds of work that the guest wasm.Floods asks the host for.
 var floods = map[byte]string{
 	1: "random_get", 2: "log", 3: "poll_oneoff", 4: "fd_read", 5: "fd_write", 6: "clock_time_get",
-	7: "random", 8: "config_get", 9: "path_open", 10: "unknown operation", 11: "fd_write of nothing", 12: "args_get",
+	7: "args_get", 8: "config_get", 9: "path_open", 10: "unknown operation", 11: "fd_write of nothing",
 }
 
 // A guest that only asks the host for work ends with its time, and its slices have ended

@@ -74,7 +74,7 @@ func badModules(tb testing.TB) []badModule {
   - import[reconciler_v1.teleport]: this host does not have it, and (i32) -> (i32) is not the type of an operation: upgrade wasmctl
   - import[reconciler_v1.take]: found (i32) -> (i32), expected (i32, i32, i32) -> (i32)
   - import[reconciler_v1.color]: found a global, expected a function
-  - import[reconciler_v1.call]: the ABI no longer has it: rebuild the module with the current SDK
+  - import[reconciler_v1.now_ms]: the ABI no longer has it: rebuild the module with the current SDK
   - import[env.abort]: this host has no module "env": only reconciler_v1 and wasi_snapshot_preview1 can be imported from
   - import[wasi_snapshot_preview1.fd_teleport]: WASI preview 1 does not have it
   - import[wasi_snapshot_preview1.proc_exit]: found () -> (), expected (i32) -> ()`},

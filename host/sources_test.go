@@ -19,18 +19,20 @@ func TestSources_AreToldToTheRun(t *testing.T) {
 	for name, isolation := range map[string]isolate.Isolation{"here": nil, "isolated": &isolatetest.Isolation{}} {
 		t.Run(name, func(t *testing.T) {
 			g := acquire(t, loaded(t, wasm.Calls, Config{API: apiOf(nil), Observer: operation.Observer{Metric: metric}, Isolation: isolation}))
-			for name, want := range map[string]abi.Source{
-				"now_ms": abi.SourceClock, "mono_ns": abi.SourceClock, "random": abi.SourceRandom, "budget": abi.SourceLimit, "metric": abi.SourceMetric,
-				"log_level": 0, "cancelled": 0, "cache_get": 0, "config_get": 0,
+			op := [4]uint32{requestAt, 1, dstAt}
+			for call, want := range map[hostCall]abi.Source{
+				{"clock_time_get", [4]uint32{0, 1, dstAt}}: abi.SourceClock, {"clock_time_get", [4]uint32{1, 1, dstAt}}: abi.SourceClock,
+				{"random_get", [4]uint32{dstAt, 8}}: abi.SourceRandom, {"budget", op}: abi.SourceLimit, {"metric", [4]uint32{0, requestAt, 1}}: abi.SourceMetric,
+				{"log_level", op}: 0, {"cancelled", op}: 0, {"cache_get", op}: 0, {"config_get", op}: 0,
 			} {
 				var got abi.Source
 				ctx := abi.WithRun(t.Context(), &abi.Run{Read: func(r abi.Read) { got |= r.Source }})
-				object := sequence([]hostCall{{name, [4]uint32{0, requestAt, 1, 0}}})
+				object := sequence([]hostCall{call})
 				if _, err := g.Reconcile(ctx, &abi.Request{Object: object}); err != nil {
-					t.Fatalf("%s: %v", name, err)
+					t.Fatalf("%v: %v", call, err)
 				}
 				if got != want {
-					t.Errorf("%s: sources %b, want %b", name, got, want)
+					t.Errorf("%v: sources %b, want %b", call, got, want)
 				}
 			}
 		})

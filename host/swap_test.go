@@ -402,7 +402,7 @@ func TestPromote_ReturnsEverything(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		play(t, g.(*lease), hostCall{"now_ms", [4]uint32{}})
+		play(t, g.(*lease), hostCall{"log_level", [4]uint32{}})
 		release()
 	}
 	once()

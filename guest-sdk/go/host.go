@@ -13,13 +13,8 @@ func (c *Context) Monotonic() time.Duration { return time.Duration(c.g.host.Mono
 
 // Random fills b with random bytes. The error is an *Error.
 func (c *Context) Random(b []byte) error {
-	const most = 65536 // bytes in one call; see abi/ABI.md, section 5
-	for len(b) > 0 {
-		n := min(len(b), most)
-		if status := c.g.host.Random(b[:n]); status != 0 {
-			return hostError("random", status)
-		}
-		b = b[n:]
+	if !c.g.host.Random(b) {
+		return hostError("random", StatusInternal)
 	}
 	return nil
 }

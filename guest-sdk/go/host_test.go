@@ -57,7 +57,7 @@ func (s *scriptHost) LogLevel() int32                     { return s.level }
 func (s *scriptHost) Metric(int32, string, float64) int32 { return StatusUnsupported }
 func (s *scriptHost) NowMS() int64                        { return 1767225600123 }
 func (s *scriptHost) MonoNS() int64                       { return 1 }
-func (s *scriptHost) Random([]byte) int32                 { return 0 }
+func (s *scriptHost) Random([]byte) bool                  { return true }
 func (s *scriptHost) Cancelled() bool                     { return true }
 func (s *scriptHost) Budget(int32) int64                  { return -1 }
 

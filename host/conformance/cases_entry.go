@@ -94,7 +94,7 @@ func requestCases() []Case {
 		{"request.finalize", 4, "finalize is given a request as reconcile is", func(p *probe) error {
 			return p.request(abi.ExportFinalize, ask(caseObject(object{"steps": list{do("request")}})), minimal)
 		}},
-		{"request.deadline", 4, "deadline_ms is on the clock of now_ms", func(p *probe) error {
+		{"request.deadline", 4, "deadline_ms is on the real-time clock", func(p *probe) error {
 			s, err := p.step(do("request"))
 			if err != nil {
 				return err

@@ -61,7 +61,7 @@ func TestCases_CoverTheABI(t *testing.T) {
 	}
 	for _, prefix := range []string{
 		"entry.reconcile", "entry.finalize", "error_policy.", "map.", "filter.", "configure.", "describe", "buffer.",
-		"log.", "log_level.", "now_ms", "mono_ns", "random.", "cancelled.", "budget.", "answer.",
+		"log.", "log_level.", "clock.", "random.", "cancelled.", "budget.", "answer.",
 	} {
 		has("function", prefix)
 	}

@@ -101,7 +101,7 @@ type Access int
 
 // The values of Access.
 const (
-	AccessNone   = Access(iota) // start code, buffer, describe: log, clocks and random
+	AccessNone   = Access(iota) // start code, buffer, describe: log and WASI
 	AccessConfig                // configure: also config_get
 	AccessCache                 // map, filter: also cache_get and cache_list
 	AccessAll                   // reconcile, finalize, error_policy

@@ -5,7 +5,7 @@
   (import "reconciler_v1" "teleport" (func (param i32) (result i32)))
   (import "reconciler_v1" "take" (func (param i32) (result i32)))
   (import "reconciler_v1" "color" (global i32))
-  (import "reconciler_v1" "call" (func (param i32 i32 i32 i32 i32) (result i64)))
+  (import "reconciler_v1" "now_ms" (func (result i64)))
   (import "env" "abort" (func))
   (import "wasi_snapshot_preview1" "fd_teleport" (func))
   (import "wasi_snapshot_preview1" "proc_exit" (func))

@@ -4,8 +4,8 @@
 ;;
 ;;   0 api_get       1 api_create  2 api_apply  3 cache_get  4 cache_list
 ;;   5 event_record  6 config_get  7 an operation of the future
-;;   8 take  9 log  10 log_level  11 metric  12 now_ms  13 mono_ns  14 random
-;;  15 cancelled  16 budget
+;;   8 take  9 log  10 log_level  11 metric  12 cancelled  13 budget
+;;  14 clock_time_get  15 random_get
 ;;
 ;; map and filter do the same, and return no keys, and 1.
 (module
@@ -22,11 +22,10 @@
   (import "reconciler_v1" "log" (func $log (param i32 i32 i32)))
   (import "reconciler_v1" "log_level" (func $log_level (result i32)))
   (import "reconciler_v1" "metric" (func $metric (param i32 i32 i32 f64) (result i32)))
-  (import "reconciler_v1" "now_ms" (func $now_ms (result i64)))
-  (import "reconciler_v1" "mono_ns" (func $mono_ns (result i64)))
-  (import "reconciler_v1" "random" (func $random (param i32 i32) (result i32)))
   (import "reconciler_v1" "cancelled" (func $cancelled (result i32)))
   (import "reconciler_v1" "budget" (func $budget (param i32) (result i64)))
+  (import "wasi_snapshot_preview1" "clock_time_get" (func $clock_time_get (param i32 i64 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "random_get" (func $random_get (param i32 i32) (result i32)))
   (table funcref (elem $api_get $api_create $api_apply $cache_get $cache_list $event_record $config_get $teleport))
   (memory (export "memory") 4)
   (func (export "reconciler_abi_1"))
@@ -48,13 +47,12 @@
       (then (return (i64.extend_i32_s (call $log_level)))))
     (if (i32.eq (local.get $f) (i32.const 11))
       (then (return (i64.extend_i32_s (call $metric (local.get $a) (local.get $b) (local.get $c) (f64.const 1))))))
-    (if (i32.eq (local.get $f) (i32.const 12)) (then (return (call $now_ms))))
-    (if (i32.eq (local.get $f) (i32.const 13)) (then (return (call $mono_ns))))
-    (if (i32.eq (local.get $f) (i32.const 14))
-      (then (return (i64.extend_i32_s (call $random (local.get $a) (local.get $b))))))
-    (if (i32.eq (local.get $f) (i32.const 15))
+    (if (i32.eq (local.get $f) (i32.const 12))
       (then (return (i64.extend_i32_s (call $cancelled)))))
-    (call $budget (local.get $a)))
+    (if (i32.eq (local.get $f) (i32.const 13)) (then (return (call $budget (local.get $a)))))
+    (if (i32.eq (local.get $f) (i32.const 14))
+      (then (return (i64.extend_i32_s (call $clock_time_get (local.get $a) (i64.extend_i32_u (local.get $b)) (local.get $c))))))
+    (i64.extend_i32_s (call $random_get (local.get $a) (local.get $b))))
 
   (func $run (param $ptr i32) (param $len i32) (result i64)
     (local $end i32) (local $record i32) (local $out i32)

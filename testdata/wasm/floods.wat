@@ -3,10 +3,10 @@
 ;;   1 random_get of 32 MiB      2 log of a msgpack map of 64 KiB
 ;;   3 poll_oneoff of 1,024      4 fd_read of 1,024 vectors
 ;;   5 fd_write of 1,024 vectors that overlap, 16 MiB of ends of lines together
-;;   6 clock_time_get            7 random of 64 KiB
+;;   6 clock_time_get            7 args_get
 ;;   8 config_get with a request of 4 MiB
 ;;   9 path_open of 32 MiB       10 an operation that nobody knows
-;;   11 fd_write of nothing      12 args_get
+;;   11 fd_write of nothing
 (module
   (import "wasi_snapshot_preview1" "random_get" (func $random_get (param i32 i32) (result i32)))
   (import "wasi_snapshot_preview1" "poll_oneoff" (func $poll_oneoff (param i32 i32 i32 i32) (result i32)))
@@ -16,7 +16,6 @@
   (import "wasi_snapshot_preview1" "path_open" (func $path_open (param i32 i32 i32 i32 i32 i64 i64 i32 i32) (result i32)))
   (import "wasi_snapshot_preview1" "args_get" (func $args_get (param i32 i32) (result i32)))
   (import "reconciler_v1" "log" (func $log (param i32 i32 i32)))
-  (import "reconciler_v1" "random" (func $random (param i32 i32) (result i32)))
   (import "reconciler_v1" "config_get" (func $config_get (param i32 i32 i32 i32) (result i64)))
   (import "reconciler_v1" "teleport" (func $teleport (param i32 i32 i32 i32) (result i64)))
   (memory (export "memory") 600)
@@ -62,7 +61,6 @@
       (if (i32.eq (local.get $mode) (i32.const 5)) (then
         (drop (call $fd_write (i32.const 1) (i32.const 262144) (i32.const 1024) (i32.const 640000)))))
       (if (i32.eq (local.get $mode) (i32.const 6)) (then (drop (call $clock_time_get (i32.const 1) (i64.const 0) (i32.const 640000)))))
-      (if (i32.eq (local.get $mode) (i32.const 7)) (then (drop (call $random (i32.const 2097152) (i32.const 65536)))))
       (if (i32.eq (local.get $mode) (i32.const 8)) (then
         (drop (call $config_get (i32.const 65536) (i32.const 4194304) (i32.const 640000) (i32.const 64)))))
       (if (i32.eq (local.get $mode) (i32.const 9)) (then
@@ -72,6 +70,6 @@
         (drop (call $teleport (i32.const 65536) (i32.const 65536) (i32.const 640000) (i32.const 64)))))
       (if (i32.eq (local.get $mode) (i32.const 11)) (then
         (drop (call $fd_write (i32.const 1) (i32.const 524288) (i32.const 1024) (i32.const 640000)))))
-      (if (i32.eq (local.get $mode) (i32.const 12)) (then (drop (call $args_get (i32.const 640000) (i32.const 640064)))))
+      (if (i32.eq (local.get $mode) (i32.const 7)) (then (drop (call $args_get (i32.const 640000) (i32.const 640064)))))
       (br $again))
     (unreachable)))

@@ -1,14 +1,14 @@
 ;; Calls host functions outside of an entry call, from _initialize, and keeps
 ;; the answers as i64 from 512 on: api_get, take, cancelled, budget, metric,
-;; random, now_ms.
+;; random_get, clock_time_get.
 (module
   (import "reconciler_v1" "api_get" (func $api_get (param i32 i32 i32 i32) (result i64)))
   (import "reconciler_v1" "take" (func $take (param i32 i32 i32) (result i32)))
   (import "reconciler_v1" "cancelled" (func $cancelled (result i32)))
   (import "reconciler_v1" "budget" (func $budget (param i32) (result i64)))
   (import "reconciler_v1" "metric" (func $metric (param i32 i32 i32 f64) (result i32)))
-  (import "reconciler_v1" "random" (func $random (param i32 i32) (result i32)))
-  (import "reconciler_v1" "now_ms" (func $now_ms (result i64)))
+  (import "wasi_snapshot_preview1" "random_get" (func $random_get (param i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "clock_time_get" (func $clock_time_get (param i32 i64 i32) (result i32)))
   (import "reconciler_v1" "log" (func $log (param i32 i32 i32)))
   (memory (export "memory") 1)
   (data (i32.const 16) "starting")
@@ -21,6 +21,6 @@
     (i64.store (i32.const 528) (i64.extend_i32_s (call $cancelled)))
     (i64.store (i32.const 536) (call $budget (i32.const 0)))
     (i64.store (i32.const 544) (i64.extend_i32_s (call $metric (i32.const 0) (i32.const 16) (i32.const 1) (f64.const 1))))
-    (i64.store (i32.const 552) (i64.extend_i32_s (call $random (i32.const 600) (i32.const 8))))
-    (i64.store (i32.const 560) (call $now_ms)))
+    (i64.store (i32.const 552) (i64.extend_i32_s (call $random_get (i32.const 600) (i32.const 8))))
+    (drop (call $clock_time_get (i32.const 0) (i64.const 1) (i32.const 560))))
   (func (export "reconcile") (param i32 i32) (result i64) (i64.const 0)))

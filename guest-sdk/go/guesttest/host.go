@@ -249,9 +249,9 @@ func (f functions) Cancelled() bool { return f.h.Cancelled }
 func (f functions) Budget(int32) int64 { return -1 }
 
 // Random implements imports.Host.
-func (f functions) Random(dst []byte) int32 {
+func (f functions) Random(dst []byte) bool {
 	for i := range dst {
 		dst[i] = byte(i) // deterministic
 	}
-	return 0
+	return true
 }

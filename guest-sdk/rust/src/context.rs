@@ -179,11 +179,7 @@ impl<'a> Context<'a> {
     ///
     /// A status of the host.
     pub fn random(&self, dst: &mut [u8]) -> Result<(), ApiError> {
-        const MOST: usize = 65_536; // bytes in one call; see abi/ABI.md, section 5
-        for chunk in dst.chunks_mut(MOST) {
-            answered("random", self.guest.host.random(chunk))?;
-        }
-        Ok(())
+        answered("random", if self.guest.host.random(dst) { 0 } else { status::INTERNAL })
     }
 
     /// Adds to a counter, or sets a gauge, of the module. wasmctl serves it at

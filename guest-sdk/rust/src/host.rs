@@ -30,8 +30,8 @@ pub(crate) trait Host {
     fn now_ms(&self) -> i64;
     /// A clock that never goes back, in nanoseconds.
     fn mono_ns(&self) -> i64;
-    /// Fills `dst`, at most 65536 bytes, and returns a status.
-    fn random(&self, dst: &mut [u8]) -> i32;
+    /// Fills `dst` and returns whether the host had random bytes.
+    fn random(&self, dst: &mut [u8]) -> bool;
     /// Whether the host is stopping.
     fn cancelled(&self) -> bool;
     /// The remaining budget of a kind, or -1 if it is unlimited or unknown.

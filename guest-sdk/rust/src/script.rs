@@ -48,8 +48,8 @@ impl Host for Script {
         0
     }
 
-    fn random(&self, _: &mut [u8]) -> i32 {
-        0
+    fn random(&self, _: &mut [u8]) -> bool {
+        true
     }
 
     fn cancelled(&self) -> bool {

@@ -29,7 +29,6 @@ func configMap(name string, data any) map[string]any {
 // nothing and the host much.
 func hostLoops() map[string]*hostLoop {
 	out := map[string]*hostLoop{
-		"host random":       reconcilerLoop("random", []byte{wasmI32, wasmI32}, []byte{wasmI32}, []int64{0, 1 << 16}, nil),
 		"host log of maps":  reconcilerLoop("log", slices.Repeat([]byte{wasmI32}, 3), nil, []int64{8, dataAt, 1 << 16}, func() []byte { return wideMap(1 << 16) }),
 		"host log of texts": reconcilerLoop("log", slices.Repeat([]byte{wasmI32}, 3), nil, []int64{8, dataAt, dataLen}, repeated("x", maxRequest)),
 		"host log unread":   reconcilerLoop("log", slices.Repeat([]byte{wasmI32}, 3), nil, []int64{-4, dataAt, dataLen}, func() []byte { return wideMap(maxRequest) }),

@@ -30,8 +30,6 @@ func timeAttacks() []attack {
 		{guest: "spin_calls"},
 		{guest: "spin_table"},
 		{guest: "spin_copy"},
-		{guest: "spin_clock"},
-		{guest: "spin_random"},
 		{guest: "spin_wasi_clock"},
 		{guest: "spin_wasi_random"},
 		{guest: "spin_operations"},

@@ -52,7 +52,7 @@ func families(t *testing.T) []family {
 	dry := controllerEntry{"limits": map[string]any{"timeout": attackTimeout.String()}, "mode": "DryRunClient"}
 	return []family{
 		{name: "host functions", entry: limits, memory: 256 << 20, modules: pick(hostCalls,
-			"host-random", "host-log-of-maps", "api-create-empty-maps", "api-update-wide-and-deep", "cache-list-4-mb-selector", "api-list-4-mb-selector",
+			"host-log-of-maps", "api-create-empty-maps", "api-update-wide-and-deep", "cache-list-4-mb-selector", "api-list-4-mb-selector",
 			"api-patch-100000-operations")},
 		{name: "WASI", entry: limits, memory: 64 << 20, modules: pick(wasi,
 			"wasi-fd-write-of-vectors", "wasi-fd-read-of-vectors", "wasi-poll-oneoff-of-80000", "wasi-poll-oneoff-that-sleeps", "wasi-random-get-of-8-mib", "wasi-clock-time-get-zeros")},

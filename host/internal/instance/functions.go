@@ -4,7 +4,6 @@ package instance
 
 import (
 	"fmt"
-	"io"
 	"log/slog"
 	"math"
 	"time"
@@ -13,9 +12,6 @@ import (
 	"github.com/wasmctl/wasmctl/host/operation"
 )
 
-// maxRandom is the largest number of bytes that random fills (ABI.md, 5).
-const maxRandom = 64 << 10
-
 // hostFuncs are the host functions that are not operations. Each reads its parameters from
 // the stack and leaves its result there.
 var hostFuncs = map[string]func(l *Local, stack []uint64){
@@ -23,9 +19,6 @@ var hostFuncs = map[string]func(l *Local, stack []uint64){
 	abi.FuncLog:       (*Local).hostLog,
 	abi.FuncLogLevel:  (*Local).hostLogLevel,
 	abi.FuncMetric:    (*Local).hostMetric,
-	abi.FuncNowMS:     (*Local).hostNowMS,
-	abi.FuncMonoNS:    (*Local).hostMonoNS,
-	abi.FuncRandom:    (*Local).hostRandom,
 	abi.FuncCancelled: (*Local).hostCancelled,
 	abi.FuncBudget:    (*Local).hostBudget,
 }
@@ -99,51 +92,6 @@ func (l *Local) hostMetric(stack []uint64) {
 	}
 	kind, value := int32(u32(stack[0])), math.Float64frombits(stack[3]) //nolint:gosec // the bits of an i32
 	stack[0] = i32(int32(l.host.Metric(kind, name, value)))
-}
-
-func (l *Local) hostNowMS(stack []uint64) { stack[0] = i64(l.now().UnixMilli()) }
-
-func (l *Local) hostMonoNS(stack []uint64) { stack[0] = i64(l.mono()) }
-
-func (l *Local) hostRandom(stack []uint64) {
-	ptr, length := u32(stack[0]), u32(stack[1])
-	status := abi.StatusOK
-	if length > maxRandom {
-		status = abi.StatusTooLarge
-	} else if b, ok := l.memory.Read(ptr, length); !ok {
-		status = abi.StatusBadRequest
-	} else if l.Charge(len(b)); l.random(b) != nil {
-		status = abi.StatusInternal
-	}
-	stack[0] = i32(int32(status))
-}
-
-// mono returns the guest's monotonic clock.
-func (l *Local) mono() int64 {
-	l.core.Run.Sources |= abi.SourceClock
-	return l.core.Spec.Clock.Mono()
-}
-
-// now returns the guest's clock.
-func (l *Local) now() time.Time {
-	l.core.Run.Sources |= abi.SourceClock
-	t := l.core.Spec.Clock.Now()
-	if l.given != nil {
-		l.given.AddTime(t.UnixNano())
-	}
-	return t
-}
-
-func (l *Local) random(b []byte) error {
-	l.core.Run.Sources |= abi.SourceRandom
-	_, err := io.ReadFull(l.core.Spec.Clock.Random, b)
-	if l.given != nil {
-		l.given.AddRandom(b)
-	}
-	if err != nil {
-		l.core.Spec.Log.Error("random: cannot read the source of randomness", "error", err)
-	}
-	return err
 }
 
 func (l *Local) hostCancelled(stack []uint64) {

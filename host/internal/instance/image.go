@@ -117,7 +117,7 @@ func (l *Local) restore(img *image) (err error) {
 	l.descriptors = img.descriptors.Clone()
 	for _, p := range img.places {
 		state, _ := l.memory.Read(uint32(p.At), uint32(p.Len)) //nolint:gosec // within the image
-		if err := l.random(state); err != nil {
+		if err := (*wasiGuest)(l).Random(state); err != nil {
 			return err
 		}
 	}

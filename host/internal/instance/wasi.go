@@ -3,6 +3,7 @@
 package instance
 
 import (
+	"io"
 	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
@@ -33,13 +34,33 @@ func (g *wasiGuest) Descriptors() *wasi.Descriptors { return &g.descriptors }
 func (g *wasiGuest) Files() *wasi.Files { return g.code.Files }
 
 // Now implements wasi.Guest.
-func (g *wasiGuest) Now() time.Time { return (*Local)(g).now() }
+func (g *wasiGuest) Now() time.Time {
+	g.core.Run.Sources |= abi.SourceClock
+	t := g.core.Spec.Clock.Now()
+	if g.given != nil {
+		g.given.AddTime(t.UnixNano())
+	}
+	return t
+}
 
 // Mono implements wasi.Guest.
-func (g *wasiGuest) Mono() int64 { return (*Local)(g).mono() }
+func (g *wasiGuest) Mono() int64 {
+	g.core.Run.Sources |= abi.SourceClock
+	return g.core.Spec.Clock.Mono()
+}
 
 // Random implements wasi.Guest.
-func (g *wasiGuest) Random(b []byte) error { return (*Local)(g).random(b) }
+func (g *wasiGuest) Random(b []byte) error {
+	g.core.Run.Sources |= abi.SourceRandom
+	_, err := io.ReadFull(g.core.Spec.Clock.Random, b)
+	if g.given != nil {
+		g.given.AddRandom(b)
+	}
+	if err != nil {
+		g.core.Spec.Log.Error("random: cannot read the source of randomness", "error", err)
+	}
+	return err
+}
 
 // Sleep implements wasi.Guest.
 func (g *wasiGuest) Sleep(d time.Duration) {

@@ -24,8 +24,8 @@ type Host interface {
 	NowMS() int64
 	// MonoNS reads a clock that never goes back, in nanoseconds.
 	MonoNS() int64
-	// Random fills dst, at most 65536 bytes, and returns a status.
-	Random(dst []byte) int32
+	// Random fills dst and reports whether the host had random bytes.
+	Random(dst []byte) bool
 	// Cancelled reports whether the host is stopping.
 	Cancelled() bool
 	// Budget returns the remaining budget of a kind, or -1 if it is unlimited

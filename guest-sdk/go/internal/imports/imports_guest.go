@@ -85,20 +85,20 @@ func logLevel() int32
 //go:wasmimport reconciler_v1 metric
 func metric(kind int32, name unsafe.Pointer, nameLen uint32, value float64) int32
 
-//go:wasmimport reconciler_v1 now_ms
-func nowMS() int64
-
-//go:wasmimport reconciler_v1 mono_ns
-func monoNS() int64
-
-//go:wasmimport reconciler_v1 random
-func random(dst unsafe.Pointer, dstLen uint32) int32
-
 //go:wasmimport reconciler_v1 cancelled
 func cancelled() int32
 
 //go:wasmimport reconciler_v1 budget
 func budget(kind int32) int64
+
+// WASI has the clocks and the random numbers. The SDK imports them itself because
+// TinyGo's standard library has none on the target wasm-unknown.
+
+//go:wasmimport wasi_snapshot_preview1 clock_time_get
+func clockTimeGet(clock uint32, precision uint64, time unsafe.Pointer) uint32
+
+//go:wasmimport wasi_snapshot_preview1 random_get
+func randomGet(dst unsafe.Pointer, dstLen uint32) uint32
 
 // Default is the host that this module runs in.
 var Default Host = wasmHost{}
@@ -131,13 +131,22 @@ func (wasmHost) Metric(kind int32, name string, value float64) int32 {
 }
 
 // NowMS implements Host.
-func (wasmHost) NowMS() int64 { return nowMS() }
+func (wasmHost) NowMS() int64 { return clock(0) / 1e6 }
 
 // MonoNS implements Host.
-func (wasmHost) MonoNS() int64 { return monoNS() }
+func (wasmHost) MonoNS() int64 { return clock(1) }
+
+// clockNS receives the time. A local variable would be allocated in each call.
+var clockNS int64
+
+// clock reads a clock of WASI, in nanoseconds: 0 is the Unix time, 1 never goes back.
+func clock(id uint32) int64 {
+	clockTimeGet(id, 1, unsafe.Pointer(&clockNS))
+	return clockNS
+}
 
 // Random implements Host.
-func (wasmHost) Random(dst []byte) int32 { return random(mem.Pointer(dst), uint32(len(dst))) }
+func (wasmHost) Random(dst []byte) bool { return randomGet(mem.Pointer(dst), uint32(len(dst))) == 0 }
 
 // Cancelled implements Host.
 func (wasmHost) Cancelled() bool { return cancelled() != 0 }

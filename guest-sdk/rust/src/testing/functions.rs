@@ -79,9 +79,9 @@ impl Host for Functions<'_> {
         self.0.borrow().now.unix_ms().saturating_mul(1_000_000)
     }
 
-    fn random(&self, dst: &mut [u8]) -> i32 {
+    fn random(&self, dst: &mut [u8]) -> bool {
         dst.iter_mut().enumerate().for_each(|(i, b)| *b = i as u8); // deterministic
-        0
+        true
     }
 
     fn cancelled(&self) -> bool {

@@ -27,10 +27,15 @@ IMPORT(take) int32_t take(void *dst, uint32_t off, uint32_t cap);
 IMPORT(log) void host_log(int32_t level, const void *msg, uint32_t len);
 IMPORT(log_level) int32_t log_level(void);
 IMPORT(metric) int32_t metric(int32_t kind, const void *name, uint32_t len, double value);
-IMPORT(now_ms) int64_t now_ms(void);
-IMPORT(mono_ns) int64_t mono_ns(void);
-IMPORT(random) int32_t host_random(void *dst, uint32_t len);
 IMPORT(cancelled) int32_t cancelled(void);
 IMPORT(budget) int64_t budget(int32_t kind);
+
+// Clocks and random numbers are those of WASI, which needs no libc.
+#define WASI(name) __attribute__((import_module("wasi_snapshot_preview1"), import_name(#name)))
+
+enum { REALTIME, MONOTONIC };
+
+WASI(clock_time_get) int32_t clock_time_get(int32_t clock, int64_t precision, int64_t *ns);
+WASI(random_get) int32_t random_get(void *dst, uint32_t len);
 
 #endif

@@ -141,7 +141,7 @@ static void random_step(writer *w, value step) {
 	static const char digits[] = "0123456789abcdef";
 	uint32_t n = int_of(get(step, "len"));
 	uint8_t *b = alloc(n), *hex = alloc(2 * n);
-	int32_t status = host_random(b, n);
+	int32_t status = random_get(b, n);
 	begin(w);
 	if (status) {
 		key(w, "status");
@@ -166,12 +166,18 @@ static void metric_step(writer *w, value step) {
 	number(w, "status", metric(int_of(get(step, "kind")), name.in, name.len, get(step, "value").f));
 }
 
+static int64_t read_clock(int32_t id) {
+	int64_t ns = 0;
+	clock_time_get(id, 1, &ns);
+	return ns;
+}
+
 static void mono_step(writer *w) {
 	begin(w);
 	key(w, "ns");
 	put_array(w, 2);
-	put_int(w, mono_ns());
-	put_int(w, mono_ns());
+	put_int(w, read_clock(MONOTONIC));
+	put_int(w, read_clock(MONOTONIC));
 	end(w);
 }
 
@@ -198,7 +204,7 @@ static void step(writer *w, value message, value object, value s) {
 	else if (is(name, "op")) operate(w, get(s, "op"), get(s, "request"));
 	else if (is(name, "log")) log_step(w, s);
 	else if (is(name, "levels")) levels_step(w);
-	else if (is(name, "now")) number(w, "ms", now_ms());
+	else if (is(name, "now")) number(w, "ms", read_clock(REALTIME) / 1000000);
 	else if (is(name, "mono")) mono_step(w);
 	else if (is(name, "random")) random_step(w, s);
 	else if (is(name, "metric")) metric_step(w, s);

@@ -4,7 +4,7 @@
   (type $op (func (param i32 i32 i32 i32) (result i64)))
   (import "reconciler_v1" "api_get" (func $api_get (type $op)))
   (import "reconciler_v1" "take" (func $take (param i32 i32 i32) (result i32)))
-  (import "reconciler_v1" "random" (func $random (param i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "random_get" (func $random_get (param i32 i32) (result i32)))
   (import "reconciler_v1" "log" (func $log (param i32 i32 i32)))
   (memory (export "memory") 1)
   (func (export "reconciler_abi_1"))
@@ -18,6 +18,6 @@
     (if (i32.ne (call $take (i32.const 65536) (i32.const 0) (i32.const 0)) (i32.const 0)) (then (unreachable)))
     (if (i32.ne (call $take (i32.const 0) (i32.const -1) (i32.const 8)) (i32.const 0)) (then (unreachable))) ;; from behind the end
     (call $want (call $api_get (i32.const 65536) (i32.const 0) (i32.const 0) (i32.const 65536)) (i64.const 0)) ;; over the request itself
-    (if (i32.ne (call $random (i32.const 65536) (i32.const 0)) (i32.const 0)) (then (unreachable)))
+    (if (i32.ne (call $random_get (i32.const 65536) (i32.const 0)) (i32.const 0)) (then (unreachable)))
     (call $log (i32.const 0) (i32.const 65536) (i32.const 0))
     (i64.const 0)))

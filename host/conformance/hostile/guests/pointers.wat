@@ -16,7 +16,6 @@
   (import "reconciler_v1" "teleport" (func $teleport (type $op)))
   (import "reconciler_v1" "take" (func $take (param i32 i32 i32) (result i32)))
   (import "reconciler_v1" "metric" (func $metric (param i32 i32 i32 f64) (result i32)))
-  (import "reconciler_v1" "random" (func $random (param i32 i32) (result i32)))
   (import "reconciler_v1" "log" (func $log (param i32 i32 i32)))
   (table funcref (elem $api_get $api_list $api_create $api_update $api_patch $api_apply $api_delete
     $cache_get $cache_list $event_record $config_get $teleport))
@@ -43,7 +42,6 @@
         (br_if $ops (i32.lt_s (local.get $op) (i32.const 12))))
       (call $bad (call $take (local.get $p) (i32.const 0) (local.get $n)))
       (call $bad (call $metric (i32.const 0) (local.get $p) (local.get $n) (f64.const 1)))
-      (call $bad (call $random (local.get $p) (local.get $n)))
       (call $log (i32.const 8) (local.get $p) (local.get $n))
       (local.set $at (i32.add (local.get $at) (i32.const 8)))
       (br_if $next (i32.lt_u (local.get $at) (i32.const 112))))

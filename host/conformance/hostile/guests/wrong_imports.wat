@@ -3,7 +3,7 @@
 (module
   (import "env" "system" (func (param i32) (result i32)))
   (import "wasi_snapshot_preview1" "proc_spawn" (func))
-  (import "reconciler_v1" "random" (func (param i64) (result i64)))
+  (import "reconciler_v1" "log_level" (func (param i64) (result i64)))
   (import "reconciler_v1" "root" (func (result i32)))
   (import "env" "memory" (memory 1))
   (export "memory" (memory 0))
