@@ -141,6 +141,18 @@ func (s Service) PauseObject(ctx context.Context, name string, object abi.Key, p
 	return c.Engine.PauseObject(ctx, withNamespace(c.Engine, object), paused)
 }
 
+// Release implements admin.Releaser.
+func (s Service) Release(ctx context.Context, name string, what admin.Release) ([]admin.Released, error) {
+	c, err := s.running(name)
+	if err != nil {
+		return nil, err
+	}
+	for i := range what.Objects {
+		what.Objects[i] = withNamespace(c.Engine, what.Objects[i])
+	}
+	return c.Engine.ReleaseObjects(ctx, what)
+}
+
 // Swap implements admin.Service.
 func (s Service) Swap(ctx context.Context, name string, wasm []byte, options admin.SwapOptions) (res admin.Swapped, err error) {
 	c, err := s.running(name)

@@ -76,6 +76,12 @@ func addLimits(c *admin.Controller, e *engine.Controller) {
 	for _, h := range e.Runtime.Hot(maxListed) {
 		c.Hot = append(c.Hot, admin.HotObject{Object: h.Key.String(), Cause: h.Cause.String(), Runs: h.Runs, Delay: history.Duration(h.Delay)})
 	}
+	if view, finalizer := e.Stranded(); view.Total > 0 || view.Unknown != "" {
+		c.Stranded = &admin.Stranded{Finalizer: finalizer, Total: view.Total, Unknown: view.Unknown}
+		for _, o := range view.Objects[:min(maxListed, len(view.Objects))] {
+			c.Stranded.Objects = append(c.Stranded.Objects, admin.StrandedObject{Object: o.Key.String(), Deleting: o.Deleting})
+		}
+	}
 	list, total := e.Runtime.Quarantined(maxListed)
 	c.Quarantined = total
 	for _, q := range list {
@@ -205,10 +211,24 @@ func controllerState(c *admin.Controller, now time.Time) string {
 		return "fails" + last
 	case slices.ContainsFunc(c.Watches, func(w admin.Watch) bool { return w.Unmapped > 0 }):
 		return "map fails"
+	case c.Stranded != nil && c.Stranded.Total > 0:
+		return strandedText(c.Stranded)
 	case len(c.Hot) > 0:
 		return fmt.Sprintf("%s in a hot loop: %s: %s", humanize.Plural(max(c.HotObjects, len(c.Hot)), "object"), c.Hot[0].Object, c.Hot[0].Cause)
 	}
 	return "ok"
+}
+
+// strandedText describes stranded objects: "1 object stranded: shop/a: its deletion waits: it has the finalizer F but is not watched".
+func strandedText(s *admin.Stranded) string {
+	first, waits := "", ""
+	if len(s.Objects) > 0 {
+		first = s.Objects[0].Object + ": "
+		if s.Objects[0].Deleting {
+			waits = "its deletion waits: "
+		}
+	}
+	return fmt.Sprintf("%s stranded: %s%sit has the finalizer %s but is not watched", humanize.Plural(s.Total, "object"), first, waits, s.Finalizer)
 }
 
 // Top implements admin.Service.

@@ -90,6 +90,7 @@ func (v *verdict) judge(ctx context.Context) {
 	switch {
 	case v.stored == nil:
 		v.report(missing, "%s", why)
+		v.stranded()
 	case paused(v.stored):
 		v.report("paused", "the object has the annotation %s: remove it, or set it to false", applier.PausedAnnotation)
 	}
@@ -195,6 +196,17 @@ func (v *verdict) missing(ctx context.Context) (state, why string) {
 		return notSelected, fmt.Sprintf("the object exists but the watch does not have it: it does not match the field selector %s, or the watch lags behind", w.FieldSelector)
 	}
 	return notCached, "the object exists but the watch has not received it yet"
+}
+
+// stranded explains that the object still has the finalizer of the controller.
+func (v *verdict) stranded() {
+	view, finalizer := v.c.Stranded()
+	for _, o := range view.Objects {
+		if o.Key == v.key {
+			v.report("", "it still has the finalizer %s, but this controller finalizes only objects that it watches, so a deletion waits: select it again, or run wasmctl release %s %s",
+				finalizer, v.c.Name(), v.key)
+		}
+	}
 }
 
 // hot explains that the object is quarantined or delayed.

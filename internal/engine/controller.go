@@ -21,6 +21,7 @@ import (
 	"github.com/wasmctl/wasmctl/internal/plan"
 	"github.com/wasmctl/wasmctl/internal/replay"
 	"github.com/wasmctl/wasmctl/internal/rollout"
+	"github.com/wasmctl/wasmctl/internal/stranded"
 	"github.com/wasmctl/wasmctl/internal/telemetry"
 	"github.com/wasmctl/wasmctl/runtime/applier"
 	"github.com/wasmctl/wasmctl/runtime/controller"
@@ -54,6 +55,8 @@ type Controller struct {
 	recorder  replay.Recorder
 	memo      *memo.Memo // nil if no run may be skipped
 	hide      []func()   // undo show
+	stranded  atomic.Pointer[stranded.View]
+	search    *strandedState // for stranded objects; set by Start; nil if there can be none
 
 	Runtime   *controller.Controller // set by Start
 	split     plan.Split             // how the objects are split between replicas
@@ -115,6 +118,9 @@ func (c *Controller) Run(ctx context.Context, force <-chan struct{}) error {
 	}
 	if c.member() != nil {
 		wg.Go(func() { c.share(ctx) })
+	}
+	if c.search != nil {
+		wg.Go(func() { c.findStranded(ctx, c.search) })
 	}
 	err := c.Runtime.Run(ctx, force)
 	c.logStopped()

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
 	"github.com/wasmctl/wasmctl/host/kubeapi"
@@ -21,7 +22,9 @@ type Identity struct {
 	Config  *rest.Config
 	Client  *kubeapi.Client
 	Dynamic dynamic.Interface
-	Watches *watcher.Set
+	// Metadata requests only the metadata of objects.
+	Metadata metadata.Interface
+	Watches  *watcher.Set
 }
 
 // Resource returns the dynamic client of a kind, in the namespace if the kind is
@@ -41,6 +44,9 @@ func NewIdentity(config *rest.Config, watches watcher.Config) (*Identity, error)
 		return nil, err
 	}
 	if id.Dynamic, err = dynamic.NewForConfig(config); err != nil {
+		return nil, err
+	}
+	if id.Metadata, err = metadata.NewForConfig(config); err != nil {
 		return nil, err
 	}
 	watching, err := watcher.NewClient(config)

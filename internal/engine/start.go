@@ -66,6 +66,9 @@ func (c *Controller) config() controller.Config {
 		DrainTimeout: o.DrainTimeout.Or(0), Debounce: o.Debounce.Parse(),
 		Observer: c, OnHidden: c.Telemetry.Hidden, OnRelated: c.Telemetry.Related,
 	}
+	if s := c.newStranded(); s != nil && s.scope.Limited() {
+		c.search, cfg.OnLeft = s, s.leave
+	}
 	if m := c.member(); m != nil {
 		cfg.Slots = &controller.Slots{Count: m.Slots, Served: m.Served, Gone: c.moved != nil}
 	}

@@ -11,6 +11,7 @@
 //	POST /v1/controllers/{name}/log-level        {"level": "debug"}; without a level it returns the current one
 //	POST /v1/controllers/{name}/trigger          {"objects": ["namespace/name", ...], "force": true}; without objects, all of them
 //	POST /v1/controllers/{name}/pause, /resume   stops and restarts reconciles; with {"object": "namespace/name"}, those of one object
+//	POST /v1/controllers/{name}/release          {"objects": ["namespace/name", ...], "all": true, "dryRun": true} takes the finalizer off
 //	POST /v1/controllers/{name}/swap             the bytes of a module; ?force=true accepts one that was rolled back
 //	                                             canary=10%&canaryNamespace=a&canarySelector=x%3Dy&canaryTime=5m runs it as a canary
 //	POST /v1/controllers/{name}/promote, /abort  makes the canary live, or ends it
@@ -58,6 +59,7 @@ type Service interface {
 	// annotation. Other replicas see it too.
 	PauseObject(ctx context.Context, controller string, object abi.Key, paused bool) error
 	Logger
+	Releaser
 	// Status returns the state of the process. It must not block.
 	Status() Status
 	// Trigger requests reconciles of the objects, or of all objects of the controller if
@@ -225,6 +227,9 @@ type Controller struct {
 	// Quarantine has those that have been quarantined for the longest time, at most 20.
 	Quarantined int                 `json:"quarantined,omitempty"`
 	Quarantine  []QuarantinedObject `json:"quarantine,omitempty"`
+	// Stranded are the objects that have the finalizer of the controller but are outside of
+	// the watched set; nil if there are none, and all have been found.
+	Stranded *Stranded `json:"stranded,omitempty"`
 	// Limits counts how often the module has reached each of its limits.
 	Limits map[string]uint64 `json:"limits,omitempty"`
 	// Revisions are the live revision, earlier ones that still hold resources, and the last
@@ -269,6 +274,26 @@ type HotObject struct {
 	// Runs counts the consecutive runs of the loop. Delay is the time between two of them.
 	Runs  int              `json:"runs"`
 	Delay history.Duration `json:"delay"`
+}
+
+// Stranded describes objects that a controller does not finalize, so that their deletion
+// waits.
+type Stranded struct {
+	// Finalizer is the name of the finalizer.
+	Finalizer string `json:"finalizer"`
+	// Total counts the objects, and Objects has the first 20, those that are being deleted
+	// first.
+	Total   int              `json:"total"`
+	Objects []StrandedObject `json:"objects"`
+	// Unknown is the reason why objects may be missing; empty if none is.
+	Unknown string `json:"unknown,omitempty"`
+}
+
+// StrandedObject is an object with the finalizer that is outside of the watched set.
+type StrandedObject struct {
+	// Object is its namespace and name. Deleting reports whether its deletion was requested.
+	Object   string `json:"object"`
+	Deleting bool   `json:"deleting,omitempty"`
 }
 
 // Process is a process of modules. Memory is its resident memory, in bytes.

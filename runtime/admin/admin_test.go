@@ -32,6 +32,7 @@ type process struct {
 	swapped   string
 	options   SwapOptions
 	change    map[string]*string
+	released  Release
 	asked     LogQuery
 
 	pausedObject string
@@ -139,9 +140,34 @@ func (p *process) Shadow(_ context.Context, controller string, wasm []byte, opti
 	return sum, nil
 }
 
+func (p *process) Release(_ context.Context, controller string, what Release) ([]Released, error) {
+	if controller != "web" {
+		return nil, fmt.Errorf("controller[%s]: %w", controller, ErrUnknown)
+	}
+	p.released = what
+	return []Released{{Object: "shop/a", Deleting: true}, {Object: "shop/b", Error: "no"}}, nil
+}
+
 func (p *process) Configure(_ context.Context, _ string, change map[string]*string) (int64, error) {
 	p.change = change
 	return 7, nil
+}
+
+func TestAdmin_ReleasePassesObjectsAndResults(t *testing.T) {
+	p := &process{}
+	c, _ := serve(t, p)
+	for _, what := range []Release{{Objects: []abi.Key{{Namespace: "shop", Name: "a"}, {Name: "b"}}, DryRun: true}, {Objects: []abi.Key{}, All: true}} {
+		got, err := c.Release(t.Context(), "web", what)
+		if diff := cmp.Diff([]Released{{Object: "shop/a", Deleting: true}, {Object: "shop/b", Error: "no"}}, got); diff != "" || err != nil {
+			t.Errorf("%v (-want +got):\n%s", err, diff)
+		}
+		if diff := cmp.Diff(what, p.released); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+	if _, err := c.Release(t.Context(), "none", Release{All: true}); !errors.Is(err, ErrUnknown) {
+		t.Errorf("unknown controller: %v", err)
+	}
 }
 
 func TestAdmin_SwapRollbackAndConfigure(t *testing.T) {

@@ -99,6 +99,7 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("POST /v1/controllers/{name}/shadow", s.shadow)
 	mux.HandleFunc("POST /v1/controllers/{name}/rollback", command(s.rollback))
 	mux.HandleFunc("POST /v1/controllers/{name}/config", command(s.config))
+	mux.HandleFunc("POST /v1/controllers/{name}/release", command(s.release))
 	mux.HandleFunc("POST /v1/controllers/{name}/pause", s.pause(true))
 	mux.HandleFunc("POST /v1/controllers/{name}/resume", s.pause(false))
 	return mux
@@ -118,13 +119,10 @@ func command[Req, Res any](do func(ctx context.Context, controller string, req R
 }
 
 func (s *Server) trigger(ctx context.Context, controller string, req triggerRequest) (res triggerResponse, err error) {
-	keys := make([]abi.Key, len(req.Objects))
-	for i, name := range req.Objects {
-		if keys[i], err = parseKey(name); err != nil {
-			return res, err
-		}
+	keys, err := parseKeys(req.Objects)
+	if err == nil {
+		res.Triggered, err = s.service.Trigger(ctx, controller, keys, req.Force)
 	}
-	res.Triggered, err = s.service.Trigger(ctx, controller, keys, req.Force)
 	return res, err
 }
 
@@ -177,6 +175,17 @@ func (s *Server) pause(paused bool) http.HandlerFunc {
 		}
 		answer(w, struct{}{}, err)
 	}
+}
+
+// parseKeys parses the names of objects.
+func parseKeys(names []string) (keys []abi.Key, err error) {
+	keys = make([]abi.Key, len(names))
+	for i, name := range names {
+		if keys[i], err = parseKey(name); err != nil {
+			return nil, err
+		}
+	}
+	return keys, nil
 }
 
 // parseKey parses "namespace/name", or "name".

@@ -81,6 +81,9 @@ type Config struct {
 	// OnHidden, if not nil, is called for each event of For's objects that predicates have hidden, with the predicates that saw no change.
 	// It is called from the goroutines of the watches and must be quick.
 	OnHidden func(ref reflector.ObjectRef, unchanged predicate.Words)
+	// OnLeft, if not nil, is called for each object of For that its watch no longer has although its last state had the Finalizer: it was
+	// deleted, or is no longer selected. It is called from the goroutines of the watches and must not block.
+	OnLeft func(ref reflector.ObjectRef)
 	// OnRelated, if not nil, is called for each change of an object of another kind that affects objects of For, or that is passed to the
 	// guest, before those objects are requested. resource is as in the reason of the requests. It must not block, and is called
 	// concurrently.

@@ -148,6 +148,9 @@ func (c *Controller) filters(w *Watch, n int) ([]*predicate.Filter, error) {
 func (c *Controller) handler(h *Handle, filter *predicate.Filter) watcher.Handler {
 	var mapped []queue.Request // reused: a subscription calls its handler one at a time
 	return func(ctx context.Context, ev reflector.Event) {
+		if ev.Type == reflector.Deleted && h.own != nil && c.cfg.OnLeft != nil && ev.Old.HasFinalizer(c.cfg.Finalizer) {
+			c.cfg.OnLeft(ev.Ref())
+		}
 		verdict := filter.Check(time.Now(), ev)
 		if h.own != nil && h.own.waiting.Load() > 0 && h.own.take(ev, func() { c.pass(ctx, h, ev, verdict, nil) }) {
 			return

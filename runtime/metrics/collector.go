@@ -202,6 +202,7 @@ func (g gathering) runs(c *Controller, st *Stats) {
 	g.set(unmapped, float64(st.Unmapped), n)
 	g.set(hotLoops, float64(st.HotLoops), n)
 	g.set(hotObjects, float64(st.Hot), n)
+	g.set(strandedObjs, float64(st.Stranded), n)
 	g.set(staleRuns, float64(st.Stale), n)
 	if st.Memo != nil {
 		g.set(memoObjects, float64(st.Remembered), n)

@@ -25,8 +25,8 @@ type Stats struct {
 	LogsDropped uint64
 	// Synced and Paused are the state of the controller as a whole.
 	Synced, Paused bool
-	// Failing, Quarantined, Unmapped and Hot count objects.
-	Failing, Quarantined, Unmapped, Hot int
+	// Failing, Quarantined, Unmapped, Hot and Stranded count objects.
+	Failing, Quarantined, Unmapped, Hot, Stranded int
 	// HotLoops and Stale count since the start.
 	HotLoops, Stale uint64
 	// Memo counts runs by what the memo did with them, and Remembered the objects; Memo is nil without a memo.

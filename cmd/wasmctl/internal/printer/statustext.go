@@ -48,7 +48,7 @@ func StatusLines(st *admin.Status, now time.Time, s Screen, live bool) []string 
 		slices.SortStableFunc(controllers, func(a, b admin.Controller) int { return severity(&b) - severity(&a) })
 	}
 	all := !live && len(controllers) <= detailed
-	for _, t := range []*table{controllerTable(controllers, now), replicaTable(st.Shards, now, false), processTable(controllers), revisionTable(controllers, now, all), quarantineTable(controllers, now), hotTable(controllers), missingTable(controllers, now), watchTable(controllers, now, all)} {
+	for _, t := range []*table{controllerTable(controllers, now), replicaTable(st.Shards, now, false), processTable(controllers), revisionTable(controllers, now, all), quarantineTable(controllers, now), hotTable(controllers), strandedTable(controllers), missingTable(controllers, now), watchTable(controllers, now, all)} {
 		if len(t.rows) > 0 {
 			lines = append(append(lines, ""), t.render(s.width, s.coloured)...)
 		}
@@ -212,38 +212,4 @@ func Troubled(st *admin.Status) int {
 		n += min(1, severity(&st.Controllers[i]))
 	}
 	return n
-}
-
-// hotTable lists the objects in hot loops.
-func hotTable(list []admin.Controller) *table {
-	t := &table{columns: []column{{title: "HOT LOOP", minWidth: 20}, {title: "RUNS", right: true}, {title: "EVERY", right: true}, {title: "CAUSE", minWidth: 10}}}
-	for _, c := range list {
-		for _, h := range c.Hot {
-			t.row("", c.Name+": "+h.Object, h.Runs, short(h.Delay), h.Cause)
-		}
-		if more := c.HotObjects - len(c.Hot); more > 0 {
-			t.row("", fmt.Sprintf("%s: %d more", c.Name, more))
-		}
-	}
-	return t
-}
-
-// quarantineTable lists the objects in quarantine.
-func quarantineTable(list []admin.Controller, now time.Time) *table {
-	t := &table{columns: []column{
-		{title: "QUARANTINED", minWidth: 20}, {title: "KIND"}, {title: "FOR"}, {title: "RUNS", right: true}, {title: "NEXT"}, {title: "ERROR", minWidth: 10},
-	}}
-	for _, c := range list {
-		for _, q := range c.Quarantine {
-			next := "now"
-			if q.Until.After(now) {
-				next = "in " + humanize.Age(q.Until, now)
-			}
-			t.row("", c.Name+": "+q.Object, q.Kind, humanize.Age(now, q.Since), q.Runs, next, humanize.FirstLine(q.Error))
-		}
-		if more := c.Quarantined - len(c.Quarantine); more > 0 {
-			t.row("", fmt.Sprintf("%s: %d more", c.Name, more))
-		}
-	}
-	return t
 }

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/metadata"
+
+	"github.com/wasmctl/wasmctl/host/kubeapi"
+	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
+	"github.com/wasmctl/wasmctl/internal/failure"
+	"github.com/wasmctl/wasmctl/internal/humanize"
+	"github.com/wasmctl/wasmctl/internal/plan"
+	"github.com/wasmctl/wasmctl/internal/stranded"
+	"github.com/wasmctl/wasmctl/runtime/admin"
+)
+
+// releaseOptions are the flags of release.
+type releaseOptions struct {
+	steerOptions
+
+	target              target
+	all, dryRun         bool
+	kind, finalizer     string
+	kubeconfig, context string
+}
+
+func newCmdRelease(s streams) *cobra.Command {
+	o := &releaseOptions{steerOptions: steerOptions{streams: s}}
+	cmd := &cobra.Command{
+		Use:   "release [CONTROLLER] [NAMESPACE/]NAME...",
+		Short: "Take the finalizer of a controller off objects",
+		Long: `Takes the finalizer of a controller off objects that it no longer finalizes, so that they can be deleted. Nothing is cleaned up. With
+--all, these are all objects that have the finalizer but are outside of the namespaces and selectors of the controller; wasmctl
+status counts them. A named object can also be one that is being deleted and whose cleanup fails. An object that the controller
+watches is refused unless it is being deleted, because the controller would add the finalizer again.
+
+The running process takes the finalizer off. If no process runs the controller any more, name the kind with --for and the finalizer
+with --finalizer: the command then connects to the cluster itself, as kubectl does, and --all means all objects of the kind that
+have the finalizer, in --namespace or in all namespaces.
+
+The exit code is 0 if no object has the finalizer any more, and otherwise 1, or 6 without the right to list the objects.`,
+		Example: `  wasmctl release webapp shop/hello
+  wasmctl release --all --dry-run
+  wasmctl release --for webapps.example.dev --finalizer example.dev/webapp --all`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if (o.kind == "") != (o.finalizer == "") {
+				return usageError(cmd, errors.New("--for and --finalizer belong together"))
+			}
+			run := o.ofProcess
+			if o.kind != "" {
+				run = o.ofCluster
+			}
+			released, err := run(cmd.Context(), args)
+			if errors.Is(err, errWantObjects) {
+				return usageError(cmd, err)
+			}
+			if err != nil {
+				return err
+			}
+			return o.report(released)
+		},
+	}
+	o.bind(cmd)
+	o.target.bind(cmd)
+	f := cmd.Flags()
+	f.BoolVar(&o.all, "all", false, "Release all objects with the finalizer that the controller does not watch")
+	f.BoolVar(&o.dryRun, "dry-run", false, "Only print which objects would be released")
+	f.StringVar(&o.kind, "for", "", "Without a process: the `kind` of the objects, in any form that kubectl accepts")
+	f.StringVar(&o.finalizer, "finalizer", "", "Without a process: the `name` of the finalizer")
+	f.StringVar(&o.kubeconfig, "kubeconfig", "", "Without a process: use this kubeconfig `file` (default: as wasmctl run)")
+	f.StringVar(&o.context, "context", "", "Without a process: use this `context` of the kubeconfig")
+	_ = cmd.MarkFlagFilename("kubeconfig")
+	return cmd
+}
+
+// ofProcess asks the running process.
+func (o *releaseOptions) ofProcess(ctx context.Context, args []string) ([]admin.Released, error) {
+	c, known, err := o.clientOf(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("%w; without a process, name the objects' kind with --for and the finalizer with --finalizer", err)
+	}
+	if o.all && o.target.namespace != "" {
+		return nil, failure.Usage.Wrap(errors.New("--all: a running process knows its namespaces: omit --namespace"))
+	}
+	controller, keys, err := o.target.resolve(args, known)
+	switch {
+	case err != nil:
+		return nil, err
+	case o.all == (len(keys) > 0):
+		return nil, errWantObjects
+	}
+	released, err := c.Release(ctx, controller, admin.Release{Objects: keys, All: o.all, DryRun: o.dryRun})
+	if err != nil {
+		return nil, steerError(ctx, c, err)
+	}
+	return released, nil
+}
+
+// ofCluster connects to the cluster.
+func (o *releaseOptions) ofCluster(ctx context.Context, args []string) ([]admin.Released, error) {
+	if o.all == (len(args) > 0) {
+		return nil, errWantObjects
+	}
+	api, finder, err := o.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	namespace := o.target.namespace
+	if finder.Kind.Namespaced && namespace == "" && !o.all {
+		namespace = "default"
+	}
+	keys, err := parseKeys(args, namespace)
+	if err != nil {
+		return nil, err
+	}
+	if o.all {
+		found, err := finder.All(ctx, namespace, nil)
+		if apierrors.IsForbidden(err) {
+			err = failure.Denied.Wrap(fmt.Errorf("%w; name a namespace with --namespace", err))
+		}
+		if err != nil {
+			return nil, err
+		}
+		for i := range found {
+			keys = append(keys, found[i].Key)
+		}
+	}
+	if o.dryRun {
+		return finder.Release(ctx, keys, nil), nil
+	}
+	return finder.Release(ctx, keys, func(ctx context.Context, object []byte) error {
+		return api.RemoveFinalizer(ctx, finder.Kind, object, o.finalizer)
+	}), nil
+}
+
+// connect returns the clients for the kind of the flags.
+func (o *releaseOptions) connect(ctx context.Context) (*kubeapi.API, *stranded.Finder, error) {
+	config, err := loadConfig(o.kubeconfig, o.context)
+	if err != nil {
+		return nil, nil, failure.Cluster.Wrap(err)
+	}
+	client, err := kubeapi.NewClient(config)
+	if err != nil {
+		return nil, nil, err
+	}
+	lists, err := metadata.NewForConfig(config)
+	if err != nil {
+		return nil, nil, err
+	}
+	guess := &plan.Guess{Resolver: kinds.NewResolver(client, slog.New(slog.DiscardHandler))}
+	kind, err := guess.Named(ctx, "--for", o.kind)
+	if err != nil {
+		return nil, nil, err
+	}
+	api, err := kubeapi.New(kubeapi.Config{Client: client, Resolver: guess.Resolver, Controller: "release"})
+	return api, &stranded.Finder{Client: lists, Kind: kind, Finalizer: o.finalizer}, err
+}
+
+// report prints the results. It returns an error if an object still has the finalizer.
+func (o *releaseOptions) report(released []admin.Released) error {
+	failed := 0
+	for _, r := range released {
+		done := "released "
+		switch {
+		case r.Error != "":
+			failed++
+			done = "failed "
+		case r.Absent:
+			done = "not found, or without the finalizer: "
+		case o.dryRun:
+			done = "would release "
+		}
+		line := done + r.Object
+		if r.Deleting {
+			line += " (its deletion was waiting)"
+		}
+		if r.Error != "" {
+			line += ": " + r.Error
+		}
+		if _, err := fmt.Fprintln(o.streams.out, line); err != nil {
+			return err
+		}
+	}
+	if failed > 0 {
+		return fmt.Errorf("%s still have the finalizer", humanize.Plural(failed, "object"))
+	}
+	if len(released) == 0 {
+		_, err := fmt.Fprintln(o.streams.out, "no object has the finalizer")
+		return err
+	}
+	return nil
+}

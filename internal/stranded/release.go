@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stranded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/runtime/admin"
+)
+
+// maxAttempts is the number of times that the finalizer is taken off, if others change the finalizers of the object at the same time.
+const maxAttempts = 5
+
+// Remove takes a finalizer off an object, given as msgpack.
+type Remove func(ctx context.Context, object []byte) error
+
+// Release takes the finalizer off objects and returns a result for each. If remove is nil, it changes nothing.
+func (f *Finder) Release(ctx context.Context, keys []abi.Key, remove Remove) []admin.Released {
+	results := make([]admin.Released, len(keys))
+	for i, key := range keys {
+		results[i] = f.release(ctx, key, remove)
+	}
+	return results
+}
+
+func (f *Finder) release(ctx context.Context, key abi.Key, remove Remove) (r admin.Released) {
+	r.Object = key.String()
+	var err error
+	for range maxAttempts {
+		o, getErr := f.Get(ctx, key)
+		if getErr != nil {
+			r.Error = getErr.Error()
+			return r
+		}
+		if r.Absent = o == nil; r.Absent {
+			return r
+		}
+		found := objectOf(o)
+		r.Deleting = found.Deleting
+		if remove == nil {
+			return r
+		}
+		if err = remove(ctx, identity(&found)); err == nil {
+			return r
+		}
+		if e, ok := errors.AsType[*abi.ResultError](err); !ok || e.Class != abi.ErrorConflict {
+			break
+		}
+	}
+	r.Error = fmt.Sprintf("finalizer[%s]: remove: %v", f.Finalizer, err)
+	return r
+}
+
+// identity returns the msgpack of the metadata that identify an object and its finalizers.
+func identity(o *Object) []byte {
+	finalizers := make([]any, len(o.Finalizers))
+	for i, name := range o.Finalizers {
+		finalizers[i] = name
+	}
+	b, err := abi.AppendValue(nil, map[string]any{"metadata": map[string]any{
+		"namespace": o.Key.Namespace, "name": o.Key.Name, "uid": o.UID, "finalizers": finalizers,
+	}})
+	if err != nil {
+		panic("BUG: object: " + err.Error()) // only strings
+	}
+	return b
+}
