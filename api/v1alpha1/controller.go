@@ -71,6 +71,14 @@ type CommonSpec struct {
 	// Grant is the set of rights of the module. Without a grant, the module may read the
 	// kinds of For and Owns, and write the status of the first.
 	Grant *Grant `json:"grant,omitempty"`
+	// AdoptManagers are the field managers of the programs that the module replaces, for
+	// example those of an operator. Declared children and status take the fields over that
+	// they own: a field that is not declared is removed.
+	// +kubebuilder:validation:MaxItems=20
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=128
+	// +listType=set
+	AdoptManagers []string `json:"adoptManagers,omitempty"`
 	// Limits are limits of the module, by the names of docs/limits.md: memory, timeout,
 	// fuel, fuel-rate, host_calls and others. They can only lower the limits of the process
 	// and of the manifest.

@@ -26,6 +26,9 @@ import (
 // requests.
 const minFollow = time.Second
 
+// maxManager is the limit of the API server on the name of a field manager, in bytes.
+const maxManager = 128
+
 // Validate returns the errors of the spec that can be found without the module and the
 // cluster. The paths of fields begin at root, which may be nil.
 func (s *ControllerSpec) Validate(root *field.Path) field.ErrorList {
@@ -74,6 +77,11 @@ func (s *CommonSpec) Validate(root *field.Path) (errs field.ErrorList) {
 	bad("config", "", err)
 	if g := s.Grant; g != nil && g.Manifest && len(g.Capabilities) > 0 {
 		errs = append(errs, field.Forbidden(root.Child("grant", "manifest"), "cannot be combined with capabilities"))
+	}
+	for i, m := range s.AdoptManagers {
+		if m == "" || len(m) > maxManager {
+			errs = append(errs, field.Invalid(root.Child("adoptManagers").Index(i), m, fmt.Sprintf("want the name of a field manager, of 1 to %d bytes", maxManager)))
+		}
 	}
 	_, wrong := s.Limits.Parse(root.Child("limits"))
 	errs = append(append(errs, wrong...), oneOf(root.Child("mode"), s.Mode, ModeEnforce, ModeDryRun, ModeAudit, ModeDryRunClient)...)

@@ -44,6 +44,9 @@ type Config struct {
 	// Controller is the controller's name. The field manager of its writes is "wasmctl/" and this
 	// name, unless a request has its own.
 	Controller string
+	// FormerManagers are the field managers of the programs that the module replaces. Declare takes the
+	// fields over that they own.
+	FormerManagers []string
 	// Policy has the rights of the module. If nil, everything is denied.
 	Policy *Policy
 	// Gate refuses every write after it is closed. If nil, it is always open.
@@ -74,18 +77,20 @@ type API struct {
 	resolver *kinds.Resolver
 	policy   *Policy
 	manager  string
-	log      *slog.Logger
-	gate     Gate
-	cache    Cache
-	children Children
-	observer Observer
-	limits   *limiter
-	account  Account
-	secrets  *redact.Values
-	dry      DryRun
-	audits   bool
-	events   *events.Recorder
-	scope    *byte // of the module's indexes; only its address matters
+	// formerManagers are those of Config.
+	formerManagers []string
+	log            *slog.Logger
+	gate           Gate
+	cache          Cache
+	children       Children
+	observer       Observer
+	limits         *limiter
+	account        Account
+	secrets        *redact.Values
+	dry            DryRun
+	audits         bool
+	events         *events.Recorder
+	scope          *byte // of the module's indexes; only its address matters
 	*lasting
 }
 
@@ -113,7 +118,7 @@ func New(c Config) (*API, error) {
 		return nil, err
 	}
 	return &API{
-		client: c.Client, resolver: c.Resolver, policy: cmp.Or(c.Policy, NewPolicy(nil)), manager: manager, log: log,
+		client: c.Client, resolver: c.Resolver, policy: cmp.Or(c.Policy, NewPolicy(nil)), manager: manager, formerManagers: c.FormerManagers, log: log,
 		gate: c.Gate, cache: c.Cache, children: c.Children, observer: c.Observer, limits: newLimiter(c.Rate, &limitHits{}), account: c.Account, secrets: c.Secrets,
 		events:  events.New(events.Config{Sink: sink, Controller: c.Controller, Logger: log}),
 		scope:   new(byte),

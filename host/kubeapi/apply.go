@@ -36,15 +36,12 @@ func (a *API) applyAll(ctx context.Context, o *owner, m *remembered, children []
 	for i := range children {
 		c := &children[i]
 		if c.request != nil {
+			_, known := m.children[c.ref]
 			delete(m.children, c.ref) // whatever the result, the remembered request is no longer the last one
 			mark := c.request.ledger.mark()
-			js, err := a.exchangeJudged(ctx, c.request)
+			made, err := a.applyDeclared(ctx, o, c.request, !known)
 			if err != nil {
 				return a.applyError(ctx, o, c.request, err).at(i)
-			}
-			var made answered
-			if err := json.Unmarshal(js, &made); err != nil {
-				return a.writeError(ctx, StepApply, c.request, err).at(i)
 			}
 			m.children[c.ref] = applied{c.digest, made.Metadata.UID, made.Metadata.ResourceVersion}
 			c.request.ledger.rewind(mark)

@@ -43,26 +43,23 @@ func (a *API) applyStatus(ctx context.Context, o *owner, m *remembered, d *abi.D
 	if denied := a.check(ctx, r, VerbPatch); denied != nil {
 		return fail(denied)
 	}
-	if err := a.confine(ctx, r); err != nil {
+	if err := a.confineDeclared(ctx, o, r); err != nil {
 		return fail(err)
 	}
+	first := m.status == applied{}
 	m.status = applied{}
-	js, err := a.exchangeJudged(ctx, r)
+	made, err := a.applyDeclared(ctx, o, r, first)
 	if err != nil {
 		return fail(err)
 	}
-	var body answered
-	if err := json.Unmarshal(js, &body); err != nil {
-		return fail(err)
-	}
-	if body.Metadata.UID != o.uid {
+	if made.Metadata.UID != o.uid {
 		// The API server ignores the UID in a status. The new object's own run replaces this
 		// status.
 		e := fail(errors.New("the object was deleted and recreated"))
 		e.Class, e.Reason = abi.ErrorConflict, ReasonLostRace
 		return e
 	}
-	m.status = applied{dig, o.uid, body.Metadata.ResourceVersion}
+	m.status = applied{dig, o.uid, made.Metadata.ResourceVersion}
 	return nil
 }
 

@@ -103,7 +103,7 @@ func (a *API) prepareChild(ctx context.Context, o *owner, packed []byte, force b
 		return r, err
 	}
 	r.owner = o.uid
-	if err := a.confine(ctx, r); err != nil || r.pins != (pins{}) {
+	if err := a.confineDeclared(ctx, o, r); err != nil || r.pins != (pins{}) {
 		return r, err
 	}
 	if r.encoded, err = json.Marshal(r.object); err != nil {

@@ -62,7 +62,7 @@ func (a *API) deny(ctx context.Context, r *request, denied *refusal) {
 // refusals counts refusals by missing right.
 type refusals struct {
 	mu   sync.Mutex
-	list []listed    // guarded by mu
+	list []listed     // guarded by mu
 	rbac atomic.Int32 // the number of refusals of the API server in list
 }
 

@@ -39,6 +39,8 @@ type Exchange struct {
 	Status abi.Status
 	// Event is the recorded event, or nil for other operations.
 	Event *events.Event
+	// TakenFrom are the field managers whose fields the controller takes over with this patch.
+	TakenFrom []string
 	// Missing is the rule that the policy lacks. It is nil unless Status is StatusDenied.
 	Missing *abi.Capability
 }
@@ -101,7 +103,7 @@ func (a *API) seen(ctx context.Context, r *request, answer abi.Response) abi.Res
 }
 
 func (r *request) exchanged(err error) *Exchange {
-	e := &Exchange{Op: r.op, Kind: r.kind, Subresource: r.Subresource, Key: r.key, DryRun: r.DryRun, Err: err, Created: r.created}
+	e := &Exchange{Op: r.op, Kind: r.kind, Subresource: r.Subresource, Key: r.key, DryRun: r.DryRun, Err: err, Created: r.created, TakenFrom: r.takenFrom}
 	if denied, ok := errors.AsType[*refusal](err); ok {
 		e.Status, e.Missing = denied.status, denied.rule
 	}

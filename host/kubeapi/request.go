@@ -48,6 +48,8 @@ type request struct {
 	// ledger counts the memory of the request. own is the ledger of a guest's request.
 	ledger *ledger
 	own    ledger
+	// takenFrom are the field managers whose fields a patch of managedFields takes over.
+	takenFrom []string
 	// pins bind the body to the state against which it was judged.
 	pins pins
 }

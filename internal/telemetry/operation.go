@@ -21,7 +21,7 @@ import (
 func (r *Recorder) operation(run *abi.Run, e *kubeapi.Exchange) (op history.Operation, about history.States) {
 	op = history.Operation{
 		Name: string(e.Op), Resource: e.Kind.Name(), Subresource: e.Subresource, Object: history.Object{Key: e.Key}, DryRun: e.DryRun,
-		Started: e.Started, Took: history.Duration(e.Took), Effect: effectOf(e),
+		Started: e.Started, Took: history.Duration(e.Took), Effect: effectOf(e), TakenFrom: e.TakenFrom,
 	}
 	if e.Err != nil {
 		op.Error = diff.Clip(r.Secrets.Text(e.Err.Error()), maxErrorBytes)

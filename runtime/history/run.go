@@ -111,6 +111,8 @@ type Operation struct {
 	Took    Duration  `json:"took,omitempty"`
 	// Error is the reason of a failure.
 	Error string `json:"error,omitempty"`
+	// TakenFrom are the field managers whose fields the controller took over.
+	TakenFrom []string `json:"takenFrom,omitempty"`
 	// Changes are the changes that a write made. The values of Secrets are hidden.
 	Changes []diff.Change `json:"changes,omitempty"`
 }
@@ -166,6 +168,9 @@ func (r *Run) bytes() int {
 	for i := range r.Operations {
 		o := &r.Operations[i]
 		n += operationSize + len(o.Resource) + o.Object.bytes() + len(o.Error) + changesBytes(o.Changes)
+		for _, m := range o.TakenFrom {
+			n += int(unsafe.Sizeof(m)) + len(m)
+		}
 	}
 	return n
 }

@@ -19,7 +19,7 @@ var groups = []struct {
 	{"What to reconcile", []string{"filename", "name", "for", "owns", "namespace", "all-namespaces", "selector", "field-selector", "predicate"}},
 	{"When to reconcile", []string{"resync", "schedule", "trigger-on-signal", "trigger-on-stdin", "debounce", "debounce-max", "memo", "concurrency"}},
 	{"Settings of the module", []string{"config", "config-file"}},
-	{"Rights", []string{"grant", "grant-manifest", "verify-key", "allow-more-rights", "as", "audit", "dry-run"}},
+	{"Rights", []string{"grant", "grant-manifest", "verify-key", "allow-more-rights", "adopt-manager", "as", "audit", "dry-run"}},
 	{"Limits of the module", []string{"timeout", "memory", "fuel", "fuel-rate", "limit", "isolate"}},
 	{"Limits of the process", []string{"workers", "memory-budget", "cache-compression", "compile-memory", "compile-time", "history"}},
 	{"Rollout of a new module", []string{"watch", "follow", "probation", "canary", "canary-namespace", "canary-selector", "canary-time", "reconcile-on-swap"}},

@@ -73,6 +73,7 @@ var Fields = []Field{
 	{Path: "rollout.canary.selector", Flag: "canary-selector", Help: "Run the canary on objects that match this label `selector`"},
 	{Path: "rollout.canary.time", Flag: "canary-time", Help: "Promote the canary after this long unless it does worse; 0 waits for wasmctl promote"},
 	{Path: "rollout.allowMoreRights", Flag: "allow-more-rights", Help: "Allow a new module capabilities that the first module does not have"},
+	{Path: "adoptManagers", Flag: "adopt-manager", Help: "Take over the fields that this field `manager` owns in declared children and status, for example that of an operator that the module replaces; repeatable"},
 	{Path: "grantFile", Flag: "grant", Extensions: yamlFiles, Help: "Grant the module only the capabilities in this YAML `file` (docs/capabilities.md)"},
 	{Path: "grant.manifest", Flag: "grant-manifest", Help: "Grant the module everything that its manifest requests (default with --dev)"},
 	{Path: "grant.capabilities", Help: "Grant the module only these capabilities, as in a manifest (docs/capabilities.md)"},

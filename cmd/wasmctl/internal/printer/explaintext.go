@@ -151,6 +151,9 @@ func Operation(b *strings.Builder, by string, o *history.Operation, note string)
 	if o.DryRun {
 		what += " (dry run)"
 	}
+	if len(o.TakenFrom) > 0 {
+		note += "; took over the fields of " + text.Line(strings.Join(o.TakenFrom, ", ")) + ", so that those that are not declared are removed"
+	}
 	if o.Effect == history.Written && len(o.Changes) > 0 {
 		note += "; previous content unknown, the request was:"
 	}
