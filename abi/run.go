@@ -14,6 +14,8 @@ type Run struct {
 	ID string
 	// Key is the reconciled object.
 	Key Key
+	// UID identifies the object that the run is about: a later object with the same key has another one. It is empty if Object is nil.
+	UID string
 	// Object is the msgpack of the object as seen by the run, or nil.
 	Object []byte
 	// Wrote, if not nil, is called after each write that the API server has accepted, on the goroutine of the run, before the response is
@@ -73,6 +75,14 @@ type Write struct {
 	FieldManager string
 	// Body is the response of the API server: JSON, including metadata.managedFields. It is valid only during the call.
 	Body []byte
+}
+
+// Stored is an object in the cache of a controller.
+type Stored interface {
+	UID() string
+	ResourceVersion() string
+	// Msgpack returns the object in the format of AppendValue.
+	Msgpack() []byte
 }
 
 // Index is an index lookup for a list of the cache. Indexes of different scopes are independent, and so are those with and without Of.

@@ -47,6 +47,9 @@ type Config struct {
 	// FormerManagers are the field managers of the programs that the module replaces. Declare takes the
 	// fields over that they own.
 	FormerManagers []string
+	// Reconciled is the kind of the objects that runs are about. If it is empty, a write is not checked
+	// for whether its object was replaced.
+	Reconciled kinds.Kind
 	// Policy has the rights of the module. If nil, everything is denied.
 	Policy *Policy
 	// Gate refuses every write after it is closed. If nil, it is always open.
@@ -92,6 +95,8 @@ type API struct {
 	events         *events.Recorder
 	scope          *byte // of the module's indexes; only its address matters
 	*lasting
+
+	reconciled kinds.Kind
 }
 
 // lasting is the state of an API between calls. The APIs of WithPolicy share it.
@@ -118,7 +123,7 @@ func New(c Config) (*API, error) {
 		return nil, err
 	}
 	return &API{
-		client: c.Client, resolver: c.Resolver, policy: cmp.Or(c.Policy, NewPolicy(nil)), manager: manager, formerManagers: c.FormerManagers, log: log,
+		client: c.Client, resolver: c.Resolver, policy: cmp.Or(c.Policy, NewPolicy(nil)), manager: manager, formerManagers: c.FormerManagers, reconciled: c.Reconciled, log: log,
 		gate: c.Gate, cache: c.Cache, children: c.Children, observer: c.Observer, limits: newLimiter(c.Rate, &limitHits{}), account: c.Account, secrets: c.Secrets,
 		events:  events.New(events.Config{Sink: sink, Controller: c.Controller, Logger: log}),
 		scope:   new(byte),
@@ -146,7 +151,6 @@ func (a *API) WithObserver(o Observer) *API {
 // Call runs one operation. The request and the answer are those of ABI.md, sections 6 and 7. It
 // accepts any bytes, does not retain req, and returns soon after ctx ends, with StatusCancelled.
 // config_get, and cache_* without a cache, return StatusUnsupported.
-// without a cache, are StatusUnsupported.
 //
 // If the API server delays a request (429, or 5xx with Retry-After), it is sent again at the
 // requested time, up to ten times. A read whose connection breaks is also sent again, after a
@@ -214,7 +218,8 @@ func (a *API) admit(ctx context.Context, r *request, req []byte) *abi.Response {
 	if denied := a.checkReads(ctx, r); denied != nil {
 		return refused(denied.response())
 	}
-	if err := r.unpack(); err != nil {
+	s, own := a.subjectOf(ctx, r)
+	if err := r.unpack(s, own); err != nil {
 		return refused(misread(err))
 	}
 	return nil

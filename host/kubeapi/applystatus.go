@@ -4,8 +4,6 @@ package kubeapi
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 
 	"github.com/wasmctl/wasmctl/abi"
@@ -19,7 +17,7 @@ const subresourceStatus = "status"
 func (a *API) applyStatus(ctx context.Context, o *owner, m *remembered, d *abi.Declared) error {
 	r := &request{
 		op: abi.OpAPIApply, kind: o.kind, key: o.key, ledger: &o.ledger,
-		APIRequest: abi.APIRequest{Subresource: subresourceStatus, Force: d.Force}, statusOnly: true,
+		APIRequest: abi.APIRequest{Subresource: subresourceStatus, Force: d.Force},
 	}
 	fail := func(err error) *WriteError {
 		e := a.writeError(ctx, StepStatus, r, err)
@@ -33,7 +31,11 @@ func (a *API) applyStatus(ctx context.Context, o *owner, m *remembered, d *abi.D
 		return nil
 	}
 	var err error
-	if r.encoded, err = encodeStatus(o, d.Status); err != nil {
+	if r.object, err = statusObject(o, d.Status); err != nil {
+		return fail(err)
+	}
+	r.bind(subject{o.uid, o.resourceVersion})
+	if err := r.addPreconditions(); err != nil {
 		return fail(err)
 	}
 	if e := a.checkStatus(ctx, o.kind); e != nil {
@@ -52,19 +54,12 @@ func (a *API) applyStatus(ctx context.Context, o *owner, m *remembered, d *abi.D
 	if err != nil {
 		return fail(err)
 	}
-	if made.Metadata.UID != o.uid {
-		// The API server ignores the UID in a status. The new object's own run replaces this
-		// status.
-		e := fail(errors.New("the object was deleted and recreated"))
-		e.Class, e.Reason = abi.ErrorConflict, ReasonLostRace
-		return e
-	}
 	m.status = applied{dig, o.uid, made.Metadata.ResourceVersion}
 	return nil
 }
 
-// encodeStatus returns the body of the apply.
-func encodeStatus(o *owner, packed []byte) ([]byte, error) {
+// statusObject returns the body of the apply.
+func statusObject(o *owner, packed []byte) (map[string]any, error) {
 	if err := checkValues(packed); err != nil {
 		return nil, err
 	}
@@ -84,7 +79,7 @@ func encodeStatus(o *owner, packed []byte) ([]byte, error) {
 	if len(status) > 0 { // an empty map would leave null in removed fields
 		object["status"] = status
 	}
-	return json.Marshal(object)
+	return object, nil
 }
 
 // checkStatus checks that the kind has a status subresource. Otherwise the API server would

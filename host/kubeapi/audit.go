@@ -16,7 +16,7 @@ const maxFields = 1_000
 // a module uses.
 func Everything() *Policy { return &Policy{all: true} }
 
-// WithAudit returns the same API, which sets Exchange.Before to the object before an update or a
+// WithAudit returns the same API, which sets Exchange.Before.JSON to the object before an update or a
 // patch, so that Exchange.Fields can find the changes. That costs one more request for each.
 func (a *API) WithAudit() *API {
 	other := *a
@@ -30,7 +30,7 @@ func (a *API) look(ctx context.Context, r *request) {
 		return
 	}
 	if before, err := a.prior(ctx, r); err == nil {
-		r.before = before.json
+		r.before.JSON = before.json
 	}
 }
 
@@ -45,7 +45,7 @@ func (e *Exchange) Fields() []fieldpath.Path {
 			touched = fieldpath.Changed(nil, sent)
 		}
 	case abi.OpAPIUpdate, abi.OpAPIPatch:
-		before, err := parseObject(e.Before)
+		before, err := parseObject(e.Before.JSON)
 		after, err2 := parseObject(e.Answer)
 		if err == nil && err2 == nil {
 			touched = fieldpath.Changed(before, after).Without(isManagedFields)

@@ -31,8 +31,11 @@ const defaultPage = 500
 // or not in this namespace. Any other error is StatusInternal. An error whose method Elsewhere()
 // bool returns true means that other replicas watch some of the objects. Then the API server is
 // asked.
-// other replicas watch some of the objects: then the API server is asked.
 type Cache interface {
+	// Stored returns the state of an object, or nil. For an object, complete reports whether all of its
+	// content is stored, in this version of the resource. For nil, it reports whether the watches would
+	// have the object if it existed.
+	Stored(gvr schema.GroupVersionResource, key abi.Key) (o abi.Stored, complete bool)
 	// Get returns an object, or nil if it does not exist.
 	Get(gvr schema.GroupVersionResource, key abi.Key) (object []byte, err error)
 	// List returns up to limit objects whose key follows the given one, ordered by namespace and

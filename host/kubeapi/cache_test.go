@@ -86,6 +86,11 @@ func (p *packedCache) List(
 	return list, false, last, p.err
 }
 
+// Stored implements Cache.
+func (p *packedCache) Stored(schema.GroupVersionResource, abi.Key) (abi.Stored, bool) {
+	return nil, false
+}
+
 // Learn implements Cache.
 func (p *packedCache) Learn(_ schema.GroupVersionResource, _ *abi.Index, entries []abi.IndexEntry) {
 	p.told = append(p.told, entries...)

@@ -285,6 +285,7 @@ func TestDeclare_ApplyThatChangesNothingKeepsTheVersion(t *testing.T) {
 			at(d.ok(abi.OpAPIGet, map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "namespace": d.ns, "name": "web"}), "metadata", "resourceVersion"))
 	}
 	d.declare(r)
+	d.renew()
 	before := versions()
 	d.Forget(abi.Key{Namespace: d.ns, Name: "owner"})
 	if sent := d.declare(r); len(sent) != 3 {

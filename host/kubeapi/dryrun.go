@@ -34,7 +34,7 @@ const (
 // modes. The guest continues as if each write had been carried out, but a later read does not show
 // it: after a dry create, an update of the object is a 404.
 //
-// The observer is notified of each write with Exchange.DryRun and Before. The run is not
+// The observer is notified of each write with Exchange.DryRun and Before.JSON. The run is not
 // (abi.Run.Wrote), and Declare remembers nothing, so that it tries each declared change every time.
 // The gate is not asked, because nothing is written. DryRunNone restores normal writes.
 func (a *API) WithDryRun(mode DryRun) *API {
@@ -52,7 +52,7 @@ func (a *API) rehearse(ctx context.Context, r *request) ([]byte, error) {
 		if before, err = a.prior(ctx, r); err != nil {
 			return nil, err
 		}
-		r.before = before.json
+		r.before.JSON = before.json
 	}
 	if a.dry == DryRunServer {
 		return a.roundTrip(ctx, r)

@@ -120,8 +120,8 @@ func TestDryRun_AnswersAsTheWriteWould(t *testing.T) {
 			}
 			if reported == nil || !reported.DryRun {
 				t.Errorf("%s: told %+v, want that it was a dry run", w.name, reported)
-			} else if there := strings.Contains(before, fmt.Sprintf("%q", reported.Key.Name)); there != (reported.Before != nil) {
-				t.Errorf("%s: told of %s before it", w.name, reported.Before)
+			} else if there := strings.Contains(before, fmt.Sprintf("%q", reported.Key.Name)); there != (reported.Before.JSON != nil) {
+				t.Errorf("%s: told of %s before it", w.name, reported.Before.JSON)
 			}
 			status, body := d.do(w.op, w.req)
 			if dryStatus != status {

@@ -48,7 +48,7 @@ func (a *API) recordEvent(ctx context.Context, req []byte) abi.Response {
 		return refuse(abi.StatusBadRequest, fmt.Sprintf("request of %s: %v", abi.OpEventRecord, err))
 	}
 	a.report(abi.OpEventRecord, unknown)
-	e, err := eventOf(ctx, &r)
+	e, err := a.eventOf(ctx, &r)
 	if err != nil {
 		return refuse(abi.StatusBadRequest, err.Error())
 	}
@@ -82,7 +82,7 @@ func (a *API) reportEvent(ctx context.Context, r *request, e *events.Event) {
 }
 
 // eventOf checks a request. Errors are badRequest.
-func eventOf(ctx context.Context, r *abi.EventRequest) (*events.Event, error) {
+func (a *API) eventOf(ctx context.Context, r *abi.EventRequest) (*events.Event, error) {
 	e := &events.Event{Type: r.Type, Reason: r.Reason, Action: r.Action, Note: r.Note}
 	if e.Type == "" {
 		e.Type = corev1.EventTypeNormal
@@ -100,13 +100,13 @@ func eventOf(ctx context.Context, r *abi.EventRequest) (*events.Event, error) {
 	case len(e.Action) > events.MaxAction:
 		return nil, badf("action: has %d bytes, the limit is %d", len(e.Action), events.MaxAction)
 	}
-	regarding, err := referenceOf(ctx, "regarding", r.Regarding)
+	regarding, err := a.referenceOf(ctx, "regarding", r.Regarding)
 	if err != nil {
 		return nil, err
 	}
 	e.Regarding = *regarding
 	if r.Related != nil {
-		if e.Related, err = referenceOf(ctx, "related", r.Related); err != nil {
+		if e.Related, err = a.referenceOf(ctx, "related", r.Related); err != nil {
 			return nil, err
 		}
 	}
@@ -115,8 +115,8 @@ func eventOf(ctx context.Context, r *abi.EventRequest) (*events.Event, error) {
 
 // referenceOf converts the object of a request to a reference. If nil, the object is the reconciled
 // one. The reference has no resourceVersion, so that the events of all versions of the object form
-// one series.
-func referenceOf(ctx context.Context, key string, o *abi.EventObject) (*corev1.ObjectReference, error) {
+// one series. If it names the reconciled object without a UID, it gets that of the run.
+func (a *API) referenceOf(ctx context.Context, key string, o *abi.EventObject) (*corev1.ObjectReference, error) {
 	if o == nil {
 		run := abi.RunFrom(ctx)
 		if run == nil || run.Object == nil {
@@ -136,6 +136,12 @@ func referenceOf(ctx context.Context, key string, o *abi.EventObject) (*corev1.O
 		if msgs := rest.IsValidPathSegmentName(segment); len(msgs) > 0 {
 			return nil, badf("%s: %q %s", key, shorten(segment), msgs[0])
 		}
+	}
+	if run := abi.RunFrom(ctx); run != nil && o.UID == "" && gv.Group == a.reconciled.Group && o.Kind == a.reconciled.Kind &&
+		(abi.Key{Namespace: o.Namespace, Name: o.Name}) == run.Key {
+		named := *o
+		named.UID = run.UID
+		o = &named
 	}
 	return &corev1.ObjectReference{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, UID: types.UID(o.UID)}, nil
 }

@@ -31,9 +31,8 @@ type Exchange struct {
 	Sent, Answer []byte
 	// Created reports whether the object is new.
 	Created bool
-	// Before is the JSON of the object before a write of WithDryRun. It is nil if the object does
-	// not exist, has no name yet or must not be read. See Sent for its validity.
-	Before []byte
+	// Before is the state of the object before a write.
+	Before Before
 	// Err is nil after success. Status is the status that the guest sees.
 	Err    error
 	Status abi.Status
@@ -43,6 +42,17 @@ type Exchange struct {
 	TakenFrom []string
 	// Missing is the rule that the policy lacks. It is nil unless Status is StatusDenied.
 	Missing *abi.Capability
+}
+
+// Before is the state of an object when a write of it was sent.
+type Before struct {
+	// JSON is the state that the API server returned, for WithDryRun and WithAudit. It is nil if the
+	// object does not exist, has no name yet or must not be read. See Exchange.Sent for its validity.
+	JSON []byte
+	// Cached is the state in the cache, or nil. Partial means that the cache has only its metadata, or
+	// another version of the resource.
+	Cached  abi.Stored
+	Partial bool
 }
 
 // Writes reports whether the operation changes objects or, with DryRun, would have changed them. A
@@ -69,6 +79,7 @@ func Observers(list ...Observer) Observer {
 // exchange sends a request, returns the JSON of the answer like carryOut, and notifies the
 // observer.
 func (a *API) exchange(ctx context.Context, r *request) ([]byte, error) {
+	a.lookUp(r)
 	started := time.Now()
 	js, err := a.carryOut(ctx, r)
 	if err = a.noted(ctx, r, err); a.observer == nil {
@@ -81,6 +92,15 @@ func (a *API) exchange(ctx context.Context, r *request) ([]byte, error) {
 	}
 	a.observer(ctx, e)
 	return js, err
+}
+
+// lookUp sets the cached state of a write's object, which the write is about to replace.
+func (a *API) lookUp(r *request) {
+	if a.cache == nil || r.key.Name == "" || slices.Contains(opsRead, r.op) {
+		return
+	}
+	cached, complete := a.cache.Stored(r.kind.GVR(), r.key)
+	r.before = Before{Cached: cached, Partial: !complete}
 }
 
 // check asks the policy for each of the verbs. A refusal is remembered and reported.

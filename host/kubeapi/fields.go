@@ -24,11 +24,19 @@ const (
 // errRaced means that an object has changed while a write of it was judged.
 var errRaced = errors.New("the object has changed since it was read")
 
-// confine enforces the limits of the policy beyond the verb: fields, and an apply or an update that
-// may not create. It costs nothing without limits. Otherwise, the write is judged against the
-// current object, and is then bound to that version. See docs/capabilities.md. Errors are a
+// confine binds a write to the object that it is about, within the limits of the policy. Errors are a
 // refusal, and errors of the API server if it has to be asked.
 func (a *API) confine(ctx context.Context, r *request) error {
+	if err := a.limit(ctx, r); err != nil {
+		return err
+	}
+	return a.pinUID(ctx, r)
+}
+
+// limit enforces the limits of the policy beyond the verb: fields, and an apply or an update that may not
+// create. It costs nothing without limits. Otherwise, the write is judged against the current object,
+// and is then bound to that version. See docs/capabilities.md.
+func (a *API) limit(ctx context.Context, r *request) error {
 	if a.policy.all || !slices.Contains(opsWrite, r.op) {
 		return nil
 	}
@@ -44,7 +52,7 @@ func (a *API) confine(ctx context.Context, r *request) error {
 			return err
 		}
 	}
-	return apierrors.NewConflict(r.kind.GVR().GroupResource(), r.key.Name, errRaced)
+	return r.conflict("%w", errRaced)
 }
 
 // judgement is the policy's decision about one write.

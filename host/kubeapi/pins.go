@@ -40,6 +40,9 @@ func (r *request) wantedUID() string {
 	if r.Preconditions != nil && r.Preconditions.UID != "" {
 		return r.Preconditions.UID
 	}
+	if patch, ok := r.patch.(map[string]any); ok {
+		return versionOf(patch).UID
+	}
 	return versionOf(r.object).UID
 }
 
@@ -156,7 +159,7 @@ func (r *request) touchesStatusOnly(limits *fieldpath.Set) bool {
 	}
 	switch {
 	case r.op == abi.OpAPIApply:
-		return !r.kind.BuiltIn() && (r.statusOnly || r.object != nil && r.isStatusOnly(r.object))
+		return !r.kind.BuiltIn() && r.object != nil && r.isStatusOnly(r.object)
 	case r.op == abi.OpAPIPatch && r.PatchType == abi.PatchMerge:
 		patch, _ := r.patch.(map[string]any)
 		return patch != nil && r.isStatusOnly(patch)

@@ -36,15 +36,13 @@ type request struct {
 	// elsewhere means that the cache has no answer because other replicas watch some of the
 	// objects.
 	elsewhere bool
-	// before is the JSON of a dry run's object, if it exists.
-	before []byte
+	// before is the state of the object when the request was last sent.
+	before Before
 
 	kind kinds.Kind
 	key  abi.Key
 	// owner is the UID of the object whose child is applied.
 	owner string
-	// statusOnly means that encoded has only a status.
-	statusOnly bool
 	// ledger counts the memory of the request. own is the ledger of a guest's request.
 	ledger *ledger
 	own    ledger
@@ -103,9 +101,9 @@ func (r *request) checkPatch() error {
 	return nil
 }
 
-// unpack decodes the body of a permitted request, and completes it. Errors are badRequest or a
-// refusal.
-func (r *request) unpack() error {
+// unpack decodes the body of a permitted request, and completes it. If own is set, s is the object of the
+// request. Errors are badRequest or a refusal.
+func (r *request) unpack(s subject, own bool) error {
 	var err error
 	if err := r.ledger.takePacked(r.Object); err != nil {
 		return err
@@ -130,6 +128,9 @@ func (r *request) unpack() error {
 				return err
 			}
 		}
+	}
+	if own {
+		r.bind(s)
 	}
 	return r.addPreconditions()
 }

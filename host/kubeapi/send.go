@@ -47,6 +47,7 @@ func (a *API) exchangeJudged(ctx context.Context, r *request) (js []byte, err er
 		if js, err = a.exchange(ctx, r); err == nil || !r.lostPins(err) {
 			return js, err
 		}
+		r.pins = pins{}
 		if err := a.confine(ctx, r); err != nil {
 			return nil, err
 		}
@@ -60,6 +61,9 @@ func (a *API) exchangeJudged(ctx context.Context, r *request) (js []byte, err er
 func (a *API) carryOut(ctx context.Context, r *request) ([]byte, error) {
 	if slices.Contains(opsRead, r.op) {
 		return a.roundTrip(ctx, r)
+	}
+	if err := a.outlived(ctx, r); err != nil {
+		return nil, err
 	}
 	if a.dry != DryRunNone {
 		return a.rehearse(ctx, r)
@@ -229,6 +233,5 @@ func (r *request) asConflict(err error) error {
 	if !slices.ContainsFunc(causes(err), func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" }) {
 		return err
 	}
-	return apierrors.NewConflict(r.kind.GVR().GroupResource(), r.key.Name,
-		fmt.Errorf("precondition failed: the object's uid is not %s", shorten(r.Preconditions.UID)))
+	return r.conflict("precondition failed: the object's uid is not %s", shorten(r.Preconditions.UID))
 }

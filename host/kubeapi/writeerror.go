@@ -39,7 +39,7 @@ const (
 	ReasonForeignController = "ForeignController" // the child has another controller
 	ReasonInvalidResult     = "InvalidResult"     // a child or the status cannot be applied as it was declared
 	ReasonNoStatus          = "NoStatus"          // the kind has no status subresource
-	ReasonLostRace          = "LostRace"          // another client changed the object in between
+	ReasonLostRace          = "LostRace"          // another client changed or replaced the object in between
 )
 
 // FieldConflict is a field of a child that another field manager owns.
@@ -122,6 +122,9 @@ func (a *API) writeError(ctx context.Context, step Step, r *request, err error) 
 	}
 	if status, ok := errors.AsType[*apierrors.StatusError](err); ok {
 		e.fromStatus(&status.ErrStatus)
+		if _, lost := errors.AsType[*replacedError](err); lost {
+			e.Reason = ReasonLostRace
+		}
 		return e
 	}
 	e.fromOther(ctx, err)

@@ -120,7 +120,7 @@ func (c *Controller) connect(ctx context.Context, digest string, m *abi.Manifest
 	}
 	c.cache = controller.NewCache()
 	cfg := kubeapi.Config{
-		Client: c.Client, Resolver: c.shared.Resolver, Controller: c.name, FormerManagers: c.opts.AdoptManagers, Policy: first.Policy, Logger: c.log, Cache: c.cache, Children: c.cache,
+		Client: c.Client, Resolver: c.shared.Resolver, Controller: c.name, Reconciled: c.kind.Kind, FormerManagers: c.opts.AdoptManagers, Policy: first.Policy, Logger: c.log, Cache: c.cache, Children: c.cache,
 		Observer: kubeapi.Observers(observers...), Rate: rate, Secrets: &c.Telemetry.Secrets,
 		Account: c.account,
 	}

@@ -30,7 +30,7 @@ func (r *Recorder) operation(run *abi.Run, e *kubeapi.Exchange) (op history.Oper
 	}
 	if whole := e.Subresource == "" || e.Subresource == "status"; whole && e.Op != abi.OpAPIList {
 		about.After = r.shownJSON(e.Kind, e.Answer)
-		about.Before = r.shownJSON(e.Kind, e.Before)
+		about.Before = r.shownJSON(e.Kind, e.Before.JSON)
 		if e.Writes() && e.Op != abi.OpAPIDelete {
 			about.Sent = r.shownJSON(e.Kind, e.Sent)
 		}
@@ -38,10 +38,27 @@ func (r *Recorder) operation(run *abi.Run, e *kubeapi.Exchange) (op history.Oper
 			op.Object.Key = nameIn(e.Answer, op.Object.Key)
 		}
 	}
-	if about.Before == nil && run != nil && e.Writes() && e.Kind.GVR() == r.kind.GVR() && e.Key == run.Key {
-		about.Before = r.shownObject(e.Kind.Group, e.Kind.Kind, run.Object)
+	if about.Before == nil && e.Writes() {
+		about.Before, about.Version = r.replaced(run, e)
 	}
 	return op, about
+}
+
+// replaced returns the newest state of an object that was known when a write of it was sent, or only the
+// version of that state.
+func (r *Recorder) replaced(run *abi.Run, e *kubeapi.Exchange) (state []byte, version string) {
+	cached := e.Before.Cached
+	if cached != nil && e.Before.Partial {
+		return nil, cached.ResourceVersion()
+	}
+	if cached != nil {
+		state, version = cached.Msgpack(), cached.ResourceVersion()
+	}
+	// The run's object may be newer: the answer to an added finalizer.
+	if run != nil && e.Kind.GVR() == r.kind.GVR() && e.Key == run.Key && run.Object != nil && history.Newer(run.Object, state) {
+		state = run.Object
+	}
+	return r.shownObject(e.Kind.Group, e.Kind.Kind, state), version
 }
 
 // effectOf returns the effect of an operation, as far as its answer shows it.

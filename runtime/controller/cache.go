@@ -142,6 +142,23 @@ func (c *Cache) Get(gvr schema.GroupVersionResource, key abi.Key) ([]byte, error
 	return nil, nil
 }
 
+// Stored returns an object, or nil. For an object, complete reports whether its content is complete and in this version of the resource.
+// For nil, complete reports whether a watch would have the object if it existed.
+func (c *Cache) Stored(gvr schema.GroupVersionResource, key abi.Key) (o abi.Stored, complete bool) {
+	for h, s := range c.covering(gvr.GroupResource(), key.Namespace) {
+		found := s.Store().Get(key)
+		switch {
+		case found == nil && o == nil:
+			complete = complete || h.watch.LabelSelector == "" && h.watch.FieldSelector == "" && s.Source().Shard.N == 0 && isClosed(s.Synced())
+		case found != nil && !s.Source().Metadata && h.watch.Resource == gvr:
+			return found, true
+		case found != nil:
+			o, complete = found, false
+		}
+	}
+	return o, complete
+}
+
 // Children yields the objects of owned kinds whose controlling owner has this uid, until yield returns false.
 func (c *Cache) Children(_ abi.Key, uid string, yield func(gvr schema.GroupVersionResource, child abi.Key, uid, resourceVersion string) bool) {
 	for _, h := range *c.handles.Load() {

@@ -100,16 +100,20 @@ func (r *Recorder) Begin(run *Running) {
 
 // Did records an operation of a run that has begun; if the run is unknown, it is ignored.
 // The effect may be Written for a write whose exact effect the answer does not show; Did
-// determines it. about has the states of the object. Did returns it with the previous
-// state, if that is known.
+// determines it. about has the states of the object. Did returns it with the replaced
+// state, which is the newest one that is known.
 func (r *Recorder) Did(id string, op Operation, about States) States {
 	target := ident{op.Resource, op.Object.Key}
 	r.mu.Lock()
 	run := r.running[id]
-	if known := r.states.get(target); known != nil && about.Before == nil {
-		about.Before = *known
+	var known []byte
+	if last := r.states.get(target); last != nil {
+		known = *last
 	}
 	r.mu.Unlock()
+	if known != nil {
+		about.improve(known)
+	}
 	if run == nil {
 		return about
 	}

@@ -22,7 +22,7 @@ func do(t testing.TB, r *Recorder, id string, key abi.Key, object map[string]any
 	t.Helper()
 	var bytes []byte
 	if object != nil {
-		bytes = packed(t, object)
+		bytes = pack(t, object)
 	}
 	r.Begin(&Running{ID: id, Key: key, Since: start, Object: bytes})
 	for _, op := range ops {
@@ -58,7 +58,7 @@ func TestRecorder_SaysWhatChangedSinceTheRunBefore(t *testing.T) {
 // A write is compared with the last known state, whichever run it came from.
 func TestRecorder_SaysWhatAWriteChanged(t *testing.T) {
 	r, key, child := New(1<<20), abi.Key{Name: "a"}, abi.Key{Name: "child"}
-	state := func(v any) []byte { return packed(t, map[string]any{"kind": "ConfigMap", "data": v}) }
+	state := func(v any) []byte { return pack(t, map[string]any{"kind": "ConfigMap", "data": v}) }
 	op := func(effect Effect) Operation {
 		return Operation{Name: "api_apply", Resource: "configmaps", Object: Object{child}, Effect: effect}
 	}
@@ -87,6 +87,49 @@ func TestRecorder_SaysWhatAWriteChanged(t *testing.T) {
 	}
 }
 
+// A write is compared with the object that it replaced, and not with the module's last write: the newest
+// known state that is not newer than the answer. A write that does not change the version has changed
+// nothing, and one that changes only the version has an unknown effect.
+func TestRecorder_ComparesWithTheReplacedObject(t *testing.T) {
+	key, child := abi.Key{Name: "a"}, abi.Key{Name: "child"}
+	state := func(version, v string) []byte {
+		return pack(t, map[string]any{"data": v, "metadata": map[string]any{"resourceVersion": version}})
+	}
+	for _, tt := range []struct {
+		name  string
+		last  []byte // the module's last write
+		about States
+		dry   bool
+		want  string
+	}{
+		{"a drift is corrected", state("5", "mine"), States{Before: state("7", "drift"), After: state("8", "mine")}, false, `changed[{data "drift" "mine"}]`},
+		{"nothing is known of the last write", nil, States{Before: state("7", "drift"), After: state("8", "mine")}, false, `changed[{data "drift" "mine"}]`},
+		{"the cache lags behind the last write", state("7", "mine"), States{Before: state("5", "old"), After: state("8", "next")}, false, `changed[{data "mine" "next"}]`},
+		{"the same version", state("5", "other"), States{Before: state("7", "other"), After: state("7", "mine")}, false, "unchanged[]"},
+		{"the same version, of metadata", state("5", "other"), States{Version: "7", After: state("7", "mine")}, false, "unchanged[]"},
+		{"another version of metadata", state("5", "mine"), States{Version: "7", Sent: pack(t, map[string]any{"data": "mine"}), After: state("8", "mine")}, false, `written[{data  "mine"}]`},
+		{"metadata of the last write", state("7", "mine"), States{Version: "7", After: state("8", "next")}, false, `changed[{data "mine" "next"}]`},
+		{"only the version", state("5", "mine"), States{Before: state("5", "mine"), After: state("8", "mine")}, false, "written[]"},
+		{"a dry run", nil, States{Before: state("5", "mine"), After: state("5", "next")}, true, `changed[{data "mine" "next"}]`},
+		{"a dry run of nothing", nil, States{Before: state("5", "mine"), After: state("5", "mine")}, true, "unchanged[]"},
+		{"a known state of before a restore", state("900", "mine"), States{Before: state("7", "drift"), After: state("8", "mine")}, false, `changed[{data "drift" "mine"}]`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := New(1 << 20)
+			op := Operation{Name: "api_apply", Resource: "configmaps", Object: Object{child}, Effect: Written}
+			if tt.last != nil {
+				do(t, r, "1", key, nil, func() { r.Did("1", op, States{After: tt.last}) })
+			}
+			op.DryRun = tt.dry
+			do(t, r, "2", key, nil, func() { r.Did("2", op, tt.about) })
+			got := r.Runs(key)[0].Operations[0]
+			if text := fmt.Sprint(got.Effect, got.Changes); text != tt.want {
+				t.Errorf("%s, want %s", text, tt.want)
+			}
+		})
+	}
+}
+
 // The memory is always bounded, and the most recent runs are retained.
 func TestRecorder_IsBounded(t *testing.T) {
 	const limit = 64 << 10
@@ -96,7 +139,7 @@ func TestRecorder_IsBounded(t *testing.T) {
 		do(t, r, id, key, map[string]any{"spec": fmt.Sprint(i)}, func() {
 			for j := range 2 * MaxOperations {
 				child := abi.Key{Name: fmt.Sprint("child-", j)}
-				r.Did(id, Operation{Resource: "secrets", Object: Object{child}, Effect: Written}, States{After: packed(t, map[string]any{"v": id})})
+				r.Did(id, Operation{Resource: "secrets", Object: Object{child}, Effect: Written}, States{After: pack(t, map[string]any{"v": id})})
 			}
 		})
 		r.Hide(key, start, "generation")
@@ -206,7 +249,7 @@ func TestHammer_Recorder(t *testing.T) {
 			for i := range 200 {
 				key, id := abi.Key{Name: fmt.Sprint(g, "-", i%7)}, fmt.Sprint(g, "/", i)
 				do(t, r, id, key, map[string]any{"i": int64(i)}, func() {
-					r.Did(id, Operation{Resource: "x", Object: Object{abi.Key{Name: "shared"}}, Effect: Written}, States{After: packed(t, map[string]any{"i": int64(i)})})
+					r.Did(id, Operation{Resource: "x", Object: Object{abi.Key{Name: "shared"}}, Effect: Written}, States{After: pack(t, map[string]any{"i": int64(i)})})
 				})
 				r.Hide(key, start, "labels")
 				r.Runs(key)
@@ -227,7 +270,7 @@ func TestHammer_Recorder(t *testing.T) {
 
 // BenchmarkRecorder measures the cost of the history for a run that does nothing.
 func BenchmarkRecorder(b *testing.B) {
-	r, object := New(1<<20), packed(b, map[string]any{"spec": make([]any, 1000)})
+	r, object := New(1<<20), pack(b, map[string]any{"spec": make([]any, 1000)})
 	keys := make([]abi.Key, 1000)
 	for i := range keys {
 		keys[i] = abi.Key{Namespace: "default", Name: fmt.Sprint("object-", i)}

@@ -8,7 +8,7 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-func packed(t testing.TB, v any) []byte {
+func pack(t testing.TB, v any) []byte {
 	t.Helper()
 	b, err := abi.AppendValue(nil, v)
 	if err != nil {

@@ -32,7 +32,7 @@ func second(n int) time.Time { return start.Add(time.Duration(n) * time.Second) 
 // for each of several related objects.
 func TestRecorder_SaysWhatChangedInARelatedObject(t *testing.T) {
 	r, key, other, child := New(1<<20), abi.Key{Name: "a"}, abi.Key{Name: "b"}, abi.Key{Name: "child"}
-	state := func(n int64) []byte { return packed(t, map[string]any{"status": map[string]any{"ready": n}}) }
+	state := func(n int64) []byte { return pack(t, map[string]any{"status": map[string]any{"ready": n}}) }
 	change := func(from, to int64) { r.Related("deployments.apps", child, second(int(to)*10), state(from), state(to)) }
 	reported := func(effect Effect, changes ...diff.Change) []Related {
 		return []Related{{"deployments.apps", Object{child}, effect, changes}}
@@ -72,14 +72,14 @@ func TestRecorder_RelatedIsBoundedAndHidden(t *testing.T) {
 			t.Fatal(err)
 		}
 		o["hidden"] = "?"
-		return packed(t, o)
+		return pack(t, o)
 	}
 	wide := func(v string) []byte {
 		o := map[string]any{"hidden": v}
 		for i := range 40 {
 			o[fmt.Sprint("field", i)] = v
 		}
-		return packed(t, o)
+		return pack(t, o)
 	}
 	for i := range 500 {
 		r.Related("deployments.apps", abi.Key{Name: fmt.Sprint("child-", i)}, second(i), wide("x"), wide("y"))

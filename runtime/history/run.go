@@ -8,8 +8,10 @@ import (
 	"unsafe"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/internal/packed"
 	"github.com/wasmctl/wasmctl/runtime/diff"
 	"github.com/wasmctl/wasmctl/runtime/queue"
+	"github.com/wasmctl/wasmctl/runtime/reflector"
 )
 
 // Run is one run of one object, as it is stored, as the admin socket sends it, and as
@@ -212,9 +214,10 @@ func hidden(changes []diff.Change, hide func(string) string) []diff.Change {
 // States are the packed states of the object of an operation, without values that must be
 // hidden. They must not change. Each may be nil.
 type States struct {
-	// Before is the state before the operation; if nil, the Recorder uses the last state
-	// that it knows.
-	Before []byte
+	// Before is the state that a write replaced, as far as it is known. Version is its
+	// resourceVersion if nothing else of it is known.
+	Before  []byte
+	Version string
 	// Sent is the request, and After the complete object in the answer.
 	Sent, After []byte
 }
@@ -223,12 +226,19 @@ type States struct {
 // effect.
 func (op *Operation) Settle(about States, bounds diff.Bounds) {
 	from, to := about.Before, about.After
+	was, is := about.version(), versionOf(to)
 	switch {
-	case op.Effect == Created, op.Effect == Written && (from == nil || to == nil):
-		if from, to = nil, about.Sent; to == nil {
-			return
-		}
+	case op.Effect == Created:
+		from, to = nil, about.Sent
 	case op.Effect != Written:
+		return
+	case was != "" && was == is && !op.DryRun: // a dry run returns the version that exists
+		op.Effect = Unchanged
+		return
+	case from == nil || to == nil:
+		from, to = nil, about.Sent
+	}
+	if to == nil {
 		return
 	}
 	changes, err := diff.Packed(from, to, bounds)
@@ -238,9 +248,41 @@ func (op *Operation) Settle(about States, bounds diff.Bounds) {
 		op.Changes = slices.DeleteFunc(changes, func(c diff.Change) bool { return naming[c.Path] })
 	case len(changes) > 0:
 		op.Effect, op.Changes = Changed, changes
-	default:
+	case op.DryRun || was == "" || is == "":
 		op.Effect = Unchanged
 	}
+}
+
+// version returns the resourceVersion before the write, or "".
+func (s *States) version() string {
+	if s.Before == nil {
+		return s.Version
+	}
+	return versionOf(s.Before)
+}
+
+// improve replaces the state before a write by a known one that is newer. A known state that is newer
+// than the answer is that of an object which no longer exists.
+func (s *States) improve(known []byte) {
+	version := versionOf(known)
+	if reflector.Older(versionOf(s.After), version) {
+		return
+	}
+	was := s.version()
+	if s.Before == nil && (was == "" || was == version) || reflector.Older(was, version) {
+		s.Before = known
+	}
+}
+
+// Newer reports whether a packed state of an object is newer than another one, which may be nil.
+func Newer(state, other []byte) bool {
+	return other == nil || reflector.Older(versionOf(other), versionOf(state))
+}
+
+// versionOf returns the resourceVersion of a packed state, or "".
+func versionOf(state []byte) string {
+	c := packed.At(packed.Find(packed.Find(state, "metadata"), "resourceVersion"))
+	return string(c.Text())
 }
 
 // naming are the fields of a new object that repeat its identity.

@@ -114,6 +114,14 @@ func (c *cache) Get(gvr schema.GroupVersionResource, key abi.Key) ([]byte, error
 	return nil, nil
 }
 
+// Stored implements kubeapi.Cache. A case may leave an existing object out.
+func (c *cache) Stored(gvr schema.GroupVersionResource, key abi.Key) (o abi.Stored, complete bool) {
+	if o := c.find(gvr, key); o != nil {
+		return o, true
+	}
+	return nil, false
+}
+
 // List implements kubeapi.Cache.
 func (c *cache) List(
 	gvr schema.GroupVersionResource, namespace, owner string, _ *abi.Index, matches func(l labels.Labels, object []byte) bool, after abi.Key, limit int,

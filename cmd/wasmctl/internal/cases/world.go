@@ -184,7 +184,7 @@ func (w *world) watch(of abi.Watch, owned bool) error {
 func (w *world) open() error {
 	var err error
 	w.api, err = kubeapi.New(kubeapi.Config{
-		Client: w.client, Resolver: w.resolver, Controller: w.name(), Policy: w.policy, Logger: w.log, Cache: &w.cache, Children: &w.cache,
+		Client: w.client, Resolver: w.resolver, Controller: w.name(), Reconciled: w.kind, Policy: w.policy, Logger: w.log, Cache: &w.cache, Children: &w.cache,
 	})
 	return err
 }

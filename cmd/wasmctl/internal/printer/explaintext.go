@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/internal/humanize"
 	"github.com/wasmctl/wasmctl/internal/text"
 	"github.com/wasmctl/wasmctl/runtime/admin"
@@ -154,8 +155,12 @@ func Operation(b *strings.Builder, by string, o *history.Operation, note string)
 	if len(o.TakenFrom) > 0 {
 		note += "; took over the fields of " + text.Line(strings.Join(o.TakenFrom, ", ")) + ", so that those that are not declared are removed"
 	}
-	if o.Effect == history.Written && len(o.Changes) > 0 {
+	switch {
+	case o.Effect != history.Written:
+	case len(o.Changes) > 0:
 		note += "; previous content unknown, the request was:"
+	case o.Name != string(abi.OpEventRecord):
+		note += "; the version changed, the known content did not: a change by another client was undone, or fields changed their owner"
 	}
 	fmt.Fprintf(b, "%s%-9s %s%s\n", by, o.Effect, text.Line(what), note)
 	if o.Error != "" {

@@ -180,7 +180,7 @@ func TestWrites_OfADryRunOnce(t *testing.T) {
 	p := newPrinting()
 	e := kubeapi.Exchange{
 		Op: abi.OpAPIApply, Kind: secretKind, Key: abi.Key{Namespace: "a", Name: "x"}, DryRun: true,
-		Before: secretJSON("hunter2x", "1", "1"), Answer: secretJSON("hunter3x", "2", "1"),
+		Before: kubeapi.Before{JSON: secretJSON("hunter2x", "1", "1")}, Answer: secretJSON("hunter3x", "2", "1"),
 	}
 	if got := p.report(t.Context(), e); !containsAll(got, []string{"changed   apply secrets a/x (dry run)", `~ metadata.labels.l: "1" -> "2"`, "~ data.p: "}) || strings.Contains(got, "hunter") {
 		t.Errorf("the first: %s", got)
@@ -211,7 +211,7 @@ func TestWrites_OfADryRunToldApart(t *testing.T) {
 		for _, label := range []string{"2", "3"} {
 			got := p.report(t.Context(), kubeapi.Exchange{
 				Op: abi.OpAPIPatch, Kind: secretKind, Key: abi.Key{Namespace: "a", Name: "s"}, DryRun: true,
-				Sent: []byte(`{"metadata":{"labels":{"l":"` + label + `"}}}`), Before: secretJSON("same", "1", "1"), Answer: secretJSON("same", label, "1"),
+				Sent: []byte(`{"metadata":{"labels":{"l":"` + label + `"}}}`), Before: kubeapi.Before{JSON: secretJSON("same", "1", "1")}, Answer: secretJSON("same", label, "1"),
 			})
 			if printed := strings.Contains(got, "metadata.labels"); printed != (i == 0) {
 				t.Errorf("run %d, label %s: %q", i, label, got)

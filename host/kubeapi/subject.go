@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeapi
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/internal/packed"
+)
+
+// subject is the object that a run is about. A later object with the same name is another one.
+type subject struct{ uid, resourceVersion string }
+
+// subjectOf returns the subject of a run if a request is about that object.
+func (a *API) subjectOf(ctx context.Context, r *request) (s subject, ok bool) {
+	run := abi.RunFrom(ctx)
+	if run == nil || run.UID == "" || r.key != run.Key || r.kind.Group != a.reconciled.Group || r.kind.Resource != a.reconciled.Resource {
+		return s, false
+	}
+	version := packed.At(packed.Find(packed.Find(run.Object, "metadata"), "resourceVersion"))
+	return subject{run.UID, string(version.Text())}, true
+}
+
+// bind adds the UID of the subject to a write that names the object but no UID. Where the API server
+// would ignore a UID, the write also gets the version that the run has seen.
+func (r *request) bind(s subject) {
+	if r.op == abi.OpAPICreate || !slices.Contains(opsWrite, r.op) && r.op != abi.OpAPIDelete {
+		return
+	}
+	if r.wantedUID() == "" {
+		p := abi.Preconditions{}
+		if r.Preconditions != nil {
+			p = *r.Preconditions
+		}
+		p.UID = s.uid
+		r.Preconditions = &p
+	}
+	if r.wantedUID() == s.uid && r.ignoresUID() && !r.wantsVersion() {
+		r.pins.version = s.resourceVersion
+	}
+}
+
+// ignoresUID reports whether the API server ignores the UID in a write: that of a custom resource in a
+// patch or an apply of its status.
+func (r *request) ignoresUID() bool {
+	return r.Subresource == subresourceStatus && !r.kind.BuiltIn() && (r.op == abi.OpAPIPatch || r.op == abi.OpAPIApply)
+}
+
+// pinUID binds a write to the version of the object that has the wanted UID, if the API server would
+// ignore the UID.
+func (a *API) pinUID(ctx context.Context, r *request) error {
+	uid := r.wantedUID()
+	if uid == "" || !r.ignoresUID() || r.wantsVersion() {
+		return nil
+	}
+	if r.pins.version == "" {
+		defer r.ledger.rewind(r.ledger.mark())
+		before, err := a.prior(ctx, r)
+		switch {
+		case err != nil:
+			return err
+		case before.known && before.object == nil:
+			return apierrors.NewNotFound(r.kind.GVR().GroupResource(), r.key.Name)
+		}
+		at := versionOf(before.object)
+		r.pins.uid, r.pins.version = at.UID, at.ResourceVersion
+	} else if r.pins.uid == "" {
+		return nil // it is the version of the subject
+	}
+	if r.pins.uid != uid {
+		return r.replaced("precondition failed: the object was deleted and recreated: its uid is not %s", shorten(uid))
+	}
+	return nil
+}
+
+// replacedError is the conflict of a write on behalf of an object that was deleted.
+type replacedError struct{ *apierrors.StatusError }
+
+// Unwrap returns the conflict.
+func (e *replacedError) Unwrap() error { return e.StatusError }
+
+func (r *request) replaced(format string, args ...any) error {
+	return &replacedError{r.conflict(format, args...)}
+}
+
+// conflict returns the API server's error for a write of another state of the object than the expected
+// one.
+func (r *request) conflict(format string, args ...any) *apierrors.StatusError {
+	return apierrors.NewConflict(r.kind.GVR().GroupResource(), r.key.Name, fmt.Errorf(format, args...))
+}
+
+// outlived refuses a write of a run whose object was deleted. If another object has its name since,
+// nothing is written. Otherwise, only an object that the deleted one would own is refused: it would be
+// garbage.
+func (a *API) outlived(ctx context.Context, r *request) error {
+	run := abi.RunFrom(ctx)
+	if run == nil || a.cache == nil || run.Key.Name == "" || run.UID == "" && run.Object != nil {
+		return nil
+	}
+	switch now, complete := a.cache.Stored(a.reconciled.GVR(), run.Key); {
+	case now == nil && complete && run.UID != "" && r.ownedBy(run.UID):
+		return r.replaced("%s %s, which would own it, was deleted", a.reconciled.Kind, run.Key)
+	case now == nil || now.UID() == run.UID:
+		return nil
+	case run.UID == "":
+		return r.replaced("%s %s, which this run sees as deleted, was recreated", a.reconciled.Kind, run.Key)
+	default:
+		return r.replaced("%s %s, which this run is about, was deleted and recreated", a.reconciled.Kind, run.Key)
+	}
+}
+
+// ownedBy reports whether a write gives its object an owner with this UID.
+func (r *request) ownedBy(uid string) bool {
+	if r.owner != "" {
+		return r.owner == uid
+	}
+	meta, _ := r.object["metadata"].(map[string]any)
+	owners, _ := meta["ownerReferences"].([]any)
+	return slices.ContainsFunc(owners, func(o any) bool {
+		owner, _ := o.(map[string]any)
+		return owner["uid"] == uid
+	})
+}
