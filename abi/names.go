@@ -57,6 +57,7 @@ const (
 	CapMap       = "map"      // the export map, for watches with map "func"
 	CapFilter    = "filter"   // the export filter
 	CapConfigure = "configure"
+	CapOpaque    = "opaque" // opaque JSON: the host accepts it, and sends it to guests whose manifest names the word
 )
 
 // ValType is a WebAssembly number type, in the encoding of the binary format.

@@ -45,7 +45,7 @@ type reader struct {
 type kind byte
 
 const (
-	kindInvalid kind = iota // never valid: 0xc1, binary, extension
+	kindInvalid kind = iota // never valid: 0xc1, binary, extensions of a fixed length
 	kindNil
 	kindBool
 	kindInt
@@ -53,6 +53,7 @@ const (
 	kindString
 	kindArray
 	kindMap
+	kindOpaque
 )
 
 func (r *reader) peek() (kind, error) {
@@ -74,6 +75,8 @@ func (r *reader) peek() (kind, error) {
 		return kindBool, nil
 	case c == 0xca, c == 0xcb:
 		return kindFloat, nil
+	case c >= 0xc7 && c <= 0xc9:
+		return kindOpaque, nil
 	}
 	return kindInvalid, fmt.Errorf("%w: byte %#x (binary and extension types do not cross the sandbox boundary)", ErrType, r.b[r.pos])
 }
@@ -233,6 +236,8 @@ func (r *reader) skip(depth int) error {
 		_, err = r.float()
 	case kindString:
 		_, err = r.str()
+	case kindOpaque:
+		_, err = r.opaque()
 	default: // an array or a map
 		err = r.skipNested(k, depth)
 	}

@@ -5,7 +5,7 @@ package abi
 import "fmt"
 
 // Check returns an error unless b is exactly one msgpack value that is allowed in messages: within MaxBytes and MaxDepth, maps with string
-// keys, no binary or extension type, integers within an int64, finite floats, strings in UTF-8, no bytes after it.
+// keys, no binary or extension type except for opaque JSON, integers within an int64, finite floats, strings in UTF-8, no bytes after it.
 func Check(b []byte) error {
 	if len(b) > MaxBytes {
 		return ErrTooLarge
@@ -18,7 +18,7 @@ func Check(b []byte) error {
 }
 
 // DecodeValue decodes one value into the Go types of Kubernetes' dynamic client and DeepCopyJSON: nil, bool, int64, float64, string, []any
-// and map[string]any. It rejects the same values as Check, and maps with a duplicate key.
+// and map[string]any. Opaque JSON is decoded too. It rejects the same values as Check, and maps with a duplicate key.
 func DecodeValue(b []byte) (any, error) {
 	if len(b) > MaxBytes {
 		return nil, ErrTooLarge
@@ -63,6 +63,12 @@ func (r *reader) value(depth int) (any, error) {
 		return r.array(depth)
 	case kindMap:
 		return r.mapping(depth)
+	case kindOpaque:
+		js, err := r.opaque()
+		if err != nil {
+			return nil, err
+		}
+		return (&jsonReader{}).decode(js, depth)
 	default: // nil
 		r.pos++
 		return nil, nil

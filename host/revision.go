@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -89,6 +90,7 @@ func (m *Module) newRevision(number uint64, p *program) *revision {
 func (r *revision) configure(m *abi.Manifest) {
 	s := r.spec
 	s.Manifest = m
+	s.Opaque = m != nil && (slices.Contains(m.Wants, abi.CapOpaque) || slices.Contains(m.Requires, abi.CapOpaque))
 	s.Name = r.cfg.NameFor(m)
 	s.Program = cmp.Or(r.cfg.Controller, s.Name)
 	s.Limits, r.moreAsked = r.cfg.Limits.For(m)

@@ -63,6 +63,7 @@ func (g *guest) keep(msg []byte) bool {
 
 func (g *guest) begin(in input) {
 	g.head.read = false
+	wire.Caps = in.caps
 	g.ctx = Context{g: g, in: in, client: Client{g: g}, cache: Cache{g: g}, log: Logger{g: g}}
 }
 

@@ -116,6 +116,9 @@ func describe(r *Reconciler) []byte {
 		d.For = &w
 	}
 	d.Owns, d.Watches = describedAll(d.Owns), describedAll(d.Watches)
+	if !slices.Contains(d.Requires, wire.CapOpaque) && !slices.Contains(d.Wants, wire.CapOpaque) {
+		d.Wants = append(slices.Clip(d.Wants), wire.CapOpaque)
+	}
 	b, err := wire.Append(nil, d)
 	if err != nil {
 		panic("wasmctl.Register: manifest: " + err.Error())

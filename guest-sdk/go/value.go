@@ -37,7 +37,7 @@ type Value struct {
 }
 
 // At returns the value at the path.
-func (v Value) At(path ...string) Value { return Value{wire.At(v.view, path)} }
+func (v Value) At(path ...string) Value { return Value{wire.Locate(v.view, path)} }
 
 // Type returns the type of the value at the path.
 func (v Value) Type(path ...string) Type {
@@ -173,7 +173,7 @@ func (v Value) StringMap(path ...string) map[string]string {
 // costs a hundred times as much as reading one field: decode only the part that
 // you need.
 func (v Value) Decode(into any, path ...string) error {
-	at := wire.At(v.view, path)
+	at := wire.Locate(v.view, path)
 	if len(at) == 0 {
 		return nil
 	}

@@ -30,8 +30,7 @@ func (a *API) applyStatus(ctx context.Context, o *owner, m *remembered, d *abi.D
 	if o.resourceVersion != "" && m.status == (applied{dig, o.uid, o.resourceVersion}) {
 		return nil
 	}
-	var err error
-	if r.object, err = statusObject(o, d.Status); err != nil {
+	if err := r.setStatus(o, d.Status); err != nil {
 		return fail(err)
 	}
 	r.bind(subject{o.uid, o.resourceVersion})
@@ -58,17 +57,21 @@ func (a *API) applyStatus(ctx context.Context, o *owner, m *remembered, d *abi.D
 	return nil
 }
 
-// statusObject returns the body of the apply.
-func statusObject(o *owner, packed []byte) (map[string]any, error) {
+// setStatus sets the object of the apply.
+func (r *request) setStatus(o *owner, packed []byte) error {
 	if err := checkValues(packed); err != nil {
-		return nil, err
+		return err
 	}
 	if err := o.ledger.takePacked(packed); err != nil {
-		return nil, err
+		return err
 	}
 	status, err := abi.DecodeObject(packed)
 	if err != nil {
-		return nil, badf("%v", err)
+		return badf("%v", err)
+	}
+	texts, err := abi.OpaqueTexts(packed)
+	if err != nil {
+		return badf("%v", err)
 	}
 	apiVersion, kind := o.kind.GVK().ToAPIVersionAndKind()
 	meta := map[string]any{"name": o.key.Name}
@@ -79,7 +82,11 @@ func statusObject(o *owner, packed []byte) (map[string]any, error) {
 	if len(status) > 0 { // an empty map would leave null in removed fields
 		object["status"] = status
 	}
-	return object, nil
+	if texts != nil {
+		r.texts = &abi.Texts{Keys: map[string]*abi.Texts{"status": texts}}
+	}
+	r.object = object
+	return nil
 }
 
 // checkStatus checks that the kind has a status subresource. Otherwise the API server would

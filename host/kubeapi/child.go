@@ -5,7 +5,6 @@ package kubeapi
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -106,7 +105,7 @@ func (a *API) prepareChild(ctx context.Context, o *owner, packed []byte, force b
 	if err := a.confineDeclared(ctx, o, r); err != nil || r.pins != (pins{}) {
 		return r, err
 	}
-	if r.encoded, err = json.Marshal(r.object); err != nil {
+	if r.encoded, err = appendJSON(nil, r.object, r.texts); err != nil {
 		return r, badf("%v", err)
 	}
 	r.object = nil
@@ -144,6 +143,9 @@ func (r *request) unpackChild(o *owner, packed []byte) error {
 	var err error
 	if r.object, err = abi.DecodeObject(packed); err != nil {
 		return badf("%v", err)
+	}
+	if err := r.takeTexts(packed, "child"); err != nil {
+		return err
 	}
 	meta, err := metadata(r.object, "child")
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
 	"github.com/wasmctl/wasmctl/abi"
@@ -45,7 +46,8 @@ type Client struct {
 // credentials and the transport, and sends nothing.
 func NewClient(config *rest.Config) (*Client, error) {
 	c := dynamic.ConfigFor(config)
-	c.AcceptContentTypes = "application/json"
+	c.AcceptContentTypes = jsonType
+	c.NegotiatedSerializer = scheme.Codecs.WithoutConversion() // decodes errors, which may be protobuf
 	c.QPS, c.RateLimiter = -1, nil
 	c.WarningHandler = rest.NoWarnings{}
 	c.GroupVersion, c.APIPath = nil, "/"

@@ -34,20 +34,10 @@ func (r *request) checkOps() error {
 
 // checkStrategic limits a strategic patch that the host itself applies.
 func (r *request) checkStrategic(body []byte) error {
-	if n := countJSON(body); n > maxStrategic {
+	if n := packed.CountJSON(body); n > maxStrategic {
 		return tooMany("patch: has %d values and keys, the limit is %d for strategic patches with --dry-run=client", n, maxStrategic)
 	}
 	return nil
-}
-
-// countJSON returns the approximate number of values and keys in a JSON text.
-func countJSON(js []byte) (n int) {
-	for _, c := range js {
-		if c == ',' || c == ':' || c == '{' || c == '[' {
-			n++
-		}
-	}
-	return n
 }
 
 // applyOps applies a JSON patch in steps, and checks the time and the size of the object after each

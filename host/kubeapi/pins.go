@@ -3,7 +3,6 @@
 package kubeapi
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 
@@ -77,7 +76,7 @@ func (r *request) pinned() ([]byte, error) {
 		for _, key := range slices.Sorted(maps.Keys(set)) {
 			ops = append(ops, operation("add", "/metadata/"+key, set[key]))
 		}
-		return json.Marshal(ops)
+		return appendJSON(nil, ops, r.texts)
 	}
 	body, isPatch := r.patch.(map[string]any)
 	if !isPatch {
@@ -95,7 +94,7 @@ func (r *request) pinned() ([]byte, error) {
 	}
 	maps.Copy(meta, set)
 	body["metadata"] = meta
-	return json.Marshal(body)
+	return appendJSON(nil, body, r.texts)
 }
 
 // patchesManagers reports whether a write would change the owners of fields. Its pins prevent that

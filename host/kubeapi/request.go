@@ -27,6 +27,10 @@ type request struct {
 	// array. unpack sets them.
 	object map[string]any
 	patch  any
+	// texts has the opaque JSON of the body, which is sent unchanged.
+	texts *abi.Texts
+	// onlyJSON means that the answer cannot be read as protobuf.
+	onlyJSON bool
 	// encoded is the JSON of the body, if it already exists.
 	encoded []byte
 	// sent is the last sent body.
@@ -115,12 +119,18 @@ func (r *request) unpack(s subject, own bool) error {
 		if r.object, err = abi.DecodeObject(r.Object); err != nil {
 			return badf("object: %v", err)
 		}
+		if err := r.takeTexts(r.Object, "object"); err != nil {
+			return err
+		}
 		r.Object = nil
 		r.completeObject()
 	}
 	if r.Patch != nil {
 		if r.patch, err = abi.DecodeValue(r.Patch); err != nil {
 			return badf("patch: %v", err)
+		}
+		if err := r.takeTexts(r.Patch, "patch"); err != nil {
+			return err
 		}
 		r.Patch = nil
 		if ops, ok := r.patch.([]any); ok {
@@ -239,9 +249,9 @@ func (r *request) encode() ([]byte, error) {
 	case r.pins != pins{}:
 		return r.pinned()
 	case r.object != nil:
-		return json.Marshal(r.object)
+		return appendJSON(nil, r.object, r.texts)
 	case r.patch != nil:
-		return json.Marshal(r.patch)
+		return appendJSON(nil, r.patch, r.texts)
 	case r.op == abi.OpAPIDelete:
 		return json.Marshal(r.deleteOptions())
 	}

@@ -35,9 +35,9 @@ func (a *API) send(ctx context.Context, r *request) abi.Response {
 		return a.failed(ctx, r, err)
 	}
 	if r.op == abi.OpAPIList {
-		return a.limits.checkList(fromJSON(r.ledger, js))
+		return a.limits.checkList(fromJSON(r.ledger, js, r.opaqueFields()))
 	}
-	return fromJSON(r.ledger, js)
+	return fromJSON(r.ledger, js, r.opaqueFields())
 }
 
 // exchangeJudged is exchange for a request that confine has accepted. If the object has changed
@@ -91,7 +91,7 @@ func (a *API) roundTrip(ctx context.Context, r *request) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := a.httpRequest(r).AbsPath(r.path()...).WarningHandlerWithContext(warnings{a})
+	h := a.httpRequest(r).SetHeader("Accept", r.accepts()).AbsPath(r.path()...).WarningHandlerWithContext(warnings{a})
 	if body != nil {
 		r.sent = body
 		h = h.Body(body)
@@ -118,7 +118,13 @@ func (a *API) roundTrip(ctx context.Context, r *request) ([]byte, error) {
 		return nil, r.asConflict(err)
 	}
 	js, _ := result.Raw() // result has the error too
-	if mediaType, _, err := mime.ParseMediaType(contentType); err != nil || mediaType != "application/json" {
+	switch mediaType, _, err := mime.ParseMediaType(contentType); {
+	case err == nil && mediaType == protobufType:
+		if js, err = r.fromProtobuf(js); err != nil {
+			r.onlyJSON = true
+			return a.roundTrip(ctx, r)
+		}
+	case err != nil || mediaType != jsonType:
 		return nil, &refusal{status: abi.StatusBadRequest, message: fmt.Sprintf("subresource: %s of %s answers with %q, but %s supports only objects",
 			r.Subresource, r.kind.Kind, contentType, r.op)}
 	}

@@ -64,5 +64,5 @@ func Capabilities(api bool) []string {
 	if api {
 		out = append(out, abi.CapDeclare, abi.CapFinalize)
 	}
-	return append(out, abi.CapMap, abi.CapFilter, abi.CapConfigure)
+	return append(out, abi.CapMap, abi.CapFilter, abi.CapConfigure, abi.CapOpaque)
 }

@@ -73,6 +73,8 @@ type Env struct {
 	Module  *Module
 	Budget  *share.Budget
 	Account *share.Account
+	// Opaque means that the guest reads opaque JSON. Otherwise, it is decoded.
+	Opaque bool
 
 	Trial    atomic.Bool // the runs do not count: no metrics
 	Draining atomic.Bool // the revision was replaced

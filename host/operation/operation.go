@@ -105,8 +105,19 @@ func (d *Desk) callAPI(op abi.Op, req []byte) (res abi.Response) {
 	}
 	if res.Status == abi.StatusOK { // a refused request would teach words that the guest chose
 		d.Env.Secrets.Learn(res.Body)
+		if res.Body, err = d.Env.Readable(res.Body); err != nil {
+			return Refuse(abi.StatusInternal, "Internal", fmt.Sprintf("answer of %s: %v", op, err))
+		}
 	}
 	return res
+}
+
+// Readable returns a value that the guest can read: without opaque JSON if the guest does not read it.
+func (e *Env) Readable(value []byte) ([]byte, error) {
+	if e.Opaque {
+		return value, nil
+	}
+	return abi.Plain(value)
 }
 
 // wait runs f, which waits, without a turn of a CPU.

@@ -12,6 +12,7 @@ const (
 	Text
 	Array
 	Map
+	Opaque // JSON as text
 )
 
 // head describes the beginning of a value: its form, its number of elements or bytes of text, and their offset, which for a scalar is its
@@ -23,7 +24,8 @@ type head struct {
 	n      int
 }
 
-// heads maps the first byte of a value to its head. Binary and extension values, which never occur in objects, are invalid.
+// heads maps the first byte of a value to its head. Binary values and extensions of a fixed length, which never occur in objects, are
+// invalid.
 var heads = func() (t [256]head) {
 	for c := range t {
 		switch {
@@ -43,6 +45,9 @@ var heads = func() (t [256]head) {
 	for c, h := range map[byte]head{0xd9: {Text, 1, 2, 0}, 0xda: {Text, 2, 3, 0}, 0xdb: {Text, 4, 5, 0}, 0xdc: {Array, 2, 3, 0}, 0xdd: {Array, 4, 5, 0}, 0xde: {Map, 2, 3, 0}, 0xdf: {Map, 4, 5, 0}} {
 		t[c] = h
 	}
+	for c, h := range map[byte]head{0xc7: {Opaque, 1, 3, 0}, 0xc8: {Opaque, 2, 4, 0}, 0xc9: {Opaque, 4, 6, 0}} {
+		t[c] = h
+	}
 	return t
 }()
 
@@ -53,7 +58,7 @@ func headOf(b []byte) head {
 	}
 	h := heads[b[0]]
 	if h.digits > 0 && len(b) >= int(h.begin) {
-		for _, digit := range b[1:h.begin] {
+		for _, digit := range b[1 : 1+h.digits] {
 			h.n = h.n<<8 | int(digit)
 		}
 	}
@@ -163,7 +168,7 @@ func (c *Cursor) Skip() {
 		}
 		end := int(h.begin)
 		switch h.form {
-		case Text:
+		case Text, Opaque:
 			end += h.n
 		case Array:
 			left += h.n

@@ -26,6 +26,11 @@ func Measure(b []byte) (values int, decoded int64) {
 		case Text:
 			end += h.n
 			decoded += sizeText + int64(h.n)
+		case Opaque:
+			js := b[end:][:h.n]
+			values += CountJSON(js)
+			decoded += MeasureJSON(js)
+			end += h.n
 		case Array:
 			left += h.n
 			decoded += sizeText + sizeValue*int64(h.n)
@@ -41,6 +46,16 @@ func Measure(b []byte) (values int, decoded int64) {
 		b = b[end:]
 	}
 	return values, decoded
+}
+
+// CountJSON returns the approximate number of values and keys in a JSON text.
+func CountJSON(js []byte) (n int) {
+	for _, c := range js {
+		if c == ',' || c == ':' || c == '{' || c == '[' {
+			n++
+		}
+	}
+	return n
 }
 
 // MeasureJSON is like Measure for JSON: it returns the approximate size when decoded. It skips strings, so that JSON within JSON is only a

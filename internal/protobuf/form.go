@@ -31,8 +31,9 @@ const (
 	asDuration
 	asQuantity
 	asIntOrString
-	asJSON // the bytes of field 1 are JSON
-	asList // field 1 is repeated
+	asJSON   // the bytes of field 1 are JSON
+	asOpaque // the bytes of field 1 are opaque JSON
+	asList   // field 1 is repeated
 )
 
 // value is the type of a value.
@@ -60,7 +61,7 @@ var special = map[reflect.Type]form{
 	reflect.TypeFor[metav1.Duration]():      asDuration,
 	reflect.TypeFor[resource.Quantity]():    asQuantity,
 	reflect.TypeFor[intstr.IntOrString]():   asIntOrString,
-	reflect.TypeFor[runtime.RawExtension](): asJSON,
+	reflect.TypeFor[runtime.RawExtension](): asOpaque,
 	reflect.TypeFor[metav1.FieldsV1]():      asJSON,
 }
 

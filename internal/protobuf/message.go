@@ -17,14 +17,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/internal/transcode"
 )
 
 // Message is the table of one Go type: the entries of its map, and their locations in protobuf. It is immutable once TableOf has returned
 // it.
 type Message struct {
-	entries []entry  // ordered by key
-	numbers []number // by field number
-	managed int      // the index of managedFields in ObjectMeta, otherwise -1
+	entries []entry          // ordered by key
+	numbers []number         // by field number
+	managed int              // the index of managedFields in ObjectMeta, otherwise -1
+	opaque  transcode.Fields // only of a kind
 }
 
 // number is the meaning of a field number: an entry, or a struct whose fields are entries of the same map.
@@ -68,6 +70,7 @@ func TableOf(t reflect.Type) (*Message, error) {
 	if err != nil {
 		return nil, fmt.Errorf("protobuf: type %s: %w", t, err)
 	}
+	m.opaque = m.opaqueFields(map[*Message]bool{})
 	tables.of[t] = m
 	return m, nil
 }
@@ -209,7 +212,7 @@ func (b *builder) field(m *Message, sf *reflect.StructField) (number, error) {
 	if e.value, err = b.value(t); err != nil {
 		return number{}, err
 	}
-	if f := e.form; e.omitZero && !e.pointer && (f == asMap || f == asQuantity || f == asIntOrString || f == asDuration || f == asJSON) {
+	if f := e.form; e.omitZero && !e.pointer && (f == asMap || f == asQuantity || f == asIntOrString || f == asDuration || f == asJSON || f == asOpaque) {
 		return number{}, errors.New("it is omitted by a method")
 	}
 	m.entries = append(m.entries, e)

@@ -9,16 +9,19 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/randfill"
 
+	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/internal/transcode"
 )
 
@@ -70,7 +73,95 @@ func byJSON(t testing.TB, gvk schema.GroupVersionKind, pb []byte, drop bool) ([]
 	if err != nil {
 		return nil, false
 	}
-	return (&transcode.Transcoder{OmitManagedFields: drop}).Append(nil, js)
+	m, err := TableOf(reflect.TypeOf(obj).Elem())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return (&transcode.Transcoder{OmitManagedFields: drop, Opaque: m.Opaque()}).Append(nil, js)
+}
+
+// TestMessage_OpaqueFieldsAreThoseOfTheTypes compares the opaque fields with the Go types: if a type had a RawExtension in a place that
+// the table cannot represent, its JSON would be decoded.
+func TestMessage_OpaqueFieldsAreThoseOfTheTypes(t *testing.T) {
+	kinds := 0
+	for gvk, typ := range scheme.Scheme.AllKnownTypes() {
+		if _, ok := typ.FieldByName("ObjectMeta"); !ok {
+			continue
+		}
+		var want []string
+		rawPaths(typ, "", &want)
+		var have []string
+		if m, err := TableOf(typ); err == nil {
+			fieldPaths(m.Opaque(), "", &have)
+		}
+		slices.Sort(want)
+		slices.Sort(have)
+		if !slices.Equal(have, want) {
+			t.Errorf("%v: have %q, want %q", gvk, have, want)
+		}
+		if len(want) > 0 {
+			kinds++
+		}
+	}
+	if kinds < 10 {
+		t.Errorf("%d kinds have opaque fields", kinds)
+	}
+}
+
+// rawPaths appends the JSON paths of the RawExtensions of a type. A map in a path is an error of the table, so it has a path of its own.
+func rawPaths(t reflect.Type, path string, found *[]string) {
+	switch {
+	case t == reflect.TypeFor[runtime.RawExtension]():
+		*found = append(*found, path)
+	case t.Kind() == reflect.Map:
+		rawPaths(t.Elem(), path+"{}", found)
+	case t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice:
+		rawPaths(t.Elem(), path, found)
+	case t.Kind() == reflect.Struct && strings.HasPrefix(t.PkgPath(), "k8s.io/api/"):
+		for sf := range t.Fields() {
+			name, _, _ := strings.Cut(sf.Tag.Get("json"), ",")
+			inner := path
+			if name != "" {
+				inner += "." + name
+			}
+			rawPaths(sf.Type, inner, found)
+		}
+	}
+}
+
+func fieldPaths(fields transcode.Fields, path string, found *[]string) {
+	for key, inner := range fields {
+		if fieldPaths(inner, path+"."+key, found); inner == nil {
+			*found = append(*found, path+"."+key)
+		}
+	}
+}
+
+// TestTranscoder_OpaqueJSONIsUnchanged checks that no byte of a RawExtension changes.
+func TestTranscoder_OpaqueJSONIsUnchanged(t *testing.T) {
+	for _, js := range []string{`{"z":1.0, "a":2e0,"u":18446744073709551615,"n":-0.0,"s":"<&>\\u00e9\u2028"}`, `"text"`, `[ ]`, `1e300`, `true`} {
+		raw := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Data: runtime.RawExtension{Raw: []byte(js)}, Revision: 1}
+		pb, err := raw.Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := TableOf(reflect.TypeFor[appsv1.ControllerRevision]())
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, ok := (&Transcoder{}).Append(nil, m, "apps/v1", "ControllerRevision", pb)
+		texts, err := abi.OpaqueTexts(got)
+		if !ok || err != nil || string(texts.Keys["data"].Text) != js {
+			t.Errorf("%s: %q, %v", js, got, err)
+		}
+		text := `{"data": ` + js + ` ,"revision":1}`
+		if got, ok = (&transcode.Transcoder{Opaque: m.Opaque()}).Append(nil, []byte(text)); !ok {
+			t.Errorf("%s: refused", text)
+		}
+		if texts, err = abi.OpaqueTexts(got); err != nil || string(texts.Keys["data"].Text) != js {
+			t.Errorf("%s: %q, %v", js, got, err)
+		}
+	}
 }
 
 func check(t testing.TB, gvk schema.GroupVersionKind, m *Message, pb []byte, drop bool) {

@@ -163,7 +163,7 @@ func (e *entry) written(f *found) bool {
 		return true // omitempty never omits a struct
 	case e.form == asTime || e.form == asMicroTime:
 		return !e.omitZero || len(f.b) > 0
-	case e.form >= asDuration && e.form <= asJSON:
+	case e.form >= asDuration && e.form <= asOpaque:
 		return true
 	default:
 		isZero = len(f.b) == 0 && f.num == 0

@@ -5,6 +5,7 @@ package protobuf
 import (
 	"encoding/base64"
 	"encoding/binary"
+	"encoding/json"
 	"math"
 	"slices"
 	"time"
@@ -68,10 +69,14 @@ func (t *Transcoder) special(v *value, b []byte) bool {
 		}
 		t.out = abi.AppendInt(t.out, int64(int32(fields[2].num))) //nolint:gosec // an int32
 		return one.num == 0
-	case asJSON:
-		if one.count == 0 {
+	case asJSON, asOpaque:
+		if one.count == 0 || v.form == asOpaque && string(one.b) == "null" {
 			t.out = append(t.out, 0xc0)
 			return true
+		}
+		if v.form == asOpaque {
+			t.out = abi.AppendOpaque(t.out, one.b)
+			return json.Valid(one.b)
 		}
 		var ok bool
 		t.out, ok = t.json.Append(t.out, one.b)

@@ -28,6 +28,8 @@ type Options struct {
 	APIVersion, Kind string
 	// TypeIfMissing sets APIVersion and Kind only for an object that lacks either, such as the items of most lists.
 	TypeIfMissing bool
+	// Opaque are the fields of the kind that are opaque JSON, which PackJSON does not decode.
+	Opaque transcode.Fields
 }
 
 // Pack makes an Object of content, the JSON-like map of an unstructured.Unstructured, which it does not change. The error names the invalid
@@ -53,7 +55,7 @@ func Pack(content map[string]any, opts Options) (*Object, error) {
 func PackJSON(js []byte, opts Options) (*Object, error) {
 	p := packers.Get().(*packer)
 	defer p.release()
-	p.json.OmitManagedFields = !opts.ManagedFields
+	p.json.OmitManagedFields, p.json.Opaque = !opts.ManagedFields, opts.Opaque
 	b, ok := p.json.Append(p.buf[:0], js)
 	if ok {
 		p.buf = b

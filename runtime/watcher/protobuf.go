@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"google.golang.org/protobuf/encoding/protowire"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/wasmctl/wasmctl/internal/protobuf"
+	"github.com/wasmctl/wasmctl/internal/transcode"
 	"github.com/wasmctl/wasmctl/runtime/reflector"
 )
 
@@ -85,18 +87,18 @@ func (d *decoder) object(k *kind, pb []byte) (k8sruntime.Object, error) {
 	if errors.Is(failure, reflector.ErrNotRead) {
 		return nil, d.notRead(k)
 	}
-	meta := &metav1.PartialObjectMetadata{} // metadata is the first field of all kinds
-	if err := meta.Unmarshal(pb); err != nil {
+	known := &metav1.PartialObjectMetadata{} // metadata is the first field of all kinds
+	if err := known.Unmarshal(pb); err != nil {
 		return nil, err
 	}
 	u := &unstructured.Unstructured{}
 	u.SetAPIVersion(k.apiVersion)
 	u.SetKind(k.name)
-	u.SetNamespace(meta.Namespace)
-	u.SetName(meta.Name)
-	u.SetUID(meta.UID)
-	u.SetResourceVersion(meta.ResourceVersion)
-	u.SetAnnotations(meta.Annotations)
+	u.SetNamespace(known.Namespace)
+	u.SetName(known.Name)
+	u.SetUID(known.UID)
+	u.SetResourceVersion(known.ResourceVersion)
+	u.SetAnnotations(known.Annotations)
 	return &unpacked{u, failure}, nil
 }
 
@@ -105,6 +107,19 @@ func (d *decoder) notRead(k *kind) error {
 	d.onlyJSON.Store(true)
 	d.log.Debug("reading objects as JSON: their protobuf is not known", "watch", d.source.String(), "kind", k.name)
 	return fmt.Errorf("kind[%s]: %w", k.name, reflector.ErrNotRead)
+}
+
+// opaqueFields returns the fields of a built-in kind that are opaque JSON.
+func opaqueFields(resource schema.GroupVersionResource) transcode.Fields {
+	for name, t := range scheme.Scheme.KnownTypes(resource.GroupVersion()) {
+		if plural, _ := meta.UnsafeGuessKindToResource(resource.GroupVersion().WithKind(name)); plural != resource {
+			continue
+		}
+		if m, err := protobuf.TableOf(t); err == nil {
+			return m.Opaque()
+		}
+	}
+	return nil
 }
 
 // protobufEventDecoder is the eventDecoder for protobuf.

@@ -41,7 +41,7 @@ func (s Source) normal() Source {
 
 // options returns the parts of the objects to store.
 func (s Source) options() reflector.Options {
-	opts := reflector.Options{ManagedFields: s.ManagedFields, Metadata: s.Metadata}
+	opts := reflector.Options{ManagedFields: s.ManagedFields, Metadata: s.Metadata, Opaque: opaqueFields(s.Resource)}
 	if s.Metadata && s.Kind != "" {
 		opts.APIVersion, opts.Kind = s.Resource.GroupVersion().String(), s.Kind
 	}

@@ -136,6 +136,13 @@ func (in *Instance) Enter(ctx context.Context, e Entry, m Message, read func(v u
 	}
 	in.Spec.Secrets.Learn(m.First)
 	in.Spec.Secrets.Learn(m.Second)
+	for _, object := range []*[]byte{&m.First, &m.Second} {
+		readable, err := in.Spec.Readable(*object)
+		if err != nil {
+			return fmt.Errorf("guest[%s]: object of the request: %w", e.Name, err)
+		}
+		*object = readable
+	}
 	in.Entered++
 	err := in.guarded(ctx, e, func() error {
 		v, err := in.guest.Call(e, m)

@@ -29,6 +29,8 @@ func appendAsJSON(dst []byte, d *decoder) ([]byte, error) {
 	case String:
 		s, _ := d.text()
 		return appendQuoted(dst, s), nil
+	case Opaque:
+		dst = append(dst, opaqueText(v)...)
 	case Nil:
 		dst = append(dst, "null"...)
 	case Bool:

@@ -96,6 +96,12 @@ func (d *decoder) any() (any, error) {
 	case String:
 		s, _ := d.text()
 		return d.string(s), nil
+	case Opaque:
+		inner, err := d.plain()
+		if err != nil {
+			return nil, err
+		}
+		return inner.any()
 	default:
 		d.skip()
 		return scalar(v)

@@ -15,6 +15,11 @@ func Set(dst, v []byte, path []string, val []byte) ([]byte, error) {
 	case t == Nil || len(v) == 0:
 		dst = AppendString(AppendMap(dst, 1), path[0])
 		return Set(dst, nil, path[1:], val)
+	case t == Opaque:
+		v = Plain(v)
+		if TypeOf(v) != Map {
+			return nil, within(path[0], ErrType)
+		}
 	case t != Map:
 		return nil, within(path[0], ErrType)
 	}
@@ -37,9 +42,14 @@ func Set(dst, v []byte, path []string, val []byte) ([]byte, error) {
 // Remove appends the first value of v to dst, without the value at the path. If
 // that value does not exist, it appends v unchanged.
 func Remove(dst, v []byte, path []string) ([]byte, error) {
-	if len(path) == 0 || TypeOf(v) != Map {
+	plain := v
+	if len(path) > 0 {
+		plain = Plain(v)
+	}
+	if len(path) == 0 || TypeOf(plain) != Map {
 		return append(dst, Trim(v)...), nil
 	}
+	v = plain
 	e, err := find(v, path[0])
 	switch {
 	case err != nil:

@@ -4,7 +4,6 @@ package wire
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/base64"
 	"errors"
 	"reflect"
@@ -87,7 +86,7 @@ func decodeString(p *plan, d *decoder, at unsafe.Pointer) error {
 	}
 	switch {
 	case !ok:
-		return d.mismatch(p.typ)
+		return d.other(p, at)
 	case d.own:
 		*(*string)(at) = unsafeString(s)
 	default:
@@ -140,7 +139,7 @@ func decodePointer(p *plan, d *decoder, at unsafe.Pointer) error {
 func decodeStruct(p *plan, d *decoder, at unsafe.Pointer) error {
 	n, err := d.open(Map)
 	if err != nil || n < 0 {
-		return cmp.Or(err, d.mismatch(p.typ))
+		return d.opened(err, p, at)
 	}
 	b, own := unsafe.Pointer(unsafe.SliceData(d.b)), d.own
 	for ; n > 0; n-- {
@@ -203,7 +202,7 @@ func decodeSlice(p *plan, d *decoder, at unsafe.Pointer) error {
 	}
 	n, err := d.open(Array)
 	if err != nil || n < 0 {
-		return cmp.Or(err, d.mismatch(p.typ))
+		return d.opened(err, p, at)
 	}
 	list := reflect.MakeSlice(p.typ, n, n) // n is safe: Skip has seen a byte for each element
 	first, size := list.UnsafePointer(), elem.size
@@ -224,7 +223,7 @@ func decodeArray(p *plan, d *decoder, at unsafe.Pointer) error {
 	elem := p.elem
 	n, err := d.open(Array)
 	if err != nil || n < 0 {
-		return cmp.Or(err, d.mismatch(p.typ))
+		return d.opened(err, p, at)
 	}
 	p.valueAt(at).Set(reflect.Zero(p.typ))
 	for i := range n {

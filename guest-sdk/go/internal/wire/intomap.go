@@ -3,7 +3,6 @@
 package wire
 
 import (
-	"cmp"
 	"reflect"
 	"unsafe"
 )
@@ -12,7 +11,7 @@ import (
 func decodeStringMap(p *plan, d *decoder, at unsafe.Pointer) error {
 	n, err := d.open(Map)
 	if err != nil || n < 0 {
-		return cmp.Or(err, d.mismatch(p.typ))
+		return d.opened(err, p, at)
 	}
 	m := make(map[string]string, n)
 	for ; n > 0; n-- {
@@ -40,7 +39,7 @@ func decodeStringMap(p *plan, d *decoder, at unsafe.Pointer) error {
 func decodeQuantities(p *plan, d *decoder, at unsafe.Pointer) error {
 	n, err := d.open(Map)
 	if err != nil || n < 0 {
-		return cmp.Or(err, d.mismatch(p.typ))
+		return d.opened(err, p, at)
 	}
 	m := make(map[string]quantity, n)
 	for ; n > 0; n-- {
@@ -67,7 +66,7 @@ func decodeMap(p *plan, d *decoder, at unsafe.Pointer) error {
 	}
 	n, err := d.open(Map)
 	if err != nil || n < 0 {
-		return cmp.Or(err, d.mismatch(p.typ))
+		return d.opened(err, p, at)
 	}
 	m := reflect.MakeMapWithSize(p.typ, n)
 	k, e, zero := reflect.New(p.typ.Key()).Elem(), reflect.New(elem.typ), reflect.Zero(elem.typ)

@@ -24,6 +24,8 @@ func (p *plan) byName(t reflect.Type) bool {
 		planQuantity(p, t)
 	case "k8s.io/apimachinery/pkg/apis/meta/v1.FieldsV1":
 		planFields(p, t)
+	case "k8s.io/apimachinery/pkg/runtime.RawExtension", "encoding/json.RawMessage":
+		planOpaque(p, t)
 	default:
 		return false
 	}

@@ -77,5 +77,8 @@ func (m *Builder) change(f *field, a, b unsafe.Pointer, depth int) (ok bool, err
 	if bytes.Equal(was, now) {
 		*m = before
 	}
-	return TypeOf(was) != Map || TypeOf(now) != Map || m.n == before.n, nil
+	return !nests(was) || !nests(now) || m.n == before.n, nil
 }
+
+// nests reports whether a value is a map, or may contain one as opaque JSON.
+func nests(v []byte) bool { return TypeOf(v) == Map || TypeOf(v) == Opaque }

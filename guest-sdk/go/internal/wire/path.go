@@ -6,7 +6,9 @@ package wire
 // nil if v is not a map or lacks the key.
 func Get(v []byte, key string) []byte {
 	if TypeOf(v) != Map {
-		return nil
+		if v = Plain(v); TypeOf(v) != Map {
+			return nil
+		}
 	}
 	n, pos := Len(v)
 	for ; n > 0; n-- {
@@ -28,7 +30,11 @@ func Get(v []byte, key string) []byte {
 }
 
 // At follows a path of map keys. It returns nil if a step does not exist.
-func At(v []byte, path []string) []byte {
+// Opaque JSON is decoded.
+func At(v []byte, path []string) []byte { return Plain(Locate(v, path)) }
+
+// Locate is At, but it does not decode opaque JSON at the end of the path.
+func Locate(v []byte, path []string) []byte {
 	for _, key := range path {
 		if v = Get(v, key); v == nil {
 			return nil

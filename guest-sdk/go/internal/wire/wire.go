@@ -23,7 +23,7 @@ const (
 type Type uint8
 
 // The types that may cross the sandbox boundary. Invalid is every other value:
-// a truncated one, a binary or an extension value.
+// a truncated one, a binary value, an extension value that is not Opaque.
 const (
 	Invalid Type = iota
 	Nil
@@ -33,6 +33,7 @@ const (
 	String
 	Array
 	Map
+	Opaque // JSON as text, in place of the value
 )
 
 // TypeOf returns the type of the value at the start of v.
@@ -64,6 +65,8 @@ func makeTypes() (types [256]Type) {
 			types[c] = Bool
 		case c == 0xca, c == 0xcb:
 			types[c] = Float
+		case c >= 0xc7 && c <= 0xc9:
+			types[c] = Opaque
 		}
 	}
 	return types
@@ -107,6 +110,8 @@ func wideHead(b []byte, pos int, c byte) (size, payload, values int, ok bool) {
 		if left >= 1 {
 			return 2, int(b[pos+1]), 0, true
 		}
+	case 0xc7, 0xc8, 0xc9:
+		return opaqueHead(b[pos:])
 	case 0xda, 0xdc, 0xde:
 		if left >= 2 {
 			return counted(c, 3, uint64(binary.BigEndian.Uint16(b[pos+1:])), left)
@@ -117,6 +122,24 @@ func wideHead(b []byte, pos int, c byte) (size, payload, values int, ok bool) {
 		}
 	}
 	return 0, 0, 0, false
+}
+
+// opaqueHead is head for opaque JSON: a length of 1, 2 or 4 bytes, and the type
+// of the extension.
+func opaqueHead(v []byte) (size, payload, values int, ok bool) {
+	width := 1 << (v[0] - 0xc7)
+	size = width + 2
+	if len(v) < size || v[size-1] != opaqueType {
+		return 0, 0, 0, false
+	}
+	var n uint64
+	for _, c := range v[1 : 1+width] {
+		n = n<<8 | uint64(c)
+	}
+	if n > uint64(len(v)-size) {
+		return 0, 0, 0, false
+	}
+	return size, int(n), 0, true
 }
 
 // counted completes wideHead: n is a number of bytes (0xda, 0xdb), of elements
@@ -250,7 +273,7 @@ func Len(v []byte) (n, pos int) {
 	return values, size
 }
 
-var typeNames = [...]string{"invalid value", "nil", "bool", "integer", "float", "string", "array", "map"}
+var typeNames = [...]string{"invalid value", "nil", "bool", "integer", "float", "string", "array", "map", "opaque JSON"}
 
 // String returns the name of the type for error messages.
 func (t Type) String() string { return typeNames[min(int(t), len(typeNames)-1)] }
