@@ -8,8 +8,11 @@ import (
 	"reflect"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/internal/engine"
+	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/internal/life"
 	"github.com/wasmctl/wasmctl/internal/logging"
 	"github.com/wasmctl/wasmctl/internal/rollout"
@@ -97,7 +100,15 @@ func (c *Controller) Restart() { c.life.Restart() }
 // used is refused, and the live one goes on. The error wraps ErrSameModule if the module is
 // already live.
 func (c *Controller) Swap(ctx context.Context, m Module, o SwapOptions) (revision uint64, err error) {
-	revision, _, err = c.swap(ctx, m, o.rollout())
+	if err := o.Canary.Validate(field.NewPath("canary")).ToAggregate(); err != nil {
+		return 0, failure.Usage.Wrap(err)
+	}
+	to := rollout.SwapOptions{Force: o.Force, Why: o.Why}
+	if o.Canary != nil {
+		canary := rollout.CanaryOf(o.Canary)
+		to.Canary = &canary
+	}
+	revision, _, err = c.swap(ctx, m, to)
 	return revision, err
 }
 

@@ -74,7 +74,7 @@ func Example() {
 	}
 	fmt.Println(native.Name(), "saw", <-seen)
 
-	revision, err := c.Swap(ctx, wasmctl.File("testdata/wasm/worse.wasm"), wasmctl.SwapOptions{Canary: wasmctl.Share(0.10)})
+	revision, err := c.Swap(ctx, wasmctl.File("testdata/wasm/worse.wasm"), wasmctl.SwapOptions{Canary: &v1alpha1.Canary{Percent: 10}})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -6,7 +6,7 @@
 //	rt, err := wasmctl.New(restConfig, wasmctl.Options{Logger: log})
 //	g.Go(func() error { return rt.Run(ctx) }) // returns when everything that it started has ended
 //	c, err := rt.Load(ctx, wasmctl.File("greeter.wasm"), wasmctl.ControllerOptions{Grants: wasmctl.GrantManifest})
-//	revision, err := c.Swap(ctx, wasmctl.File("greeter-2.wasm"), wasmctl.SwapOptions{Canary: wasmctl.Share(0.10)})
+//	revision, err := c.Swap(ctx, wasmctl.File("greeter-2.wasm"), wasmctl.SwapOptions{Canary: &v1alpha1.Canary{Percent: 10}})
 //	err = c.Stop(ctx) // drains
 //
 // The controllers of a Runtime share watches, caches, workers and one lease. Each has

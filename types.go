@@ -4,15 +4,11 @@ package wasmctl
 
 import (
 	"context"
-	"time"
-
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/host/kubeapi/grant"
 	"github.com/wasmctl/wasmctl/internal/plan"
-	"github.com/wasmctl/wasmctl/internal/rollout"
-	"github.com/wasmctl/wasmctl/internal/rollout/canary"
 	"github.com/wasmctl/wasmctl/runtime/history"
 )
 
@@ -36,40 +32,16 @@ type Write struct {
 	ID string
 }
 
-// Canary selects the objects on which a module is tried first, and for how long. Objects must
-// match all fields that are set.
-type Canary struct {
-	// Share is the share of the objects, 0 to 1; 0 selects all that match the other fields.
-	Share float64
-	// Namespaces are those of the objects; if empty, all match.
-	Namespaces []string
-	// Selector matches their labels; if nil, all match.
-	Selector labels.Selector
-	// Time is how long the module must do no worse than the live one before it gets all
-	// objects; 0 waits for Promote or Abort.
-	Time time.Duration
-}
-
-// Share returns the Canary on a share of the objects, 0 to 1, until it is promoted.
-func Share(share float64) *Canary { return &Canary{Share: share} }
-
 // SwapOptions say how a module is swapped in. The zero value follows the options of the
 // controller.
 type SwapOptions struct {
-	// Canary, if not nil, replaces that of the controller.
-	Canary *Canary
+	// Canary, if not nil, replaces that of the controller. A Time of 0s waits for Promote or
+	// Abort.
+	Canary *v1alpha1.Canary
 	// Force tries a module again that was rolled back.
 	Force bool
 	// Why is the reason, for the log.
 	Why string
-}
-
-func (o *SwapOptions) rollout() rollout.SwapOptions {
-	out := rollout.SwapOptions{Force: o.Force, Why: o.Why}
-	if c := o.Canary; c != nil {
-		out.Canary = &rollout.Canary{Config: canary.Config{Share: c.Share, Namespaces: c.Namespaces, Selector: c.Selector}, Time: c.Time}
-	}
-	return out
 }
 
 // Grant is what a module may do. The zero Grant is what the spec names: to watch the kinds of

@@ -97,12 +97,18 @@ func (r *Rollout) validate(path *field.Path) field.ErrorList {
 	if s := r.Shadow; s != nil {
 		errs = append(errs, duration(path.Child("shadow", "time"), s.Time)...)
 	}
-	c := r.Canary
+	return append(errs, r.Canary.Validate(path.Child("canary"))...)
+}
+
+// Validate returns an error for each invalid field. It may be called on a nil Canary.
+func (c *Canary) Validate(path *field.Path) field.ErrorList {
 	if c == nil {
-		return errs
+		return nil
 	}
-	path = path.Child("canary")
-	errs = append(errs, duration(path.Child("time"), c.Time)...)
+	errs := duration(path.Child("time"), c.Time)
+	if c.Percent < 0 || c.Percent > 100 {
+		errs = append(errs, field.Invalid(path.Child("percent"), float64(c.Percent), "want more than 0 and at most 100"))
+	}
 	for i, ns := range c.Namespaces {
 		if ns == "" {
 			errs = append(errs, field.Required(path.Child("namespaces").Index(i), "a namespace is empty"))

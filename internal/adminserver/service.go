@@ -10,10 +10,12 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/internal/engine"
 	"github.com/wasmctl/wasmctl/internal/replay"
@@ -185,8 +187,21 @@ func canaryOf(c *admin.Canary, usual rollout.Canary) (*rollout.Canary, error) {
 		usual.Time = c.Time
 		return &usual, nil
 	}
-	o, err := rollout.ParseCanary(c.Share, c.Namespaces, strings.TrimSpace(c.Selector), c.Time)
-	return &o, err
+	spec := v1alpha1.Canary{Namespaces: c.Namespaces, Time: v1alpha1.Duration(c.Time.String())}
+	var errs [2]error
+	if c.Share != "" {
+		errs[0] = spec.Percent.UnmarshalJSON([]byte(strconv.Quote(c.Share)))
+	}
+	spec.Selector, errs[1] = v1alpha1.SelectorOf(strings.TrimSpace(c.Selector))
+	if c.Share == v1alpha1.CanaryOff && (len(c.Namespaces) > 0 || spec.Selector != nil) {
+		return nil, errors.New("canary off: omit its namespaces and its selector")
+	}
+	err := errors.Join(errors.Join(errs[:]...), spec.Validate(nil).ToAggregate())
+	if err != nil {
+		return nil, fmt.Errorf("canary: %w", err)
+	}
+	o := rollout.CanaryOf(&spec)
+	return &o, nil
 }
 
 // Rollback implements admin.Service.

@@ -32,13 +32,8 @@ func (w *swapping) canary(module []byte, c rollout.Canary) uint64 {
 	return number
 }
 
-func canaryOf(t *testing.T, share string, d time.Duration) rollout.Canary {
-	t.Helper()
-	cfg, err := canary.Parse(share, nil, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return rollout.Canary{Config: cfg, Time: d}
+func halfOf(d time.Duration) rollout.Canary {
+	return rollout.Canary{Config: canary.Config{Share: 0.5}, Time: d}
 }
 
 // bySelector tries a module on the objects with these numbers.
@@ -206,7 +201,7 @@ func TestCanary_IsPromotedAfterACleanTime(t *testing.T) {
 	none := w.bySelector(77)
 	none.Time = time.Millisecond
 	idle := w.canary(enginetest.Worse(enginetest.Good, 1), none)
-	number := w.canary(enginetest.Worse(enginetest.Good, 2), canaryOf(t, "50%", 300*time.Millisecond))
+	number := w.canary(enginetest.Worse(enginetest.Good, 2), halfOf(300*time.Millisecond))
 	if got := w.stateOf(idle); got != string(life.CanaryReplaced) {
 		t.Errorf("a canary without objects is %q, want that it was replaced", got)
 	}

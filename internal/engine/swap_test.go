@@ -122,7 +122,7 @@ func (w *swapping) swapMany(n int) (during []span) {
 		case i%5 == 3: // tried on half of the objects, and then promoted
 			w.onProbation(200 * time.Millisecond)
 			from := time.Now()
-			number := w.canary(enginetest.Worse(enginetest.Good, i), canaryOf(w.t, "50%", 0))
+			number := w.canary(enginetest.Worse(enginetest.Good, i), halfOf(0))
 			w.steerCanary(true)
 			during = append(during, span{from, time.Now()})
 			if g := w.verdict(number); g.State != "live" {

@@ -33,32 +33,15 @@ type Canary struct {
 	Time time.Duration
 }
 
-// ParseCanary parses a share ("10%", or "off"), namespaces and a label selector, each of
-// which may be empty.
-func ParseCanary(share string, namespaces []string, selector string, d time.Duration) (Canary, error) {
-	if share == v1alpha1.CanaryOff {
-		if len(namespaces) > 0 || selector != "" {
-			return Canary{}, errors.New("canary off: omit its namespaces and its selector")
-		}
-		share = ""
-	}
-	cfg, err := canary.Parse(share, namespaces, selector)
-	switch {
-	case err != nil:
-		return Canary{}, fmt.Errorf("canary: %w", err)
-	case d < 0:
-		return Canary{}, errors.New("canary: time must not be negative")
-	}
-	return Canary{cfg, d}, nil
-}
-
-// canaryOf returns the canary of a spec, which must be valid. If c is nil, there is no
+// CanaryOf returns the canary of a spec, which must be valid. If c is nil, there is no
 // canary.
-func canaryOf(c *v1alpha1.Canary) Canary {
+func CanaryOf(c *v1alpha1.Canary) Canary {
 	if c == nil {
 		return Canary{}
 	}
-	out := Canary{Config: canary.Config{Share: float64(c.Percent) / 100, Namespaces: c.Namespaces}, Time: c.Time.Or(0)}
+	out := Canary{
+		Config: canary.Config{Share: float64(c.Percent) / 100, Namespaces: c.Namespaces}, Time: c.Time.Or(v1alpha1.DefaultCanaryTime),
+	}
 	if s, err := c.Selector.Labels(); c.Selector != nil && err == nil {
 		out.Selector = s
 	}

@@ -55,7 +55,7 @@ func OptionsOf(r *v1alpha1.Rollout) Options {
 		return Options{}
 	}
 	return Options{
-		Probation: probation.Config{Time: r.Probation.Or(0)}, Reconcile: r.Reconcile, Canary: canaryOf(r.Canary),
+		Probation: probation.Config{Time: r.Probation.Or(0)}, Reconcile: r.Reconcile, Canary: CanaryOf(r.Canary),
 		AllowMoreRights: r.AllowMoreRights != nil && *r.AllowMoreRights,
 	}
 }

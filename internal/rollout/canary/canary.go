@@ -4,15 +4,12 @@
 // canary: a share by the hash of the uid, the objects of some namespaces, those that match
 // a label selector, or a combination. It is pure.
 //
-//	cfg, err := canary.Parse("10%", []string{"shop"}, "tier=web")
-//	sides := canary.New(cfg, digest, objects)
+//	sides := canary.New(canary.Config{Share: 0.1}, digest, objects)
 //	sides.Canary(object)             // the same answer until Forget
 package canary
 
 import (
 	"encoding/binary"
-	"errors"
-	"fmt"
 	"hash/fnv"
 	"math"
 	"slices"
@@ -34,30 +31,6 @@ type Config struct {
 	Namespaces []string
 	// Selector matches the labels of the objects; if nil, all match.
 	Selector labels.Selector
-}
-
-// Parse parses a share ("10%", "0.5%"), namespaces and a label selector, each of which may
-// be empty. If all are empty, it returns the zero Config.
-func Parse(share string, namespaces []string, selector string) (Config, error) {
-	c := Config{Namespaces: namespaces}
-	if share != "" {
-		percent, err := strconv.ParseFloat(strings.TrimSuffix(share, "%"), 64)
-		if err != nil || !strings.HasSuffix(share, "%") || !(percent > 0 && percent <= 100) {
-			return Config{}, fmt.Errorf("share %q: want more than 0%% and at most 100%%, such as 10%%", share)
-		}
-		c.Share = percent / 100
-	}
-	if slices.Contains(namespaces, "") {
-		return Config{}, errors.New("namespaces: a namespace is empty")
-	}
-	if selector != "" {
-		s, err := labels.Parse(selector)
-		if err != nil {
-			return Config{}, fmt.Errorf("selector %q: %w", selector, err)
-		}
-		c.Selector = s
-	}
-	return c, nil
 }
 
 // Enabled reports whether any criterion is set.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"strings"
 	"sync"
 	"testing"
 
@@ -16,11 +15,11 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-func parse(t *testing.T, share string, namespaces []string, selector string) Config {
-	t.Helper()
-	c, err := Parse(share, namespaces, selector)
-	if err != nil {
-		t.Fatal(err)
+// config returns a Config with a share in percent.
+func config(percent float64, namespaces []string, selector string) Config {
+	c := Config{Share: percent / 100, Namespaces: namespaces}
+	if selector != "" {
+		c.Selector, _ = labels.Parse(selector)
 	}
 	return c
 }
@@ -39,7 +38,7 @@ func TestAssignment_ShareIsThatOfTheObjects(t *testing.T) {
 			"counts": func(i int) string { return fmt.Sprintf("00000000-0000-0000-0000-%012d", i) },
 			"prefix": func(i int) string { return fmt.Sprintf("%08d-0000-0000-0000-000000000000", i) },
 		} {
-			s := New(parse(t, fmt.Sprint(percent, "%"), nil, ""), "sha256:x", nil)
+			s := New(config(percent, nil, ""), "sha256:x", nil)
 			got := 0
 			for i := range n {
 				o := object(i)
@@ -59,9 +58,9 @@ func TestAssignment_ShareIsThatOfTheObjects(t *testing.T) {
 // that do not match do not count.
 func TestAssignment_ShareIsExactForThoseThatThereAre(t *testing.T) {
 	for _, tc := range []struct {
-		share   string
+		percent float64
 		n, want int
-	}{{"50%", 6, 3}, {"50%", 30, 15}, {"20%", 30, 6}, {"1%", 6, 1}, {"0.5%", 1000, 5}, {"100%", 6, 6}, {"99%", 7, 7}, {"34%", 1, 1}} {
+	}{{50, 6, 3}, {50, 30, 15}, {20, 30, 6}, {1, 6, 1}, {0.5, 1000, 5}, {100, 6, 6}, {99, 7, 7}, {34, 1, 1}} {
 		var objects []Object
 		for i := range tc.n {
 			o := object(i)
@@ -70,9 +69,9 @@ func TestAssignment_ShareIsExactForThoseThatThereAre(t *testing.T) {
 			o.UID += "x"
 			objects = append(objects, *o)
 		}
-		s := New(parse(t, tc.share, []string{"shop"}, ""), "sha256:x", objects)
+		s := New(config(tc.percent, []string{"shop"}, ""), "sha256:x", objects)
 		if got, all := s.Count(); got != tc.want || all != 2*tc.n {
-			t.Errorf("%s of %d objects: %d, want %d; %d in all", tc.share, tc.n, got, tc.want, all)
+			t.Errorf("%g%% of %d objects: %d, want %d; %d in all", tc.percent, tc.n, got, tc.want, all)
 		}
 	}
 }
@@ -80,7 +79,7 @@ func TestAssignment_ShareIsExactForThoseThatThereAre(t *testing.T) {
 // An object stays on its side whatever happens to it; the same name with another uid is
 // decided again; the same canary decides the same way.
 func TestAssignment_ObjectStays(t *testing.T) {
-	s := New(parse(t, "", nil, "tier=web"), "sha256:x", nil)
+	s := New(config(0, nil, "tier=web"), "sha256:x", nil)
 	o := object(1)
 	o.Labels = labels.Set{"tier": "web"}
 	if !s.Canary(o) {
@@ -102,7 +101,7 @@ func TestAssignment_ObjectStays(t *testing.T) {
 	if s.Canary(&Object{Key: o.Key}) {
 		t.Error("what was never seen is the canary's")
 	}
-	half := parse(t, "50%", nil, "")
+	half := config(50, nil, "")
 	first, second, other := New(half, "a", nil), New(half, "a", nil), New(half, "b", nil)
 	differ := 0
 	for i := range 1000 {
@@ -123,7 +122,7 @@ func TestAssignment_ObjectStays(t *testing.T) {
 // labels, disappear and appear again.
 func TestAssignment_Model(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	cfg := parse(t, "30%", []string{"a", "b"}, "tier in (web, db)")
+	cfg := config(30, []string{"a", "b"}, "tier in (web, db)")
 	s := New(cfg, "salt", nil)
 	type entry struct {
 		uid    string
@@ -158,24 +157,11 @@ func TestAssignment_Model(t *testing.T) {
 	}
 }
 
-func TestParse_SaysWhatIsWrong(t *testing.T) {
-	for _, bad := range []struct{ share, namespace, selector, want string }{
-		{"10", "a", "", "such as 10%"},
-		{"0%", "a", "", "more than 0%"},
-		{"101%", "a", "", "at most 100%"},
-		{"x%", "a", "", `"x%"`},
-		{"NaN%", "a", "", "at most"},
-		{"", "", "", "a namespace is empty"},
-		{"", "a", "x in", `selector "x in"`},
-	} {
-		if _, err := Parse(bad.share, []string{bad.namespace}, bad.selector); err == nil || !strings.Contains(err.Error(), bad.want) {
-			t.Errorf("%+v: %v", bad, err)
-		}
-	}
-	if (Config{}).Enabled() || !parse(t, "1%", nil, "").Enabled() || !parse(t, "", []string{"a"}, "").Enabled() || !parse(t, "", nil, "a").Enabled() {
+func TestConfig_EnabledAndString(t *testing.T) {
+	if (Config{}).Enabled() || !config(1, nil, "").Enabled() || !config(0, []string{"a"}, "").Enabled() || !config(0, nil, "a").Enabled() {
 		t.Error("enabled")
 	}
-	if got, want := parse(t, "0.5%", []string{"a", "b"}, "tier=web").String(), "0.5% of the objects in namespaces a, b with tier=web"; got != want {
+	if got, want := config(0.5, []string{"a", "b"}, "tier=web").String(), "0.5% of the objects in namespaces a, b with tier=web"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
@@ -184,7 +170,7 @@ func TestParse_SaysWhatIsWrong(t *testing.T) {
 // answer for a uid.
 func TestSides_HammerOneAnswerForAll(t *testing.T) {
 	const workers, objects = 8, 200
-	s := New(parse(t, "", nil, "tier=web"), "sha256:x", nil)
+	s := New(config(0, nil, "tier=web"), "sha256:x", nil)
 	uids := make([]string, objects)
 	for i := range uids {
 		uids[i] = string(uuid.NewUUID())
