@@ -14,6 +14,7 @@ import (
 
 	"github.com/wasmctl/wasmctl"
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/api/v1alpha1"
 )
 
 // The results of a controller's runs can be counted, or waited for.
@@ -64,8 +65,8 @@ func ExampleReconcileOn() {
 	changed := make(chan abi.Key)             // one object for each key
 	daily := time.NewTicker(24 * time.Hour).C // all objects for each value
 	_, err := rt.Load(ctx, wasmctl.File("greeter.wasm"), wasmctl.ControllerOptions{
-		Grants:   wasmctl.GrantManifest,
-		Triggers: []wasmctl.Trigger{wasmctl.ReconcileOn(changed), wasmctl.ReconcileAllOn(daily)},
+		ControllerSpec: v1alpha1.ControllerSpec{CommonSpec: v1alpha1.CommonSpec{Grant: &v1alpha1.Grant{Manifest: true}}},
+		Triggers:       []wasmctl.Trigger{wasmctl.ReconcileOn(changed), wasmctl.ReconcileAllOn(daily)},
 	})
 	if err != nil {
 		log.Fatal(err)

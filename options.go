@@ -11,6 +11,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/host/isolate"
+	"github.com/wasmctl/wasmctl/host/kubeapi/grant"
 	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/internal/engine"
 	"github.com/wasmctl/wasmctl/internal/failure"
@@ -95,9 +96,9 @@ type Election struct {
 type ControllerOptions struct {
 	v1alpha1.ControllerSpec
 
-	// Grants, if it is not zero, are the rights of the module, in place of the spec's
-	// Grant.
-	Grants Grant
+	// Documents is the content of the spec's GrantFile, as grant.Parse returns it, in place
+	// of the spec's Grant.
+	Documents grant.File
 	// Confine, if not empty, is the only namespace that the module may watch, read and
 	// write, regardless of the manifest and the grant. It has no access to cluster-scoped
 	// objects.
@@ -117,7 +118,7 @@ type ControllerOptions struct {
 // engine returns the options of a controller with a module. The error matches ErrUsage.
 func (o *ControllerOptions) engine(m Module) (engine.Options, error) {
 	out := engine.Options{
-		Options:  plan.Options{ControllerSpec: o.ControllerSpec, Grant: plan.Grant(o.Grants), Confine: o.Confine},
+		Options:  plan.Options{ControllerSpec: o.ControllerSpec, Confine: o.Confine},
 		Fallback: NameOf(m), Source: m.String(), Triggers: sources(o.Triggers), Unshared: o.Unshared, Audit: o.Audit,
 	}
 	if o.OnWrite != nil {
@@ -131,10 +132,7 @@ func (o *ControllerOptions) engine(m Module) (engine.Options, error) {
 	keys, _ := out.Module.Verify.Policy(nil) // Validate has checked it
 	out.Signed.By = keys.Fingerprints()
 	out.Settings, _ = out.Config.Texts() // Validate has checked it
-	if !out.Grant.IsZero() {
-		return out, nil
-	}
 	var err error
-	out.Grant, err = plan.GrantOf(&out.CommonSpec, o.Mode == v1alpha1.ModeAudit)
+	out.Grant, err = plan.GrantOf(&out.ControllerSpec, o.Documents)
 	return out, err
 }

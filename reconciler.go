@@ -147,7 +147,7 @@ type Action = abi.Action
 // Add starts a controller with a native reconciler. Its options are those of a module;
 // fields about modules have no effect.
 func (rt *Runtime) Add(ctx context.Context, n Native, o ControllerOptions) (*Controller, error) {
-	o.Name, o.Grants = n.Name, Grant{Everything: true} // the program trusts its own reconciler
+	o.Name = n.Name
 	return rt.load(ctx, func() (Module, ControllerOptions, error) { return Bytes(nil), o, nil }, &n)
 }
 

@@ -5,7 +5,9 @@
 //
 //	rt, err := wasmctl.New(restConfig, wasmctl.Options{Logger: log})
 //	g.Go(func() error { return rt.Run(ctx) }) // returns when everything that it started has ended
-//	c, err := rt.Load(ctx, wasmctl.File("greeter.wasm"), wasmctl.ControllerOptions{Grants: wasmctl.GrantManifest})
+//	options := wasmctl.ControllerOptions{}
+//	options.Grant = &v1alpha1.Grant{Manifest: true} // what the module's manifest requests
+//	c, err := rt.Load(ctx, wasmctl.File("greeter.wasm"), options)
 //	revision, err := c.Swap(ctx, wasmctl.File("greeter-2.wasm"), wasmctl.SwapOptions{Canary: &v1alpha1.Canary{Percent: 10}})
 //	err = c.Stop(ctx) // drains
 //

@@ -222,7 +222,7 @@ func TestRuntime_NamesAreKeptMeanwhile(t *testing.T) {
 			if gone.Load() {
 				return nil, ControllerOptions{}, errors.New("its grant is gone")
 			}
-			return Bytes(nil), ControllerOptions{ControllerSpec: v1alpha1.ControllerSpec{Name: "a"}, Grants: Grant{Everything: true}}, nil
+			return Bytes(nil), ControllerOptions{ControllerSpec: v1alpha1.ControllerSpec{Name: "a"}}, nil
 		}, &n)
 		if err != nil {
 			t.Fatal(err)

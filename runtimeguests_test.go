@@ -66,8 +66,8 @@ func newGuestsIn(t *testing.T, ns string, o Options) *guests {
 
 // options returns the options of a test's controller.
 func (r *guests) options(name string) ControllerOptions {
-	o := ControllerOptions{ControllerSpec: configmaps(name), Grants: GrantManifest}
-	o.Namespaces = []string{r.ns}
+	o := ControllerOptions{ControllerSpec: configmaps(name)}
+	o.Namespaces, o.Grant = []string{r.ns}, &v1alpha1.Grant{Manifest: true}
 	return o
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
+	"github.com/wasmctl/wasmctl/host/kubeapi/grant"
 	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/host/oci/signature"
 	"github.com/wasmctl/wasmctl/internal/enginetest"
@@ -62,11 +63,11 @@ func TestSigned_RightsFollowTheSigner(t *testing.T) {
 	a, b := signingKey(t), signingKey(t)
 	first, second := enginetest.Worse(enginetest.Good, 1), enginetest.Worse(enginetest.Good, 2)
 	o := r.options("signed")
-	grant, err := ParseGrant("g.yaml", fmt.Appendf(nil, "apiVersion: wasmctl.dev/v1\nkind: Grant\nsigners: %s\ncapabilities:\n- {resource: configmaps, verbs: [get, list, watch, patch]}\n", a.Fingerprint()))
+	documents, err := grant.Parse("g.yaml", fmt.Appendf(nil, "apiVersion: wasmctl.dev/v1\nkind: Grant\nsigners: %s\ncapabilities:\n- {resource: configmaps, verbs: [get, list, watch, patch]}\n", a.Fingerprint()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.Grants = grant
+	o.Grant, o.GrantFile, o.Documents = nil, "g.yaml", documents
 	refused := func(what string, err error) {
 		t.Helper()
 		if err == nil || !strings.Contains(err.Error(), "bound to signer "+a.Fingerprint()) {

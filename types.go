@@ -7,8 +7,6 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
-	"github.com/wasmctl/wasmctl/host/kubeapi/grant"
-	"github.com/wasmctl/wasmctl/internal/plan"
 	"github.com/wasmctl/wasmctl/runtime/history"
 )
 
@@ -42,32 +40,4 @@ type SwapOptions struct {
 	Force bool
 	// Why is the reason, for the log.
 	Why string
-}
-
-// Grant is what a module may do. The zero Grant is what the spec names: to watch the kinds of
-// For and Owns, and to write the status of the first.
-type Grant struct {
-	// Manifest accepts everything that the module's manifest requests.
-	Manifest bool
-	// Everything allows whatever the API server allows, for an audit.
-	Everything bool
-	// File has the rules for this controller and for others. Path is its name for errors; it is
-	// empty if there are no rules.
-	File grant.File
-	Path string
-}
-
-// GrantManifest accepts everything that the module's manifest requests.
-var GrantManifest = Grant{Manifest: true}
-
-// ParseGrant reads a file of grants (docs/capabilities.md). The path is for errors, which match
-// ErrUsage.
-func ParseGrant(path string, content []byte) (Grant, error) {
-	g, err := plan.ParseGrant(path, content)
-	return Grant(g), err
-}
-
-// GrantRules returns the Grant of these rules.
-func GrantRules(rules ...abi.Capability) Grant {
-	return Grant{File: grant.File{{Capabilities: rules}}, Path: "rules"}
 }

@@ -6,6 +6,7 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -44,14 +45,13 @@ type Grant struct {
 	Path string
 }
 
-// IsZero reports whether the grant allows only what the options name.
-func (g *Grant) IsZero() bool { return !g.Manifest && !g.Everything && g.Path == "" && g.File == nil }
-
-// GrantOf returns the grant of a spec. If everything is set, the grant allows everything
-// that the API server allows.
-func GrantOf(s *v1alpha1.CommonSpec, everything bool) (Grant, error) {
+// GrantOf returns the grant of a spec; file is the content of its GrantFile, or nil. In
+// audit mode, the grant allows everything that the API server allows.
+func GrantOf(s *v1alpha1.ControllerSpec, file grant.File) (Grant, error) {
 	switch {
-	case everything:
+	case file != nil:
+		return Grant{File: file, Path: cmp.Or(s.GrantFile, "grant")}, nil
+	case s.Mode == v1alpha1.ModeAudit:
 		return Grant{Everything: true}, nil
 	case s.Grant.IsZero():
 		return Grant{}, nil

@@ -76,7 +76,9 @@ func TestRun_NothingIsLostWhenTheAPIServerDies(t *testing.T) {
 		t.Fatal(err)
 	}
 	module := withoutPolicy(t, e2e.Example(t, "configmapgenerator"))
-	if _, err := p.Load(ctx, module, wasmctl.ControllerOptions{Grants: wasmctl.GrantManifest, ControllerSpec: v1alpha1.ControllerSpec{CommonSpec: v1alpha1.CommonSpec{Concurrency: new(int32(8))}}}); err != nil {
+	if _, err := p.Load(ctx, module, wasmctl.ControllerOptions{ControllerSpec: v1alpha1.ControllerSpec{CommonSpec: v1alpha1.CommonSpec{
+		Concurrency: new(int32(8)), Grant: &v1alpha1.Grant{Manifest: true},
+	}}}); err != nil {
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)

@@ -70,9 +70,9 @@ func newNeighbours(t *testing.T, bad wasmctl.Module, wrap func(http.RoundTripper
 func (n *neighbours) load(ctx context.Context, name string, m wasmctl.Module) {
 	n.t.Helper()
 	_, err := n.Load(ctx, m, wasmctl.ControllerOptions{
-		Grants: wasmctl.GrantManifest,
 		ControllerSpec: v1alpha1.ControllerSpec{Name: name, Namespaces: []string{n.ns}, CommonSpec: v1alpha1.CommonSpec{
 			For: v1alpha1.KindOf("configmapgenerators.examples.wasmctl.dev"), Concurrency: new(int32(4)), Limits: v1alpha1.Limits{"timeout": intstr.FromString("1h")},
+			Grant: &v1alpha1.Grant{Manifest: true},
 		}},
 	})
 	if err != nil {

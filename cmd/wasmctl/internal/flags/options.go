@@ -75,7 +75,7 @@ func (o *Leader) LeaseName(controller string) string {
 // Options returns the options of a controller, from a spec and its files. triggerOn.stdin reads stdin.
 // If dev is set and the spec has no grant, everything that the manifest requests is granted.
 func Options(s *v1alpha1.ControllerSpec, files *Files, stdin io.Reader, dev bool) wasmctl.ControllerOptions {
-	out := wasmctl.ControllerOptions{ControllerSpec: *s, Grants: wasmctl.Grant(files.Grant), Triggers: triggers(s.TriggerOn, stdin)}
+	out := wasmctl.ControllerOptions{ControllerSpec: *s, Documents: files.Grant.File, Triggers: triggers(s.TriggerOn, stdin)}
 	out.Config = Settings(s, files)
 	switch {
 	case s.GrantFile != "":
