@@ -70,19 +70,36 @@ type Watch struct {
 	Optional bool `msgpack:"optional,omitempty" json:"optional,omitempty"`
 }
 
-// Capability is a permission to use the API, like an RBAC rule for one resource. Empty lists of namespaces and names mean all.
+// Capability is a permission to use the API, like an RBAC rule for one resource.
 type Capability struct {
-	Group    string `msgpack:"group" json:"group"`
-	Resource string `msgpack:"resource" json:"resource"`
+	// Group is the API group, empty for the core group.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Group string `msgpack:"group" json:"group" yaml:"group,omitempty"`
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Resource string `msgpack:"resource" json:"resource" yaml:"resource"`
 	// Subresources, if not empty, restricts the rule to these subresources, excluding the resource itself.
-	Subresources []string `msgpack:"subresources,omitempty" json:"subresources,omitempty"`
+	// +kubebuilder:validation:MaxItems=50
+	// +listType=atomic
+	Subresources []string `msgpack:"subresources,omitempty" json:"subresources,omitempty" yaml:"subresources,flow,omitempty"`
 	// Verbs are those of RBAC: get, list, watch, create, update, patch (required for apply), delete, or "*".
-	Verbs      []string `msgpack:"verbs" json:"verbs"`
-	Namespaces []string `msgpack:"namespaces,omitempty" json:"namespaces,omitempty"`
-	Names      []string `msgpack:"names,omitempty" json:"names,omitempty"`
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=50
+	// +listType=atomic
+	Verbs []string `msgpack:"verbs" json:"verbs" yaml:"verbs,flow"`
+	// Namespaces and Names limit the objects. If empty, all objects match.
+	// +kubebuilder:validation:MaxItems=200
+	// +listType=atomic
+	Namespaces []string `msgpack:"namespaces,omitempty" json:"namespaces,omitempty" yaml:"namespaces,flow,omitempty"`
+	// +kubebuilder:validation:MaxItems=200
+	// +listType=atomic
+	Names []string `msgpack:"names,omitempty" json:"names,omitempty" yaml:"names,flow,omitempty"`
 	// Fields, if not empty, are the only fields of an object that create, update and patch may change, as patterns: "spec.replicas",
 	// "metadata.labels", "spec.containers[name=app].image". Other verbs are not restricted.
-	Fields []string `msgpack:"fields,omitempty" json:"fields,omitempty"`
+	// +kubebuilder:validation:MaxItems=200
+	// +listType=atomic
+	Fields []string `msgpack:"fields,omitempty" json:"fields,omitempty" yaml:"fields,omitempty"`
 }
 
 // Hook reports whether an optional export is implemented; exported reports whether the module has an export of that name.

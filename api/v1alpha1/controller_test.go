@@ -68,7 +68,7 @@ func TestValidate_NamesEachField(t *testing.T) {
 		"rollout.canary.time":          func(s *ControllerSpec) { s.Rollout = &Rollout{Canary: &Canary{Time: "soon"}} },
 		"debounce":                     func(s *ControllerSpec) { s.Debounce = Debounce{Quiet: "5s", Max: "1s"} },
 		"triggerOn.signal":             func(s *ControllerSpec) { s.TriggerOn.Signal = "HUP" },
-		"grant.manifest":               func(s *ControllerSpec) { s.Grant = &Grant{Manifest: true, Capabilities: []Capability{{}}} },
+		"grant.manifest":               func(s *ControllerSpec) { s.Grant = &Grant{Manifest: true, Capabilities: []abi.Capability{{}}} },
 		"grantFile":                    func(s *ControllerSpec) { s.GrantFile, s.Grant = "g", &Grant{Manifest: true} },
 		"auditFile":                    func(s *ControllerSpec) { s.AuditFile, s.GrantFile = "a", "g" },
 		"as":                           func(s *ControllerSpec) { s.As = "system:serviceaccount:a" },

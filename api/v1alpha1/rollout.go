@@ -2,7 +2,11 @@
 
 package v1alpha1
 
-import "reflect"
+import (
+	"reflect"
+
+	"github.com/wasmctl/wasmctl/abi"
+)
 
 // Grant is the set of rights of a module.
 //
@@ -13,7 +17,7 @@ type Grant struct {
 	// Capabilities are rules as in a manifest (docs/capabilities.md).
 	// +kubebuilder:validation:MaxItems=200
 	// +listType=atomic
-	Capabilities []Capability `json:"capabilities,omitempty"`
+	Capabilities []abi.Capability `json:"capabilities,omitempty"`
 	// Finalizers are finalizers that the module may use in addition to those under the API
 	// group of the reconciled kind.
 	// +kubebuilder:validation:MaxItems=20
@@ -27,35 +31,6 @@ type Grant struct {
 
 // IsZero reports whether there is no grant. It may be called on a nil Grant.
 func (g *Grant) IsZero() bool { return g == nil || reflect.DeepEqual(*g, Grant{}) }
-
-// Capability is a rule about a kind.
-type Capability struct {
-	// Group is the API group, empty for the core group.
-	// +kubebuilder:validation:MaxLength=253
-	Group string `json:"group,omitempty"`
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=253
-	Resource string `json:"resource"`
-	// Subresources, if given, are the only subject of the rule, which then does not apply
-	// to the resource itself.
-	// +kubebuilder:validation:MaxItems=50
-	// +listType=atomic
-	Subresources []string `json:"subresources,omitempty"`
-	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=50
-	// +listType=atomic
-	Verbs []string `json:"verbs"`
-	// +kubebuilder:validation:MaxItems=200
-	// +listType=atomic
-	Namespaces []string `json:"namespaces,omitempty"`
-	// +kubebuilder:validation:MaxItems=200
-	// +listType=atomic
-	Names []string `json:"names,omitempty"`
-	// Fields, if given, are the only fields that create, update and patch may set.
-	// +kubebuilder:validation:MaxItems=200
-	// +listType=atomic
-	Fields []string `json:"fields,omitempty"`
-}
 
 // Rollout configures how another module takes over.
 type Rollout struct {

@@ -2,7 +2,11 @@
 
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/wasmctl/wasmctl/abi"
+)
 
 // The conditions. Ready is always present; Reconciling and Stalled are present only while
 // they are true, and never both, as kstatus and Flux expect.
@@ -103,7 +107,7 @@ type Audit struct {
 	// requests of the module since it was started.
 	// +kubebuilder:validation:MaxItems=200
 	// +listType=atomic
-	Capabilities []Capability `json:"capabilities,omitempty"`
+	Capabilities []abi.Capability `json:"capabilities,omitempty"`
 	// +listType=atomic
 	Finalizers []string `json:"finalizers,omitempty"`
 	// Writes are the last writes that it would have sent, without duplicates.

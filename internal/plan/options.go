@@ -8,7 +8,6 @@ package plan
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -58,11 +57,8 @@ func GrantOf(s *v1alpha1.ControllerSpec, file grant.File) (Grant, error) {
 	case s.Grant.Manifest:
 		return Grant{Manifest: true}, nil
 	}
-	content, err := json.Marshal(struct { // parsed like a file, with the same checks
-		APIVersion string `json:"apiVersion"`
-		Kind       string `json:"kind"`
-		v1alpha1.Grant
-	}{grant.APIVersion, grant.Kind, *s.Grant})
+	d := grant.Document{Digests: s.Grant.Digests, Capabilities: s.Grant.Capabilities, Finalizers: s.Grant.Finalizers}
+	content, err := d.Marshal() // parsed like a file, with the same checks
 	if err != nil {
 		return Grant{}, err
 	}

@@ -241,32 +241,12 @@ func (p *parser) texts(n *yaml.Node, key string, most int) []string {
 // Marshal writes a document in the form that Parse reads.
 func (d *Document) Marshal() ([]byte, error) {
 	return yaml.Marshal(struct {
-		APIVersion   string       `yaml:"apiVersion"`
-		Kind         string       `yaml:"kind"`
-		Controller   string       `yaml:"controller,omitempty"`
-		Digests      []string     `yaml:"digest,omitempty"`
-		Signers      []string     `yaml:"signers,omitempty"`
-		Capabilities []capability `yaml:"capabilities"`
-		Finalizers   []string     `yaml:"finalizers,omitempty"`
-	}{APIVersion, Kind, d.Controller, d.Digests, d.Signers, capabilities(d.Capabilities), d.Finalizers})
-}
-
-// capability is an abi.Capability with YAML keys, in flow style.
-type capability struct {
-	Group        string   `yaml:"group,omitempty"`
-	Resource     string   `yaml:"resource"`
-	Subresources []string `yaml:"subresources,flow,omitempty"`
-	Verbs        []string `yaml:"verbs,flow"`
-	Namespaces   []string `yaml:"namespaces,flow,omitempty"`
-	Names        []string `yaml:"names,flow,omitempty"`
-	Fields       []string `yaml:"fields,omitempty"`
-}
-
-func capabilities(list []abi.Capability) []capability {
-	out := make([]capability, len(list))
-	for i := range list {
-		c := &list[i]
-		out[i] = capability{c.Group, c.Resource, c.Subresources, c.Verbs, c.Namespaces, c.Names, c.Fields}
-	}
-	return out
+		APIVersion   string           `yaml:"apiVersion"`
+		Kind         string           `yaml:"kind"`
+		Controller   string           `yaml:"controller,omitempty"`
+		Digests      []string         `yaml:"digest,omitempty"`
+		Signers      []string         `yaml:"signers,omitempty"`
+		Capabilities []abi.Capability `yaml:"capabilities"`
+		Finalizers   []string         `yaml:"finalizers,omitempty"`
+	}{APIVersion, Kind, d.Controller, d.Digests, d.Signers, d.Capabilities, d.Finalizers})
 }

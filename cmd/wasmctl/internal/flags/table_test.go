@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
 )
 
@@ -108,7 +109,7 @@ var samples = map[string]sample{
 	"grantFile":                 {"/g.yaml", `"/g.yaml"`, func(s *v1alpha1.ControllerSpec) { s.GrantFile = "/g.yaml" }},
 	"grant.manifest":            {"true", "true", func(s *v1alpha1.ControllerSpec) { grants(s).Manifest = true }},
 	"grant.capabilities": {json: `[{"resource": "pods", "verbs": ["get"]}]`, set: func(s *v1alpha1.ControllerSpec) {
-		grants(s).Capabilities = []v1alpha1.Capability{{Resource: "pods", Verbs: []string{"get"}}}
+		grants(s).Capabilities = []abi.Capability{{Resource: "pods", Verbs: []string{"get"}}}
 	}},
 	"grant.finalizers": {json: `["a.b/c"]`, set: func(s *v1alpha1.ControllerSpec) { grants(s).Finalizers = []string{"a.b/c"} }},
 	"grant.digests":    {json: `["sha256:1"]`, set: func(s *v1alpha1.ControllerSpec) { grants(s).Digests = []string{"sha256:1"} }},

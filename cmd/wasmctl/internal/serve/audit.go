@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/wasmctl/wasmctl"
+	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/printer"
 	"github.com/wasmctl/wasmctl/runtime/history"
@@ -32,7 +33,7 @@ func (u *unit) audited(o wasmctl.ControllerOptions) wasmctl.ControllerOptions {
 // uses records the minimal grant for the module's requests so far.
 func (u *unit) uses(grant []byte) error {
 	var g struct {
-		Capabilities []v1alpha1.Capability `json:"capabilities"`
+		Capabilities []abi.Capability `json:"capabilities"`
 		Finalizers   []string              `json:"finalizers"`
 	}
 	if err := yaml.Unmarshal(grant, &g); err != nil {
