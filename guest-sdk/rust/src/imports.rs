@@ -103,8 +103,8 @@ struct Chunk {
     len: u32,
 }
 
-/// The functions of WASI that the SDK needs on every target. The standard library of
-/// wasm32-unknown-unknown has neither clocks nor random numbers, and discards output.
+// The functions of WASI that the SDK needs on every target. The standard library of
+// wasm32-unknown-unknown has neither clocks nor random numbers, and discards output.
 #[link(wasm_import_module = "wasi_snapshot_preview1")]
 extern "C" {
     fn clock_time_get(clock: u32, precision: u64, time: *mut i64) -> i32;
