@@ -37,8 +37,7 @@ func newCmdRelease(s streams) *cobra.Command {
 		Use:   "release [CONTROLLER] [NAMESPACE/]NAME...",
 		Short: "Take the finalizer of a controller off objects",
 		Long: `Takes the finalizer of a controller off objects that it no longer finalizes, so that they can be deleted. Nothing is cleaned up. With
---all, these are all objects that have the finalizer but are outside of the namespaces and selectors of the controller; wasmctl
-status counts them. A named object can also be one that is being deleted and whose cleanup fails. An object that the controller
+--all, these are the objects that wasmctl status lists as stranded: they have left the namespaces or the selectors of the controller. A named object can also be one that is being deleted and whose cleanup fails. An object that the controller
 watches is refused unless it is being deleted, because the controller would add the finalizer again.
 
 The running process takes the finalizer off. If no process runs the controller any more, name the kind with --for and the finalizer
@@ -70,7 +69,7 @@ The exit code is 0 if no object has the finalizer any more, and otherwise 1, or 
 	o.bind(cmd)
 	o.target.bind(cmd)
 	f := cmd.Flags()
-	f.BoolVar(&o.all, "all", false, "Release all objects with the finalizer that the controller does not watch")
+	f.BoolVar(&o.all, "all", false, "Release all stranded objects; without a process, all objects with the finalizer")
 	f.BoolVar(&o.dryRun, "dry-run", false, "Only print which objects would be released")
 	f.StringVar(&o.kind, "for", "", "Without a process: the `kind` of the objects, in any form that kubectl accepts")
 	f.StringVar(&o.finalizer, "finalizer", "", "Without a process: the `name` of the finalizer")

@@ -76,10 +76,11 @@ func addLimits(c *admin.Controller, e *engine.Controller) {
 	for _, h := range e.Runtime.Hot(maxListed) {
 		c.Hot = append(c.Hot, admin.HotObject{Object: h.Key.String(), Cause: h.Cause.String(), Runs: h.Runs, Delay: history.Duration(h.Delay)})
 	}
-	if view, finalizer := e.Stranded(); view.Total > 0 || view.Unknown != "" {
-		c.Stranded = &admin.Stranded{Finalizer: finalizer, Total: view.Total, Unknown: view.Unknown}
-		for _, o := range view.Objects[:min(maxListed, len(view.Objects))] {
-			c.Stranded.Objects = append(c.Stranded.Objects, admin.StrandedObject{Object: o.Key.String(), Deleting: o.Deleting})
+	view, finalizer := e.Stranded()
+	if all := view.Stranded(time.Now()); len(all) > 0 || view.Unknown != "" {
+		c.Stranded = &admin.Stranded{Finalizer: finalizer, Total: len(all), Unknown: view.Unknown}
+		for _, o := range all[:min(maxListed, len(all))] {
+			c.Stranded.Objects = append(c.Stranded.Objects, admin.StrandedObject{Object: o.Key.String(), Deleting: !o.Deleted.IsZero()})
 		}
 	}
 	list, total := e.Runtime.Quarantined(maxListed)

@@ -203,7 +203,7 @@ func (v *verdict) stranded() {
 	view, finalizer := v.c.Stranded()
 	for _, o := range view.Objects {
 		if o.Key == v.key {
-			v.report("", "it still has the finalizer %s, but this controller finalizes only objects that it watches, so a deletion waits: select it again, or run wasmctl release %s %s",
+			v.report("", "it has the finalizer %s, but this controller finalizes only objects that it watches: unless another controller does, a deletion waits; select it again, or run wasmctl release %s %s",
 				finalizer, v.c.Name(), v.key)
 		}
 	}

@@ -32,7 +32,7 @@ func (c *Controller) figures() metrics.Stats {
 		States:     map[string]int{}, UnknownKeys: c.api.UnknownKeys(), Limits: c.LimitStats(),
 	}
 	view, _ := c.Stranded()
-	f.Stranded = view.Total
+	f.Stranded = len(view.Stranded(time.Now()))
 	cost := c.Telemetry.History.Cost()
 	f.Guest, f.Host, f.Requests, f.Decoded = cost.Guest, cost.Host, cost.Requests, st.Decoded+cost.Answers
 	if feed := logging.FeedOf(c.log); feed != nil {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -18,9 +19,10 @@ import (
 
 // The pace of the search for stranded objects.
 const (
-	strandedRound   = 2 * time.Second // between two looks at objects that have left the watch
-	strandedRecheck = time.Minute     // between two looks at stranded objects
-	strandedPause   = time.Minute     // between two lists, and after an error
+	strandedRound   = 2 * time.Second  // between two looks at objects that have left the watch
+	strandedRecheck = time.Minute      // between two looks at stranded objects
+	strandedPause   = time.Minute      // after an error
+	strandedList    = 10 * time.Minute // between two lists
 	strandedTimeout = 30 * time.Second
 )
 
@@ -62,7 +64,7 @@ func (c *Controller) findStranded(ctx context.Context, s *strandedState) {
 	round, recheck := time.NewTicker(strandedRound), time.NewTicker(strandedRecheck)
 	defer round.Stop()
 	defer recheck.Stop()
-	var next time.Time // no list, and no request after an error, before this time
+	var next, nextList time.Time // no request and no list before these times
 	for {
 		select {
 		case <-ctx.Done():
@@ -74,17 +76,16 @@ func (c *Controller) findStranded(ctx context.Context, s *strandedState) {
 		}
 		s.drain(&table)
 		gets, list := table.Task()
-		early := list && time.Now().Before(next) || s.scope.Selected != nil && len(c.Runtime.Unsynced()) > 0
-		if early || len(gets) == 0 && !list {
+		now := time.Now()
+		if len(gets) == 0 && !list || now.Before(next) || list && now.Before(nextList) || s.scope.Selected != nil && len(c.Runtime.Unsynced()) > 0 {
 			continue
 		}
-		err := c.lookForStranded(ctx, s, &table)
-		if err != nil && ctx.Err() == nil {
-			table.Missed()
+		switch err := c.lookForStranded(ctx, s, &table); {
+		case err != nil && ctx.Err() == nil:
 			c.log.Debug("cannot look for objects outside of the watched set", "controller", c.name, "error", err)
-		}
-		if list || err != nil {
-			next = time.Now().Add(strandedPause)
+			next = now.Add(strandedPause)
+		case list:
+			nextList = now.Add(strandedList)
 		}
 	}
 }
@@ -99,22 +100,29 @@ func (s *strandedState) drain(table *stranded.Table) {
 	}
 }
 
-// lookForStranded performs one round.
+// lookForStranded performs one round, and logs the first object that it finds stranded.
 func (c *Controller) lookForStranded(ctx context.Context, s *strandedState, table *stranded.Table) error {
 	ctx, cancel := context.WithTimeout(ctx, strandedTimeout)
 	defer cancel()
-	fresh, err := s.finder.Look(ctx, table, &s.scope)
-	c.stranded.Store(table.View())
+	err := s.finder.Look(ctx, table, &s.scope)
+	view, now := table.View(), time.Now()
+	known := map[string]bool{}
+	if old := c.stranded.Swap(view); old != nil {
+		for _, o := range old.Stranded(now) {
+			known[o.UID] = true
+		}
+	}
+	fresh := slices.DeleteFunc(view.Stranded(now), func(o stranded.Object) bool { return known[o.UID] })
 	if len(fresh) > 0 {
-		c.log.Warn("objects have the finalizer of the controller but it no longer watches them: their deletion would wait; "+
-			"select them again, or take the finalizer off with wasmctl release", "controller", c.name, "object", fresh[0].Key.String(),
+		c.log.Warn("an object has the finalizer of the controller, but the controller does not watch it: its deletion waits, or will wait; "+
+			"select it again, or take the finalizer off with wasmctl release", "controller", c.name, "object", fresh[0].Key.String(),
 			slog.Int("objects", len(fresh)), slog.String("finalizer", s.finder.Finalizer))
 	}
 	return err
 }
 
-// Stranded returns the objects that have the finalizer of the controller but are outside of the watched set, and the finalizer. It may be
-// called at any time.
+// Stranded returns the known objects that have the finalizer but are outside of the watched set, and the finalizer. It may be called at any
+// time.
 func (c *Controller) Stranded() (view *stranded.View, finalizer string) {
 	if view = c.stranded.Load(); view == nil {
 		view = &stranded.View{}
@@ -122,7 +130,7 @@ func (c *Controller) Stranded() (view *stranded.View, finalizer string) {
 	return view, c.finalizer()
 }
 
-// ReleaseObjects takes the finalizer off objects, or off all that are outside of the watched set.
+// ReleaseObjects takes the finalizer off objects, or off all stranded ones.
 func (c *Controller) ReleaseObjects(ctx context.Context, what admin.Release) ([]admin.Released, error) {
 	s := c.newStranded()
 	switch {
@@ -136,13 +144,10 @@ func (c *Controller) ReleaseObjects(ctx context.Context, what admin.Release) ([]
 			return nil, err
 		}
 	}
-	if what.All && s.scope.Limited() {
-		found, _, err := s.finder.List(ctx, &s.scope)
-		if err != nil {
-			return nil, err
-		}
-		for i := range found {
-			what.Objects = append(what.Objects, found[i].Key)
+	if what.All {
+		view, _ := c.Stranded()
+		for _, o := range view.Stranded(time.Now()) {
+			what.Objects = append(what.Objects, o.Key)
 		}
 	}
 	remove := func(ctx context.Context, object []byte) error {

@@ -92,12 +92,14 @@ func (f *Finder) All(ctx context.Context, namespace string, outside *Scope) (fou
 }
 
 func objectOf(o *metav1.PartialObjectMetadata) Object {
-	return Object{
-		Key: abi.Key{Namespace: o.Namespace, Name: o.Name}, UID: string(o.UID), Deleting: o.DeletionTimestamp != nil, Finalizers: o.Finalizers,
+	found := Object{Key: abi.Key{Namespace: o.Namespace, Name: o.Name}, UID: string(o.UID), Finalizers: o.Finalizers}
+	if o.DeletionTimestamp != nil {
+		found.Deleted = o.DeletionTimestamp.Time
 	}
+	return found
 }
 
-// List returns the stranded objects of a scope. If it may not list all namespaces, it lists those of the scope, and unknown has the reason.
+// List returns the objects outside of a scope. If it may not list all namespaces, it lists those of the scope, and unknown has the reason.
 func (f *Finder) List(ctx context.Context, scope *Scope) (found []Object, unknown string, err error) {
 	found, err = f.All(ctx, "", scope)
 	if !apierrors.IsForbidden(err) || len(scope.Namespaces) == 0 {
@@ -115,16 +117,16 @@ func (f *Finder) List(ctx context.Context, scope *Scope) (found []Object, unknow
 	return found, unknown, errors.Join(errs...)
 }
 
-// Look looks at the objects of a Task and records the results. It returns the objects that are newly stranded. After an error, the rest of
-// the Task remains. An object that it may not read is not reported.
-func (f *Finder) Look(ctx context.Context, t *Table, scope *Scope) (fresh []Object, err error) {
+// Look looks at the objects of a Task and records the results. After an error, the rest of the Task remains. An object that it may not read
+// is ignored.
+func (f *Finder) Look(ctx context.Context, t *Table, scope *Scope) error {
 	gets, list := t.Task()
 	if list {
 		found, unknown, err := f.List(ctx, scope)
-		if err != nil {
-			return nil, err
+		if err == nil {
+			t.Listed(found, unknown)
 		}
-		return t.Listed(found, unknown), nil
+		return err
 	}
 	for _, key := range gets {
 		o, err := f.Get(ctx, key)
@@ -132,12 +134,11 @@ func (f *Finder) Look(ctx context.Context, t *Table, scope *Scope) (fresh []Obje
 		case apierrors.IsForbidden(err), err == nil && (o == nil || scope.has(o)):
 			t.Gone(key)
 		case err != nil:
-			return fresh, err
+			return err
 		default:
-			if found := objectOf(o); t.Found(&found) {
-				fresh = append(fresh, found)
-			}
+			found := objectOf(o)
+			t.Found(&found)
 		}
 	}
-	return fresh, nil
+	return nil
 }

@@ -39,7 +39,7 @@ func (f *Finder) release(ctx context.Context, key abi.Key, remove Remove) (r adm
 			return r
 		}
 		found := objectOf(o)
-		r.Deleting = found.Deleting
+		r.Deleting = !found.Deleted.IsZero()
 		if remove == nil {
 			return r
 		}

@@ -4,9 +4,11 @@ package stranded
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
 )
@@ -46,12 +48,13 @@ func TestTable_KnowsTheTruthInTheEnd(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(seed, 3))
 		objects := 1 + rnd.IntN(3*MaxGets)
 		var table Table
-		c := cluster{}
+		c, lefts := cluster{}, cluster{}
 		for step := range 200 {
 			n := rnd.IntN(objects)
 			switch rnd.IntN(4) {
 			case 0: // an object leaves the watch
 				c[n] = fmt.Sprint(step)
+				lefts[n] = c[n]
 				table.Left(key(n))
 			case 1: // an object is deleted in the watched set
 				if _, ok := c[n]; !ok {
@@ -68,15 +71,17 @@ func TestTable_KnowsTheTruthInTheEnd(t *testing.T) {
 			c.answer(&table, false)
 		}
 		view := table.View()
-		var want []Object
-		for n, uid := range c {
-			want = append(want, Object{Key: key(n), UID: uid})
+		got := cluster{}
+		for _, o := range view.Objects {
+			var n int
+			_, _ = fmt.Sscan(o.Key.Name, &n)
+			got[n] = o.UID
+			if left := lefts[n] == o.UID; o.Left && !left {
+				t.Fatalf("seed %d: %v has left: %v", seed, o, left)
+			}
 		}
-		same := func(a, b Object) int { return slices.Compare([]string{a.Key.Name}, []string{b.Key.Name}) }
-		slices.SortFunc(want, same)
-		slices.SortFunc(view.Objects, same)
-		if !slices.EqualFunc(want, view.Objects, func(a, b Object) bool { return a.Key == b.Key && a.UID == b.UID }) || view.Total != len(want) {
-			t.Fatalf("seed %d: knows %v, want %v", seed, view.Objects, want)
+		if !maps.Equal(got, c) {
+			t.Fatalf("seed %d: knows %v, want %v", seed, got, c)
 		}
 		if gets, list := table.Task(); len(gets) > 0 || list {
 			t.Fatalf("seed %d: still wants %v, list %v", seed, gets, list)
@@ -84,7 +89,7 @@ func TestTable_KnowsTheTruthInTheEnd(t *testing.T) {
 	}
 }
 
-// The table is bounded, counts all objects of a list, and lists again as long as it does not know all.
+// The table is bounded: too many candidates lead to a list, and so does a list with more objects than are remembered.
 func TestTable_IsBounded(t *testing.T) {
 	var table Table
 	c := cluster{}
@@ -92,13 +97,13 @@ func TestTable_IsBounded(t *testing.T) {
 		c[n] = "u"
 	}
 	c.answer(&table, false)
-	if v := table.View(); len(v.Objects) != MaxObjects || v.Total != 2*MaxObjects {
-		t.Errorf("%d objects, total %d", len(v.Objects), v.Total)
+	if v := table.View(); len(v.Objects) != MaxObjects {
+		t.Errorf("%d objects", len(v.Objects))
 	}
 	for n := range 3 * MaxGets {
 		table.Left(key(n))
 	}
-	if gets, list := table.Task(); len(gets) > 0 || !list {
+	if gets, list := table.Task(); len(gets) > MaxGets || !list {
 		t.Errorf("%d objects, list %v", len(gets), list)
 	}
 	c.answer(&table, false)
@@ -108,17 +113,37 @@ func TestTable_IsBounded(t *testing.T) {
 	}
 }
 
-// A list returns only objects that are new, so that each is logged once.
-func TestTable_ListReturnsNewObjects(t *testing.T) {
+// An object is stranded if it has left the watch, or if its deletion waits for long. It remains so after a list, but a new object with its
+// name is not.
+func TestTable_StrandedObjects(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	names := func(table *Table) (names []string) {
+		for _, o := range table.View().Stranded(now) {
+			names = append(names, o.Key.Name)
+		}
+		return names
+	}
 	var table Table
-	if fresh := table.Listed([]Object{{Key: key(1), UID: "a"}, {Key: key(2), UID: "b"}}, "some"); len(fresh) != 2 {
-		t.Errorf("%v", fresh)
+	objects := []Object{
+		{Key: key(1), UID: "a"}, {Key: key(2), UID: "b"},
+		{Key: key(3), UID: "c", Deleted: now.Add(-time.Minute)}, {Key: key(4), UID: "d", Deleted: now.Add(-time.Hour)},
 	}
-	fresh := table.Listed([]Object{{Key: key(1), UID: "a"}, {Key: key(2), UID: "c", Deleting: true}}, "")
-	if len(fresh) != 1 || fresh[0].UID != "c" {
-		t.Errorf("%v", fresh)
+	table.Listed(slices.Clone(objects), "some")
+	if got := names(&table); !slices.Equal(got, []string{"4"}) || table.View().Unknown != "some" {
+		t.Errorf("stranded: %v", got)
 	}
-	if v := table.View(); v.Unknown != "" || !v.Objects[0].Deleting || v.Objects[1].Deleting {
-		t.Errorf("%+v", v)
+	table.Left(key(1))
+	table.Found(&objects[0])
+	if got := names(&table); !slices.Equal(got, []string{"4", "1"}) {
+		t.Errorf("stranded: %v", got)
+	}
+	table.Listed(slices.Clone(objects), "")
+	if got := names(&table); !slices.Equal(got, []string{"4", "1"}) || table.View().Unknown != "" {
+		t.Errorf("stranded after a list: %v", got)
+	}
+	objects[0].UID = "another"
+	table.Listed(objects, "")
+	if got := names(&table); !slices.Equal(got, []string{"4"}) {
+		t.Errorf("stranded: %v", got)
 	}
 }

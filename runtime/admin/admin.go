@@ -227,8 +227,8 @@ type Controller struct {
 	// Quarantine has those that have been quarantined for the longest time, at most 20.
 	Quarantined int                 `json:"quarantined,omitempty"`
 	Quarantine  []QuarantinedObject `json:"quarantine,omitempty"`
-	// Stranded are the objects that have the finalizer of the controller but are outside of
-	// the watched set; nil if there are none, and all have been found.
+	// Stranded are the objects that have the finalizer of the controller but are no longer
+	// watched; nil if there are none, and all have been found.
 	Stranded *Stranded `json:"stranded,omitempty"`
 	// Limits counts how often the module has reached each of its limits.
 	Limits map[string]uint64 `json:"limits,omitempty"`
@@ -289,7 +289,8 @@ type Stranded struct {
 	Unknown string `json:"unknown,omitempty"`
 }
 
-// StrandedObject is an object with the finalizer that is outside of the watched set.
+// StrandedObject is an object with the finalizer that is outside of the watched set. It was
+// watched before, or its deletion has waited for minutes.
 type StrandedObject struct {
 	// Object is its namespace and name. Deleting reports whether its deletion was requested.
 	Object   string `json:"object"`
