@@ -130,7 +130,7 @@ var (
 	quarantined  = gauge("wasmctl_quarantined_objects", "Objects in quarantine because their runs keep failing.", "controller")
 	unmapped     = gauge("wasmctl_unmapped_objects", "Objects for which the module's map or filter fails and is retried.", "controller")
 	hotLoops     = counter("wasmctl_hot_loops_total", "Hot loops detected: objects that trigger themselves, or ask for their next run at once, without end.", "controller")
-	strandedObjs = gauge("wasmctl_stranded_objects", "Objects that have the finalizer of the controller but are outside of the watched set, so that their deletion waits.", "controller")
+	strandedObjs = gauge("wasmctl_stranded_objects", "Objects that have the finalizer of the controller but are no longer watched, so that their deletion waits.", "controller")
 	hotObjects   = gauge("wasmctl_hot_objects", "Objects delayed by the hot-loop guard.", "controller")
 	memoRuns     = counter("wasmctl_memo_runs_total", "With --memo, runs without an error by result: skipped, remembered, or why the next cannot be skipped: wrote, operation, clock, random, limit, metric, large, changed (module or settings).", "controller", "result")
 	memoObjects  = gauge("wasmctl_memo_objects", "Objects whose next run is skipped if nothing that the last run read has changed.", "controller")
