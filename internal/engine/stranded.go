@@ -23,7 +23,7 @@ const (
 	strandedRecheck = time.Minute      // between two looks at stranded objects
 	strandedPause   = time.Minute      // after an error
 	strandedList    = 10 * time.Minute // between two lists
-	strandedTimeout = 30 * time.Second
+	strandedTimeout = 5 * time.Minute  // of a round, which may list many objects
 )
 
 // strandedState is the search for objects that have the finalizer of the controller but are outside of the watched set.
@@ -140,7 +140,7 @@ func (c *Controller) ReleaseObjects(ctx context.Context, what admin.Release) ([]
 		return nil, admin.Invalid(errors.New("want the names of objects, or all"))
 	}
 	for _, key := range what.Objects {
-		if err := c.releasable(key); err != nil {
+		if err := c.releasable(ctx, s, key); err != nil {
 			return nil, err
 		}
 	}
@@ -161,12 +161,16 @@ func (c *Controller) ReleaseObjects(ctx context.Context, what admin.Release) ([]
 	return released, nil
 }
 
-// releasable returns an error if an object cannot be released: the controller would add the finalizer again.
-func (c *Controller) releasable(key abi.Key) error {
+// releasable returns an error if an object cannot be released: the controller, here or in another replica, would add the finalizer again.
+func (c *Controller) releasable(ctx context.Context, s *strandedState, key abi.Key) error {
 	if err := c.CheckKey(key); err != nil {
 		return admin.Invalid(err)
 	}
-	if o := c.Runtime.Stored(key); o != nil && !o.Deleting() {
+	o, err := s.finder.Get(ctx, key)
+	if err != nil {
+		return err
+	}
+	if o != nil && o.DeletionTimestamp == nil && s.scope.Has(o) {
 		return admin.Refuse(fmt.Errorf("%s[%s]: the controller %s watches it, and would add the finalizer again; delete it first, or stop the controller", c.kind.Name(), key, c.name))
 	}
 	return nil

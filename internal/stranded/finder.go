@@ -33,8 +33,8 @@ func (s *Scope) Limited() bool {
 	return len(s.Namespaces) > 0 || !s.Labels.Empty() || s.Selected != nil
 }
 
-// has reports whether an object is in the set.
-func (s *Scope) has(o *metav1.PartialObjectMetadata) bool {
+// Has reports whether an object is in the set.
+func (s *Scope) Has(o *metav1.PartialObjectMetadata) bool {
 	return (len(s.Namespaces) == 0 || slices.Contains(s.Namespaces, o.Namespace)) && s.Labels.Matches(labels.Set(o.Labels)) &&
 		(s.Selected == nil || s.Selected(abi.Key{Namespace: o.Namespace, Name: o.Name}))
 }
@@ -81,7 +81,7 @@ func (f *Finder) All(ctx context.Context, namespace string, outside *Scope) (fou
 		}
 		for i := range page.Items {
 			o := &page.Items[i]
-			if slices.Contains(o.Finalizers, f.Finalizer) && (outside == nil || !outside.has(o)) {
+			if slices.Contains(o.Finalizers, f.Finalizer) && (outside == nil || !outside.Has(o)) {
 				found = append(found, objectOf(o))
 			}
 		}
@@ -131,7 +131,7 @@ func (f *Finder) Look(ctx context.Context, t *Table, scope *Scope) error {
 	for _, key := range gets {
 		o, err := f.Get(ctx, key)
 		switch {
-		case apierrors.IsForbidden(err), err == nil && (o == nil || scope.has(o)):
+		case apierrors.IsForbidden(err), err == nil && (o == nil || scope.Has(o)):
 			t.Gone(key)
 		case err != nil:
 			return err
