@@ -228,7 +228,7 @@ func TestDeclare_SendsNothingThatWouldChangeNothing(t *testing.T) {
 		}
 	}
 	patch := func(ref, change map[string]any) {
-		d.ok(abi.OpAPIPatch, with(ref, "patchType", "merge", "patch", change))
+		d.ok(abi.OpAPIPatch, with(ref, "patchType", "merge", "patch", change, "fieldManager", "theirs"))
 		d.cache.refresh()
 		d.renew()
 	}
@@ -240,7 +240,7 @@ func TestDeclare_SendsNothingThatWouldChangeNothing(t *testing.T) {
 		t.Fatalf("conflict: %v", e)
 	}
 	r.Force = true
-	expect("force is another request", "PATCH a", "PATCH b", "PATCH c", "PATCH status")
+	expect("force is another request, and of b it is the first that succeeds", "PATCH a", "PATCH b", "PATCH b", "PATCH c", "PATCH status")
 	expect("steady again")
 	patch(d.ref("b"), map[string]any{"metadata": map[string]any{"labels": map[string]any{"l": "1"}}})
 	expect("somebody touched b", "PATCH b")

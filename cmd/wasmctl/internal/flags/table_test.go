@@ -74,6 +74,7 @@ var samples = map[string]sample{
 	"fieldSelector":     {"a=b", `"a=b"`, func(s *v1alpha1.ControllerSpec) { s.FieldSelector = "a=b" }},
 	"predicates":        {"generation", `["generation"]`, func(s *v1alpha1.ControllerSpec) { s.Predicates = []string{"generation"} }},
 	"resync":            {"5m", `"5m0s"`, func(s *v1alpha1.ControllerSpec) { s.Resync = "5m0s" }},
+	"adoptManagers":     {"operator", `["operator"]`, func(s *v1alpha1.ControllerSpec) { s.AdoptManagers = []string{"operator"} }},
 	"schedule":          {"0 * * * *", `["0 * * * *"]`, func(s *v1alpha1.ControllerSpec) { s.Schedule = []string{"0 * * * *"} }},
 	"triggerOn.signal":  {"USR1", `"USR1"`, func(s *v1alpha1.ControllerSpec) { s.TriggerOn.Signal = "USR1" }},
 	"triggerOn.stdin":   {"true", "true", func(s *v1alpha1.ControllerSpec) { s.TriggerOn.Stdin = true }},
