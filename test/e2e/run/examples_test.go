@@ -123,7 +123,9 @@ func (l *scenario) condition(r ref, kind, want string) {
 }
 
 // TestExamples_DoWhatTheirReadmesSay runs all examples in one process, on a control
-// plane of its own, because their samples name namespaces.
+// plane of its own, because their samples name namespaces. The process has the rights that
+// wasmctl manifests prints, and no others. The admission plugin of OpenShift that asks for
+// further rights is on.
 func TestExamples_DoWhatTheirReadmesSay(t *testing.T) {
 	t.Parallel()
 	const file = "../../../examples/controllers.yaml"
@@ -134,7 +136,7 @@ func TestExamples_DoWhatTheirReadmesSay(t *testing.T) {
 // of its own if isolated.
 func runExamples(t *testing.T, file string, isolated bool) {
 	t.Helper()
-	cluster := devclustertest.Own(t)
+	cluster := devclustertest.Own(t, "--enable-admission-plugins=OwnerReferencesPermissionEnforcement")
 	client, err := dynamic.NewForConfig(cluster.RESTConfig())
 	if err != nil {
 		t.Fatal(err)
@@ -149,7 +151,7 @@ func runExamples(t *testing.T, file string, isolated bool) {
 		t.Fatal(err)
 	}
 	socket := e2e.NewSocket(t)
-	c := e2e.RunEnv(t, []string{"MODULES=" + modules}, "-f", file, "--socket", socket, "--kubeconfig", cluster.Kubeconfig())
+	c := e2e.RunEnv(t, []string{"MODULES=" + modules}, "-f", file, "--socket", socket, "--kubeconfig", withPrintedRights(t, cluster, file, modules))
 	t.Run("together", func(t *testing.T) {
 		for name, steps := range map[string]func(*scenario){
 			"configmapgenerator": followConfigMapGenerator, "secretmirror": followSecretMirror, "memcached": followMemcached,
@@ -166,6 +168,9 @@ func runExamples(t *testing.T, file string, isolated bool) {
 		}
 	})
 	for name, st := range e2e.ControllersOf(t, socket) {
+		if len(st.MissingRights) > 0 {
+			t.Errorf("%s: missing rights: %+v", name, st.MissingRights)
+		}
 		if isolated != (st.Process != nil) {
 			t.Errorf("%s: its process is %v", name, st.Process)
 		}
@@ -175,6 +180,21 @@ func runExamples(t *testing.T, file string, isolated bool) {
 	for _, line := range c.Failures() {
 		t.Errorf("a run failed: %s", line)
 	}
+}
+
+// withPrintedRights returns the kubeconfig of an account with the rights that wasmctl manifests
+// prints for a file of controllers.
+func withPrintedRights(t *testing.T, cluster *devcluster.Cluster, file, modules string) string {
+	t.Helper()
+	filled := filepath.Join(t.TempDir(), "controllers.yaml")
+	e2e.Replace(t, filled, []byte(strings.ReplaceAll(string(e2e.ReadFile(t, file)), "${MODULES:-../bin/examples}", modules)))
+	devclustertest.Apply(t, cluster, e2e.Manifests(t, "-f", filled, "--modules", "image", "--kubeconfig", cluster.Kubeconfig()))
+	w := &walled{t: t, cluster: cluster, ns: "wasmctl-system"}
+	account := w.account("wasmctl")
+	enginetest.Until(t, "the API server knows the roles", func() bool {
+		return w.mayDo(account, "default", "list examples.wasmctl.dev/webapps") && w.mayDo(account, "default", "update examples.wasmctl.dev/webapps/finalizers x")
+	})
+	return e2e.WriteKubeconfig(t, account)
 }
 
 func followConfigMapGenerator(l *scenario) {
