@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 )
 
 // TestDenied_IsLoggedOnceAndCounted however often a module asks.
@@ -37,6 +38,42 @@ func TestDenied_IsLoggedOnceAndCounted(t *testing.T) {
 	}
 	if got := api.Denied(); len(got) != 1 || got[0].Rule.Namespaces != nil || got[0].Count != 26 {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestDenied_OfTheAPIServerEnds when the same kind of request succeeds, or if it is not repeated. Other
+// requests do not change it.
+func TestDenied_OfTheAPIServerEnds(t *testing.T) {
+	at := func(op abi.Op, ns string, created bool) *request {
+		return &request{op: op, kind: kinds.Kind{Resource: "configmaps"}, key: abi.Key{Namespace: ns, Name: "x"}, created: created}
+	}
+	rule := func(verb string) *refusal {
+		return &refusal{message: verb, where: inRBAC, rule: &abi.Capability{Resource: "configmaps", Verbs: []string{verb}, Namespaces: []string{"a"}}}
+	}
+	start := time.Unix(1000, 0)
+	for name, tt := range map[string]struct {
+		verb    string
+		succeed *request
+		after   time.Duration
+		left    int
+	}{
+		"the same":               {"patch", at(abi.OpAPIApply, "a", false), 0, 1},
+		"in another namespace":   {"patch", at(abi.OpAPIApply, "b", false), 0, 2},
+		"another verb":           {"patch", at(abi.OpAPIDelete, "a", false), 0, 2},
+		"an apply that creates":  {"create", at(abi.OpAPIApply, "a", true), 0, 1},
+		"an apply that does not": {"create", at(abi.OpAPIApply, "a", false), 0, 2},
+		"nothing for long":       {"patch", at(abi.OpAPIGet, "a", false), forbiddenFor + 1, 1},
+		"nothing":                {"patch", at(abi.OpAPIGet, "a", false), forbiddenFor, 2},
+	} {
+		var rs refusals
+		rs.add(rule(tt.verb), at(abi.OpAPIApply, "a", false), start)
+		ofPolicy := rule(tt.verb)
+		ofPolicy.where = inGrant
+		rs.add(ofPolicy, at(abi.OpAPIApply, "a", false), start)
+		rs.permit(tt.succeed)
+		if got := rs.all(start.Add(tt.after)); len(got) != tt.left {
+			t.Errorf("%s: %+v", name, got)
+		}
 	}
 }
 

@@ -54,7 +54,7 @@ func randomSeen(r *rand.Rand) *seen {
 		})
 	}
 	if r.IntN(4) == 0 {
-		c.MissingRights = []admin.MissingRight{{Rule: []byte(`{}`), Missing: "grant"}}
+		c.MissingRights = []admin.MissingRight{{Rule: []byte(`{}`), Missing: "grant"}, {Rule: []byte(`{}`), Missing: "RBAC", Message: "User \"u\" cannot patch"}}
 	}
 	in.controller = c
 	return in
