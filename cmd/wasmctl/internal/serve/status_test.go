@@ -167,3 +167,14 @@ func TestPauseAfter_RestsInEveryEnd(t *testing.T) {
 		}
 	}
 }
+
+// TestNext_GrantedHasTheTextOfTheAPIServer for a right that RBAC lacks.
+func TestNext_GrantedHasTheTextOfTheAPIServer(t *testing.T) {
+	right := admin.MissingRight{Rule: []byte(`{"resource":"configmaps","verbs":["patch"]}`), Missing: "RBAC", Message: `User "u" cannot patch resource "configmaps"`}
+	st := next(v1alpha1.Status{}, &seen{controller: &admin.Controller{Phase: admin.PhaseRunning, MissingRights: []admin.MissingRight{right}}}, time.Unix(0, 0))
+	granted := meta.FindStatusCondition(st.Conditions, v1alpha1.Granted)
+	want := `missing rights: {"resource":"configmaps","verbs":["patch"]} (RBAC): User "u" cannot patch resource "configmaps"`
+	if granted == nil || granted.Reason != "RightsMissing" || granted.Message != want {
+		t.Errorf("%+v", granted)
+	}
+}

@@ -52,6 +52,7 @@ func TestCapabilities_AskForWhatAModuleNeeds(t *testing.T) {
 		{groups: []string{""}, resources: []string{"secrets"}, verbs: []string{"list", "watch"}},
 		{groups: []string{"batch"}, resources: []string{"jobs"}, verbs: []string{"get", "*"}, names: []string{"a"}, namespace: "shop"},
 		{groups: []string{"authorization.k8s.io"}, resources: []string{"subjectaccessreviews"}, verbs: []string{"create"}},
+		{groups: []string{"certificates.k8s.io"}, resources: []string{"signers"}, verbs: []string{"approve", "impersonate"}, names: []string{"a.b/c"}},
 		{verbs: []string{"get"}}, // of a URL
 	}
 	got, refused := capabilities(rules, true)
@@ -61,6 +62,7 @@ func TestCapabilities_AskForWhatAModuleNeeds(t *testing.T) {
 		{Resource: "secrets", Verbs: []string{"get", "list"}},
 		{Group: "apps", Resource: "*", Verbs: []string{"get"}},
 		{Group: "batch", Resource: "jobs", Verbs: []string{"*"}, Namespaces: []string{"shop"}, Names: []string{"a"}},
+		{Group: "certificates.k8s.io", Resource: "signers", Verbs: []string{"approve"}, Names: []string{"a.b/c"}},
 		{Group: "events.k8s.io", Resource: "events", Verbs: []string{"create", "patch"}},
 	}
 	if !reflect.DeepEqual(got, want) {
