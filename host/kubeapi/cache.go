@@ -36,6 +36,12 @@ type Cache interface {
 	// content is stored, in this version of the resource. For nil, it reports whether the watches would
 	// have the object if it existed.
 	Stored(gvr schema.GroupVersionResource, key abi.Key) (o abi.Stored, complete bool)
+	// Epoch changes when the versions of the API server have run backwards, as after a restore of etcd.
+	// What is known of versions of another epoch is void.
+	Epoch() uint64
+	// RanBackwards reports that the API server has answered with an older version of an object of a
+	// resource than the stored one.
+	RanBackwards(gvr schema.GroupVersionResource)
 	// Get returns an object, or nil if it does not exist.
 	Get(gvr schema.GroupVersionResource, key abi.Key) (object []byte, err error)
 	// List returns up to limit objects whose key follows the given one, ordered by namespace and

@@ -27,6 +27,8 @@ type packedCache struct {
 	objects []map[string]any
 	err     error
 	asked   []int // the limits
+
+	backwards uint64 // counts RanBackwards
 }
 
 func keyOf(o map[string]any) abi.Key {
@@ -90,6 +92,12 @@ func (p *packedCache) List(
 func (p *packedCache) Stored(schema.GroupVersionResource, abi.Key) (abi.Stored, bool) {
 	return nil, false
 }
+
+// Epoch implements Cache.
+func (p *packedCache) Epoch() uint64 { return p.backwards }
+
+// RanBackwards implements Cache.
+func (p *packedCache) RanBackwards(schema.GroupVersionResource) { p.backwards++ }
 
 // Learn implements Cache.
 func (p *packedCache) Learn(_ schema.GroupVersionResource, _ *abi.Index, entries []abi.IndexEntry) {

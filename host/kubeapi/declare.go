@@ -87,12 +87,20 @@ func (a *API) recall(o *owner) (m *remembered, keep func()) {
 	if a.dry != DryRunNone {
 		return &remembered{uid: o.uid, children: map[childRef]applied{}}, func() {}
 	}
-	m = a.memory.take(o.key, o.uid)
+	var epoch uint64
+	if a.cache != nil {
+		epoch = a.cache.Epoch()
+	}
+	m = a.memory.take(o.key, o.uid, epoch)
 	return m, func() { a.memory.put(o.key, m) }
 }
 
 // Forget discards the facts that Declare remembers of a deleted object.
 func (a *API) Forget(key abi.Key) { a.memory.forget(key) }
+
+// Renew discards the facts that Declare remembers of the given objects, or of all objects if there are
+// none: the next run of each sends all requests, whatever the cache has.
+func (a *API) Renew(objects []abi.Key) { a.memory.renew(objects) }
 
 func (a *API) cachedChildren(o *owner) []cachedChild {
 	var cached []cachedChild

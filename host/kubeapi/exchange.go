@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host/kubeapi/events"
 	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
@@ -94,13 +96,24 @@ func (a *API) exchange(ctx context.Context, r *request) ([]byte, error) {
 	return js, err
 }
 
-// lookUp sets the cached state of a write's object, which the write is about to replace.
+// lookUp sets the cached state of a request's object, which a write is about to replace.
 func (a *API) lookUp(r *request) {
-	if a.cache == nil || r.key.Name == "" || slices.Contains(opsRead, r.op) {
+	if a.cache == nil || r.key.Name == "" || r.op == abi.OpAPIList {
 		return
 	}
 	cached, complete := a.cache.Stored(r.kind.GVR(), r.key)
 	r.before = Before{Cached: cached, Partial: !complete}
+}
+
+// compare reports versions that run backwards: that of an answer, if it is older than the state that was
+// in the cache before the request.
+func (a *API) compare(r *request, version string) {
+	if r.before.Cached == nil || r.ResourceVersion != "" || r.DryRun {
+		return
+	}
+	if c, err := resourceversion.CompareResourceVersion(version, r.before.Cached.ResourceVersion()); err == nil && c < 0 {
+		a.cache.RanBackwards(r.kind.GVR())
+	}
 }
 
 // check asks the policy for each of the verbs. A refusal is remembered and reported.

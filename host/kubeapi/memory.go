@@ -19,11 +19,14 @@ type memory struct {
 	mu       sync.Mutex
 	owners   map[abi.Key]*remembered // guarded by mu
 	children int                     // in all owners; guarded by mu
+	renewals uint64                  // counts calls of renew; guarded by mu
 }
 
 // remembered is the memory about one object. The run that took it has exclusive access.
 type remembered struct {
 	uid      string
+	epoch    uint64 // see Cache.Epoch
+	renewals uint64 // see memory
 	children map[childRef]applied
 	// deleted has the UIDs of children whose deletion was accepted, which cannot be undone.
 	deleted map[string]bool
@@ -40,17 +43,18 @@ type applied struct {
 func (r *remembered) size() int { return 1 + len(r.children) + len(r.deleted) }
 
 // take removes and returns the memory about an object. It returns nothing about an earlier object
-// of the same name.
-func (m *memory) take(key abi.Key, uid string) *remembered {
+// of the same name, or of another epoch.
+func (m *memory) take(key abi.Key, uid string, epoch uint64) *remembered {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.owners[key]
 	if r != nil {
 		m.remove(key)
 	}
-	if r == nil || r.uid != uid {
-		r = &remembered{uid: uid}
+	if r == nil || r.uid != uid || r.epoch != epoch {
+		r = &remembered{uid: uid, epoch: epoch}
 	}
+	r.renewals = m.renewals
 	if r.children == nil {
 		r.children = map[childRef]applied{}
 	}
@@ -62,6 +66,9 @@ func (m *memory) put(key abi.Key, r *remembered) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.remove(key)
+	if r.renewals != m.renewals {
+		return
+	}
 	if m.owners == nil {
 		m.owners = map[abi.Key]*remembered{}
 	}
@@ -80,6 +87,20 @@ func (m *memory) forget(key abi.Key) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.remove(key)
+}
+
+// renew discards the memory about the given objects, or about all if there are none, and of the runs in
+// progress.
+func (m *memory) renew(objects []abi.Key) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.renewals++
+	for _, key := range objects {
+		m.remove(key)
+	}
+	if len(objects) == 0 {
+		m.owners, m.children = nil, 0
+	}
 }
 
 // remove is forget for a caller that holds mu.

@@ -13,7 +13,7 @@ import (
 )
 
 func fill(m *memory, key abi.Key, uid string, children int) {
-	r := m.take(key, uid)
+	r := m.take(key, uid, 0)
 	for i := range children {
 		r.children[childRef{schema.GroupResource{Resource: "configmaps"}, abi.Key{Namespace: "a", Name: fmt.Sprint(i)}}] = applied{uid: uid}
 	}
@@ -24,17 +24,17 @@ func TestMemory_BelongsToOneObject(t *testing.T) {
 	var m memory
 	key := abi.Key{Namespace: "a", Name: "x"}
 	fill(&m, key, "u1", 3)
-	if r := m.take(key, "u1"); len(r.children) != 3 {
+	if r := m.take(key, "u1", 0); len(r.children) != 3 {
 		t.Errorf("%d children", len(r.children))
 	} else {
 		m.put(key, r)
 	}
-	if r := m.take(key, "u2"); len(r.children) != 0 {
+	if r := m.take(key, "u2", 0); len(r.children) != 0 {
 		t.Error("another object of that name has its children")
 	}
 	fill(&m, key, "u1", 3)
 	m.forget(key)
-	if r := m.take(key, "u1"); len(r.children) != 0 || m.children != 0 {
+	if r := m.take(key, "u1", 0); len(r.children) != 0 || m.children != 0 {
 		t.Error("not forgotten")
 	}
 }

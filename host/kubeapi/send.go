@@ -37,7 +37,11 @@ func (a *API) send(ctx context.Context, r *request) abi.Response {
 	if r.op == abi.OpAPIList {
 		return a.limits.checkList(fromJSON(r.ledger, js, r.opaqueFields()))
 	}
-	return fromJSON(r.ledger, js, r.opaqueFields())
+	answer := fromJSON(r.ledger, js, r.opaqueFields())
+	if r.op == abi.OpAPIGet && answer.Status == abi.StatusOK {
+		a.compare(r, versionIn(answer.Body))
+	}
+	return answer
 }
 
 // exchangeJudged is exchange for a request that confine has accepted. If the object has changed

@@ -22,8 +22,13 @@ func (a *API) subjectOf(ctx context.Context, r *request) (s subject, ok bool) {
 	if run == nil || run.UID == "" || r.key != run.Key || r.kind.Group != a.reconciled.Group || r.kind.Resource != a.reconciled.Resource {
 		return s, false
 	}
-	version := packed.At(packed.Find(packed.Find(run.Object, "metadata"), "resourceVersion"))
-	return subject{run.UID, string(version.Text())}, true
+	return subject{run.UID, versionIn(run.Object)}, true
+}
+
+// versionIn returns the resourceVersion of a packed object, or "".
+func versionIn(object []byte) string {
+	c := packed.At(packed.Find(packed.Find(object, "metadata"), "resourceVersion"))
+	return string(c.Text())
 }
 
 // bind adds the UID of the subject to a write that names the object but no UID. Where the API server

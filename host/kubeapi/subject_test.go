@@ -120,7 +120,7 @@ func (w *ofRuns) create() (context.Context, Owner) {
 	})
 	w.objects.refresh()
 	seen := w.objects.stored[storedName("sprockets", sprocketKey)]
-	run := &abi.Run{ID: "r", Key: sprocketKey, UID: seen.UID(), Object: seen.Msgpack()}
+	run := &abi.Run{ID: "r", Key: sprocketKey, UID: seen.UID(), Object: seen.Msgpack(), Wrote: func(abi.Write) {}}
 	return abi.WithRun(w.t.Context(), run), Owner{Kind: w.reconciled, Object: seen.Msgpack()}
 }
 
@@ -350,6 +350,104 @@ func TestExchange_HasTheReplacedState(t *testing.T) {
 		before := w.told[0].Before
 		if before.Cached == nil || before.Cached.ResourceVersion() != version || before.Partial != partial {
 			t.Errorf("partial=%v: %+v, want version %s", partial, before, version)
+		}
+	}
+}
+
+// steady is a result of one child and a status that has been carried out, for a cache that has both.
+func (w *ofRuns) steady() (again func() []string) {
+	w.t.Helper()
+	run, owner := w.create()
+	w.children = ownedIn{w.objects}
+	result := &abi.Declared{Apply: [][]byte{msg(w.t, configMap("c", "v"))}, Status: msg(w.t, map[string]any{"size": int64(1)})}
+	again = func() []string {
+		w.t.Helper()
+		w.sent = nil
+		if err := w.Declare(run, owner, result); err != nil {
+			w.t.Fatal(err)
+		}
+		w.objects.refresh()
+		owner.Object = w.objects.stored[storedName("sprockets", sprocketKey)].Msgpack()
+		return w.sent
+	}
+	again()
+	if sent := again(); len(sent) > 0 {
+		w.t.Fatalf("sent %v although nothing has changed", sent)
+	}
+	return again
+}
+
+// ownedIn finds children in a cacheOf.
+type ownedIn struct{ *cacheOf }
+
+// Children implements Children.
+func (c ownedIn) Children(_ abi.Key, uid string, yield func(schema.GroupVersionResource, abi.Key, string, string) bool) {
+	for _, o := range c.stored {
+		for _, owner := range o.GetOwnerReferences() {
+			if string(owner.UID) == uid && !yield(configMaps, abi.Key{Namespace: o.GetNamespace(), Name: o.GetName()}, o.UID(), o.ResourceVersion()) {
+				return
+			}
+		}
+	}
+}
+
+// Facts about versions are not trusted after these have run backwards, nor for a run by hand, even if they
+// come from a run that was in progress at the time.
+func TestDeclare_SendsAllAgain(t *testing.T) {
+	for name, distrust := range map[string]func(w *ofRuns){
+		"versions ran backwards": func(w *ofRuns) { w.objects.backwards++ },
+		"the object by hand":     func(w *ofRuns) { w.Renew([]abi.Key{sprocketKey}) },
+		"all objects by hand":    func(w *ofRuns) { w.Renew(nil) },
+		"during a run": func(w *ofRuns) {
+			m := w.memory.take(sprocketKey, w.objects.stored[storedName("sprockets", sprocketKey)].UID(), 0)
+			w.Renew([]abi.Key{sprocketKey})
+			w.memory.put(sprocketKey, m)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newOfRuns(t)
+			again := w.steady()
+			distrust(w)
+			if sent := again(); fmt.Sprint(sent) != "[PATCH PATCH]" {
+				t.Errorf("sent %v", sent)
+			}
+			if sent := again(); len(sent) > 0 {
+				t.Errorf("then sent %v", sent)
+			}
+		})
+	}
+}
+
+// An answer that is older than the stored state shows that versions have run backwards. An answer without
+// a change does not.
+func TestCall_NoticesVersionsThatRunBackwards(t *testing.T) {
+	kind, _ := memapi.New(memapi.Config{}).Kind(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"})
+	object := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "c", "namespace": "a"}, "data": map[string]any{"k": "v"}}
+	apply := msg(t, map[string]any{"object": object, "force": true})
+	get := msg(t, map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "name": "c", "namespace": "a"})
+	for op, req := range map[abi.Op][]byte{abi.OpAPIApply: apply, abi.OpAPIGet: get} {
+		w := newOfRuns(t)
+		run, _ := w.create()
+		if got := w.Call(run, abi.OpAPIApply, apply); got.Status != abi.StatusOK {
+			t.Fatalf("%v: %s", got.Status, got.Body)
+		}
+		w.objects.refresh()
+		backup := w.server.Backup()
+		if got := w.Call(run, op, req); got.Status != abi.StatusOK || w.objects.backwards != 0 {
+			t.Errorf("%s without a change: %v, noticed %d times", op, got.Status, w.objects.backwards)
+		}
+		for i := range 3 {
+			if _, err := w.server.Change(kind, abi.Key{Namespace: "a", Name: "c"}, false, func(o *unstructured.Unstructured) error {
+				o.SetLabels(map[string]string{"l": fmt.Sprint(i)})
+				return nil
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.objects.refresh()
+		w.server.Restore(backup)
+		if got := w.Call(run, op, req); got.Status != abi.StatusOK || w.objects.backwards != 1 {
+			t.Errorf("%s after a restore: %v, noticed %d times", op, got.Status, w.objects.backwards)
 		}
 	}
 }

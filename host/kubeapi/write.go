@@ -65,6 +65,7 @@ func (a *API) notify(ctx context.Context, r *request, js []byte) {
 	if body.Kind == "Status" {
 		w.UID = body.Details.UID
 	} else {
+		a.compare(r, body.Metadata.ResourceVersion)
 		w.UID, w.ResourceVersion, w.Labels = body.Metadata.UID, body.Metadata.ResourceVersion, body.Metadata.Labels
 		if w.Key.Name == "" {
 			w.Key.Name = body.Metadata.Name // the API server has generated it

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -34,8 +35,12 @@ func (c *Controller) newMemo() *memo.Memo {
 	return memo.New(cfg)
 }
 
-// children yields the objects that the owner controls and that are watched as owned.
+// children yields the objects that the owner controls and that are watched as owned. A changed epoch counts
+// as another child: the versions of an earlier one are void.
 func (c *Controller) children(owner abi.Key, uid string, yield func(uid, resourceVersion string)) {
+	if epoch := c.cache.Epoch(); epoch > 0 {
+		yield("epoch", strconv.FormatUint(epoch, 10))
+	}
 	c.cache.Children(owner, uid, func(_ schema.GroupVersionResource, _ abi.Key, uid, resourceVersion string) bool {
 		yield(uid, resourceVersion)
 		return true

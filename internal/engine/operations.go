@@ -18,8 +18,9 @@ import (
 )
 
 // Trigger requests reconciles of the objects, or of all objects if the list is empty, and
-// returns the number of requests. An object that is not in the cache is an error. With
-// force, no run is skipped because of the memo.
+// returns the number of requests. An object that is not in the cache is an error. The runs
+// send all that they declare, even if the cache shows that nothing would change. With force,
+// no run is skipped because of the memo.
 func (c *Controller) Trigger(ctx context.Context, objects []abi.Key, force bool) (int, error) {
 	for _, key := range objects {
 		if err := c.CheckKey(key); err != nil {
@@ -30,6 +31,7 @@ func (c *Controller) Trigger(ctx context.Context, objects []abi.Key, force bool)
 		}
 	}
 	all := len(objects) == 0
+	c.api.Renew(objects)
 	if force && c.memo != nil {
 		c.memo.Renew(objects)
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -64,6 +65,10 @@ func (s *Server) list(r *Request, fault *Fault) (any, error) {
 		}
 	case r.Query.Get("resourceVersion") == "0":
 		version = max(version-fault.Lag, min(s.compacted, version))
+	default:
+		if asked, _ := strconv.ParseInt(r.Query.Get("resourceVersion"), 10, 64); asked > s.version {
+			return nil, tooLarge(asked, s.version)
+		}
 	}
 	all := s.table(&r.Kind).at(version, s.version)
 	states := slices.DeleteFunc(slices.Clone(all), func(st *state) bool { return !sc.has(st) || st.key.Compare(after) <= 0 })
@@ -94,6 +99,13 @@ func (s *Server) list(r *Request, fault *Fault) (any, error) {
 	return map[string]any{
 		"apiVersion": r.Kind.GroupVersion().String(), "kind": r.Kind.Kind + "List", "metadata": meta, "items": items,
 	}, nil
+}
+
+// tooLarge is the API server's error for a version that it has not reached.
+func tooLarge(asked, version int64) error {
+	e := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", asked, version), 1)
+	e.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version"}}
+	return e
 }
 
 // goesOn reports whether any object after the key may be in the list. Like the API server,

@@ -147,6 +147,10 @@ func (w *stream) fill(now time.Time) pause {
 	}
 	if w.next < len(w.t.log) {
 		st := w.t.log[w.next]
+		if st.version <= w.sent { // the client asked for later versions than those of a restored server
+			w.next++
+			return pause{}
+		}
 		at := st.at.Add(w.fault.Latency)
 		if !at.After(now) {
 			w.next++

@@ -159,6 +159,24 @@ func (c *Cache) Stored(gvr schema.GroupVersionResource, key abi.Key) (o abi.Stor
 	return o, complete
 }
 
+// Epoch implements kubeapi.Cache. See watcher.Subscription.Epoch.
+func (c *Cache) Epoch() uint64 {
+	for _, h := range *c.handles.Load() {
+		for _, s := range h.all() {
+			return s.Epoch() // all share one Set
+		}
+	}
+	return 0
+}
+
+// RanBackwards implements kubeapi.Cache. See watcher.Subscription.RanBackwards.
+func (c *Cache) RanBackwards(gvr schema.GroupVersionResource) {
+	for _, s := range c.covering(gvr.GroupResource(), "") {
+		s.RanBackwards() // all share one Set
+		return
+	}
+}
+
 // Children yields the objects of owned kinds whose controlling owner has this uid, until yield returns false.
 func (c *Cache) Children(_ abi.Key, uid string, yield func(gvr schema.GroupVersionResource, child abi.Key, uid, resourceVersion string) bool) {
 	for _, h := range *c.handles.Load() {

@@ -3,6 +3,7 @@
 package reflector
 
 import (
+	"bytes"
 	"iter"
 	"sync/atomic"
 	"unique"
@@ -77,6 +78,9 @@ func (o *Object) peek() []byte { return o.body.Load().plain(int(o.size)) }
 func (o *Object) Same(p *Object) bool {
 	return o.uid == p.uid && o.resourceVersion == p.resourceVersion && o.resourceVersion != ""
 }
+
+// equal reports whether both have the same content.
+func (o *Object) equal(p *Object) bool { return bytes.Equal(o.peek(), p.peek()) }
 
 // Owner is one of metadata.ownerReferences. It contains the API group without the version, because owners are matched by group and kind
 // (rule 24).

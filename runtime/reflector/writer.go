@@ -18,6 +18,10 @@ func NewWriter() *Writer {
 // Store returns the read side.
 func (w *Writer) Store() *Store { return w.store }
 
+// Backwards reports whether a version that the API server has sent is older than one that the store includes. A watch sends versions in
+// order, so they have run backwards, as after a restore of etcd.
+func (w *Writer) Backwards(version string) bool { return Older(version, w.store.Version()) }
+
 // Apply adds a created or changed object to the store. It emits nothing if the store already has that state or a later one, because the
 // states of one object are seen in order (rule 12). An object with another uid is a deletion of the old one and a creation (rule 11).
 func (w *Writer) Apply(o *Object, emit func(Event)) {
@@ -52,7 +56,8 @@ func (w *Writer) Advance(version string) {
 
 // Replace makes list the content of the store, in one step for its readers; version is that of the list. It emits only the differences:
 // Deleted for missing objects, Relisted for new or changed ones, nothing for one with the same uid and resourceVersion, and both for one
-// with another uid (rule 11). If two objects have the same reference, the later one counts.
+// with another uid (rule 11). If two objects have the same reference, the later one counts. Contents are compared, because the same
+// version may be another state after a restore of etcd, unless the list has the stored object itself.
 //
 // During the call there are two maps, but only of pointers (about 50 bytes per object), and an unchanged object keeps its identity. In
 // return, the lock is held only for an assignment, whatever the length of the list, and a store that has shrunk frees its memory.
@@ -91,7 +96,7 @@ func merge(old map[ObjectRef]*Object, list []*Object) (next map[ObjectRef]*Objec
 		if before := next[o.ref]; before != nil {
 			bytes -= int64(before.size)
 		}
-		if known := old[o.ref]; known != nil && known.Same(o) {
+		if known := old[o.ref]; known != nil && known != o && known.Same(o) && known.equal(o) {
 			o = known
 		}
 		next[o.ref] = o

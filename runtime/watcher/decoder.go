@@ -27,7 +27,9 @@ type decoder struct {
 	source  Source
 	options reflector.Options
 	store   *reflector.Store
-	log     *slog.Logger
+	// newEpoch means that the store is of an earlier epoch: its versions are not comparable.
+	newEpoch bool
+	log      *slog.Logger
 	// compressor is that of the store. If nil, nothing is compressed.
 	compressor *reflector.Compressor
 
@@ -79,6 +81,9 @@ func (d *decoder) decode(data []byte, opts reflector.Options) (k8sruntime.Object
 
 // known returns the store's own copy if the store has the same state, so that relisting known objects does not create second copies.
 func (d *decoder) known(o *reflector.Object) *reflector.Object {
+	if d.newEpoch {
+		return o
+	}
 	if known := d.store.Get(o.Ref()); known != nil && known.Same(o) {
 		return known
 	}

@@ -92,11 +92,17 @@ var edges = []edge{{
 	name: "the same event twice: one", on: lines("MODIFIED a 11", "MODIFIED a 11", "DELETED b 12", "DELETED b 12"), open: true,
 	events: []string{"Applied a", "Deleted b"}, content: "a/11",
 }, {
-	name: "an older state: left out", on: lines("MODIFIED a 11", "MODIFIED a 9", "DELETED a 4 another"), open: true,
-	events: []string{"Applied a"}, content: "a/11 b/6",
+	name: "an older state: versions have run backwards", on: lines("MODIFIED a 11", "MODIFIED a 9"), open: true,
+	replies: []reply{{body: streamed(""), open: true}}, requests: []string{"stream"},
+	events: []string{"Applied a", "Relisted a"}, content: "a/5 b/6",
 }, {
-	name: "created again under the same name", on: lines("ADDED a 12 other", "DELETED a 11"), open: true,
-	events: []string{"Deleted a", "Applied a"}, content: "a/12 b/6",
+	name: "an older deletion: versions have run backwards", on: lines("ADDED a 12 other", "DELETED a 11"), open: true,
+	replies: []reply{{body: streamed(""), open: true}}, requests: []string{"stream"},
+	events: []string{"Deleted a", "Applied a", "Deleted a", "Relisted a"}, content: "a/5 b/6",
+}, {
+	name: "an older bookmark: versions have run backwards", on: lines("MODIFIED a 11") + bookmark("9", false), open: true,
+	replies: []reply{{body: streamed(""), open: true}}, requests: []string{"stream"},
+	events: []string{"Applied a", "Relisted a"}, content: "a/5 b/6",
 }, {
 	name: "an object too large to pack: left out", open: true,
 	on:     encodeLine("ADDED", hugeObject()) + line("ADDED c 13"),

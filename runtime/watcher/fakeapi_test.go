@@ -191,7 +191,11 @@ func (r *fakeResource) list(req *http.Request) (*unstructured.UnstructuredList, 
 		r.mu.Lock()
 	}
 	version := req.URL.Query().Get("resourceVersion")
-	if err := r.begin(req.Context(), "list", version); err != nil {
+	verb := "list"
+	if req.URL.Query().Get("limit") == "1" {
+		verb = "version" // all that such a list is for
+	}
+	if err := r.begin(req.Context(), verb, version); err != nil {
 		return nil, err
 	}
 	if r.listsExpire && version != "" && version != "0" {
@@ -265,7 +269,11 @@ func statusOf(err *apierrors.StatusError) *metav1.Status {
 
 // begin records a request and applies the fault. The caller must hold mu.
 func (r *fakeResource) begin(ctx context.Context, verb, rv string) error {
-	r.requests = append(r.requests, verb+" "+rv)
+	if verb == "version" {
+		r.requests = append(r.requests, verb)
+	} else {
+		r.requests = append(r.requests, verb+" "+rv)
+	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}

@@ -20,7 +20,9 @@ type listWatcher struct {
 	api     *requests
 	status  *status
 	backoff *backoff
-	lists   bool // see requests.listsFirst
+	lists   bool      // see requests.listsFirst
+	until   time.Time // the requested end of the last watch; belongs to the reflector's goroutine
+	ops     chan<- op // to the loop of the watch
 
 	mu      sync.Mutex
 	stopped bool           // guarded by mu
@@ -115,6 +117,12 @@ func (lw *listWatcher) watch(ctx context.Context, opts metav1.ListOptions) (watc
 		err = causeOf(bounded, err)
 		lw.failed(ctx, err, streaming, true)
 		return nil, err
+	}
+	if lw.interrupted(opts) && !streaming && lw.enter() {
+		go func() {
+			defer lw.running.Done()
+			lw.checkOrder(bounded)
+		}()
 	}
 	s := newStream(lw, w, streaming, lw.status.opened(streaming))
 	s.expired = bounded.Done()

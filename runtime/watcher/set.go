@@ -52,6 +52,8 @@ type Set struct {
 	client *Client
 	cfg    Config
 
+	epoch atomic.Uint64 // see Subscription.Epoch
+
 	mu      sync.Mutex
 	watches map[Source]*sharedWatch // guarded by mu; those with a reference
 }
@@ -70,7 +72,7 @@ func (s *Set) Acquire(source Source, handler Handler) *Subscription {
 	defer s.mu.Unlock()
 	w := s.watches[source]
 	if w == nil {
-		w = newSharedWatch(source, s.client, s.cfg)
+		w = newSharedWatch(source, s)
 		s.watches[source] = w
 	}
 	w.refs++

@@ -18,6 +18,7 @@ type sink struct {
 	ops    chan<- op
 	done   <-chan struct{}
 	asked  func() time.Time // returns when the last list was requested
+	epoch  uint64           // in which the reflector was started
 }
 
 var (
@@ -46,7 +47,7 @@ func (s *sink) Replace(items []any, resourceVersion string) error {
 			list = append(list, o)
 		}
 	}
-	s.put(op{kind: opReplace, list: list, version: resourceVersion, asked: s.asked()})
+	s.put(op{kind: opReplace, list: list, version: resourceVersion, asked: s.asked(), epoch: s.epoch})
 	return nil
 }
 

@@ -20,6 +20,7 @@ import (
 // client-go's reflector reports, and puts the events into the inbox of each subscriber. It never waits for a subscriber.
 type sharedWatch struct {
 	source Source
+	set    *Set
 	writer *reflector.Writer
 	status *status
 	client *Client
@@ -35,6 +36,7 @@ type sharedWatch struct {
 
 	refs        int                // guarded by Set.mu
 	cancel      context.CancelFunc // guarded by Set.mu; nil before the watch is started
+	epoch       atomic.Uint64      // that of the list in the store; see Subscription.Epoch
 	decoded     atomic.Int64       // bytes of objects not yet distributed to subscribers
 	subscribers []*subscriber      // owned by loop
 	listed      bool               // owned by loop; the first list is in the store
@@ -54,6 +56,15 @@ type op struct {
 	list    []*reflector.Object
 	version string    // of the list or the bookmark
 	asked   time.Time // of the list; see status.asks
+	epoch   uint64    // in which the list was requested
+}
+
+// at returns the version of the operation.
+func (o *op) at() string {
+	if o.obj != nil {
+		return o.obj.ResourceVersion()
+	}
+	return o.version
 }
 
 type opKind uint8
@@ -63,17 +74,19 @@ const (
 	opDelete
 	opReplace
 	opBookmark
+	opCurrent // the version that the API server has now; the store may not include it
 )
 
-func newSharedWatch(source Source, client *Client, cfg Config) *sharedWatch {
+func newSharedWatch(source Source, set *Set) *sharedWatch {
 	writer := reflector.NewWriter()
 	w := &sharedWatch{
-		source: source, writer: writer, client: client, cfg: cfg,
-		status: newStatus(source, writer.Store(), cfg),
+		source: source, set: set, writer: writer, client: set.client, cfg: set.cfg,
+		status: newStatus(source, writer.Store(), set.cfg),
 		ops:    make(chan op), join: make(chan *subscriber), leave: make(chan *subscriber),
 		relist: make(chan struct{}, 1), exited: make(chan struct{}),
 	}
-	if cfg.Compress && !source.secret() {
+	w.epoch.Store(set.epoch.Load())
+	if set.cfg.Compress && !source.secret() {
 		w.compressor = &reflector.Compressor{}
 	}
 	return w
@@ -108,15 +121,19 @@ func (w *sharedWatch) reflectAll(ctx context.Context) {
 
 // reflect runs client-go's reflector, which calls w.ops through a sink.
 func (w *sharedWatch) reflect(ctx context.Context) {
-	decoder := &decoder{source: w.source, options: w.source.options(), store: w.writer.Store(), log: w.cfg.Log, compressor: w.compressor, decoded: &w.decoded}
+	epoch := w.set.epoch.Load()
+	decoder := &decoder{
+		source: w.source, options: w.source.options(), store: w.writer.Store(), newEpoch: epoch != w.epoch.Load(), log: w.cfg.Log, compressor: w.compressor,
+		decoded: &w.decoded,
+	}
 	api := w.client.requests(w.source, decoder)
-	lw := &listWatcher{api: api, status: w.status, backoff: newBackoff(w.cfg.Backoff), lists: api.listsFirst(ctx)}
+	lw := &listWatcher{api: api, status: w.status, backoff: newBackoff(w.cfg.Backoff), lists: api.listsFirst(ctx), ops: w.ops}
 	defer lw.close()
 	// The status reports, in the user's terms, what the reflector would log.
 	silent := klog.Logger{}
 	r := cache.NewReflectorWithOptions(
 		&listerWatcher{&cache.ListWatch{ListWithContextFunc: lw.list, WatchFuncWithContext: lw.watch}, lw}, nil,
-		&sink{source: w.source, ops: w.ops, done: ctx.Done(), asked: w.status.lastAsked},
+		&sink{source: w.source, ops: w.ops, done: ctx.Done(), asked: w.status.lastAsked, epoch: epoch},
 		cache.ReflectorOptions{
 			Name: w.source.String(), TypeDescription: w.source.Name(), Logger: &silent,
 			Backoff: &wait.Backoff{Duration: time.Millisecond}, // see type backoff
@@ -144,6 +161,10 @@ func (w *sharedWatch) loop(ctx context.Context) {
 
 func (w *sharedWatch) apply(op op) {
 	w.share()
+	if op.kind != opReplace && w.writer.Backwards(op.at()) {
+		w.set.ranBackwards(w.source)
+		return // the new list has it
+	}
 	switch op.kind {
 	case opApply:
 		w.writer.Apply(op.obj, w.emit)
@@ -151,6 +172,7 @@ func (w *sharedWatch) apply(op op) {
 		w.writer.Delete(op.obj, w.emit)
 	case opReplace:
 		w.writer.Replace(op.list, op.version, w.emit)
+		w.epoch.Store(op.epoch)
 		w.listed = true
 		for _, m := range w.subscribers {
 			if !m.listed {
@@ -160,6 +182,7 @@ func (w *sharedWatch) apply(op op) {
 		w.status.listed(op.asked)
 	case opBookmark:
 		w.writer.Advance(op.version)
+	case opCurrent:
 	}
 }
 

@@ -122,6 +122,12 @@ func (c *cache) Stored(gvr schema.GroupVersionResource, key abi.Key) (o abi.Stor
 	return nil, false
 }
 
+// Epoch implements kubeapi.Cache. Versions never run backwards.
+func (*cache) Epoch() uint64 { return 0 }
+
+// RanBackwards implements kubeapi.Cache. The cache of a case may be newer than its cluster.
+func (*cache) RanBackwards(schema.GroupVersionResource) {}
+
 // List implements kubeapi.Cache.
 func (c *cache) List(
 	gvr schema.GroupVersionResource, namespace, owner string, _ *abi.Index, matches func(l labels.Labels, object []byte) bool, after abi.Key, limit int,
