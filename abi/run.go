@@ -14,9 +14,8 @@ type Run struct {
 	ID string
 	// Key is the reconciled object.
 	Key Key
-	// UID identifies the object that the run is about: a later object with the same key has another one. It is empty if Object is nil.
-	UID string
-	// Object is the msgpack of the object as seen by the run, or nil.
+	// Object is the msgpack of the object as seen by the run, or nil. Its uid identifies the object that the run is about: a later object
+	// with the same key has another one.
 	Object []byte
 	// Wrote, if not nil, is called after each write that the API server has accepted, on the goroutine of the run, before the response is
 	// returned.

@@ -39,7 +39,7 @@ func (a *API) send(ctx context.Context, r *request) abi.Response {
 	}
 	answer := fromJSON(r.ledger, js, r.opaqueFields())
 	if r.op == abi.OpAPIGet && answer.Status == abi.StatusOK {
-		a.compare(r, versionIn(answer.Body))
+		a.compare(r, subjectIn(answer.Body).resourceVersion)
 	}
 	return answer
 }

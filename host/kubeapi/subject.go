@@ -16,19 +16,30 @@ import (
 // subject is the object that a run is about. A later object with the same name is another one.
 type subject struct{ uid, resourceVersion string }
 
-// subjectOf returns the subject of a run if a request is about that object.
-func (a *API) subjectOf(ctx context.Context, r *request) (s subject, ok bool) {
-	run := abi.RunFrom(ctx)
-	if run == nil || run.UID == "" || r.key != run.Key || r.kind.Group != a.reconciled.Group || r.kind.Resource != a.reconciled.Resource {
-		return s, false
+// subjectIn returns the uid and the resourceVersion of a packed object.
+func subjectIn(object []byte) (s subject) {
+	c := packed.At(packed.Find(object, "metadata"))
+	for range c.MapLen() {
+		switch string(c.Text()) {
+		case "uid":
+			s.uid = string(c.Text())
+		case "resourceVersion":
+			s.resourceVersion = string(c.Text())
+		default:
+			c.Skip()
+		}
 	}
-	return subject{run.UID, versionIn(run.Object)}, true
+	return s
 }
 
-// versionIn returns the resourceVersion of a packed object, or "".
-func versionIn(object []byte) string {
-	c := packed.At(packed.Find(packed.Find(object, "metadata"), "resourceVersion"))
-	return string(c.Text())
+// subjectOf returns the subject of a run, if a request is about that object.
+func (a *API) subjectOf(ctx context.Context, r *request) (s subject, ok bool) {
+	run := abi.RunFrom(ctx)
+	if run == nil || r.key != run.Key || r.kind.Group != a.reconciled.Group || r.kind.Resource != a.reconciled.Resource {
+		return s, false
+	}
+	s = subjectIn(run.Object)
+	return s, s.uid != ""
 }
 
 // bind adds the UID of the subject to a write that names the object but no UID. Where the API server
@@ -104,15 +115,19 @@ func (r *request) conflict(format string, args ...any) *apierrors.StatusError {
 // garbage.
 func (a *API) outlived(ctx context.Context, r *request) error {
 	run := abi.RunFrom(ctx)
-	if run == nil || a.cache == nil || run.Key.Name == "" || run.UID == "" && run.Object != nil {
+	if run == nil || a.cache == nil || run.Key.Name == "" {
+		return nil
+	}
+	uid := subjectIn(run.Object).uid
+	if uid == "" && run.Object != nil {
 		return nil
 	}
 	switch now, complete := a.cache.Stored(a.reconciled.GVR(), run.Key); {
-	case now == nil && complete && run.UID != "" && r.ownedBy(run.UID):
+	case now == nil && complete && uid != "" && r.ownedBy(uid):
 		return r.replaced("%s %s, which would own it, was deleted", a.reconciled.Kind, run.Key)
-	case now == nil || now.UID() == run.UID:
+	case now == nil || now.UID() == uid:
 		return nil
-	case run.UID == "":
+	case uid == "":
 		return r.replaced("%s %s, which this run sees as deleted, was recreated", a.reconciled.Kind, run.Key)
 	default:
 		return r.replaced("%s %s, which this run is about, was deleted and recreated", a.reconciled.Kind, run.Key)

@@ -38,7 +38,7 @@ type known struct {
 
 // introduce puts the run into the context for its callees.
 func (r *run) introduce(ctx context.Context) {
-	k := &known{info: abi.Run{ID: r.out.ID, Key: r.out.Key, UID: r.head.uid, Object: r.object, Wrote: r.write, Cost: &r.out.Cost}}
+	k := &known{info: abi.Run{ID: r.out.ID, Key: r.out.Key, Object: r.object, Wrote: r.write, Cost: &r.out.Cost}}
 	if r.reading != nil {
 		k.info.Read = r.reading.Read
 	}
