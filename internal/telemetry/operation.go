@@ -39,26 +39,26 @@ func (r *Recorder) operation(run *abi.Run, e *kubeapi.Exchange) (op history.Oper
 		}
 	}
 	if about.Before == nil && e.Writes() {
-		about.Before, about.Version = r.replaced(run, e)
+		about.Before, about.Meta = r.replaced(run, e)
 	}
 	return op, about
 }
 
-// replaced returns the newest state of an object that was known when a write of it was sent, or only the
-// version of that state.
-func (r *Recorder) replaced(run *abi.Run, e *kubeapi.Exchange) (state []byte, version string) {
+// replaced returns the newest state of an object that was known when a write of it was sent, or only its
+// metadata.
+func (r *Recorder) replaced(run *abi.Run, e *kubeapi.Exchange) (state, meta []byte) {
 	cached := e.Before.Cached
 	if cached != nil && e.Before.Partial {
-		return nil, cached.ResourceVersion()
+		return nil, r.shownObject(e.Kind.Group, e.Kind.Kind, cached.Msgpack())
 	}
 	if cached != nil {
-		state, version = cached.Msgpack(), cached.ResourceVersion()
+		state = cached.Msgpack()
 	}
 	// The run's object may be newer: the answer to an added finalizer.
 	if run != nil && e.Kind.GVR() == r.kind.GVR() && e.Key == run.Key && run.Object != nil && history.Newer(run.Object, state) {
 		state = run.Object
 	}
-	return r.shownObject(e.Kind.Group, e.Kind.Kind, state), version
+	return r.shownObject(e.Kind.Group, e.Kind.Kind, state), nil
 }
 
 // effectOf returns the effect of an operation, as far as its answer shows it.

@@ -95,6 +95,16 @@ func TestRecorder_ComparesWithTheReplacedObject(t *testing.T) {
 	state := func(version, v string) []byte {
 		return pack(t, map[string]any{"data": v, "metadata": map[string]any{"resourceVersion": version}})
 	}
+	meta := func(version string, generation int64) []byte {
+		m := map[string]any{"resourceVersion": version}
+		if generation > 0 {
+			m["generation"] = generation
+		}
+		return pack(t, map[string]any{"metadata": m})
+	}
+	of := func(generation int64, version, v string) []byte {
+		return pack(t, map[string]any{"data": v, "metadata": map[string]any{"resourceVersion": version, "generation": generation}})
+	}
 	for _, tt := range []struct {
 		name  string
 		last  []byte // the module's last write
@@ -106,9 +116,11 @@ func TestRecorder_ComparesWithTheReplacedObject(t *testing.T) {
 		{"nothing is known of the last write", nil, States{Before: state("7", "drift"), After: state("8", "mine")}, false, `changed[{data "drift" "mine"}]`},
 		{"the cache lags behind the last write", state("7", "mine"), States{Before: state("5", "old"), After: state("8", "next")}, false, `changed[{data "mine" "next"}]`},
 		{"the same version", state("5", "other"), States{Before: state("7", "other"), After: state("7", "mine")}, false, "unchanged[]"},
-		{"the same version, of metadata", state("5", "other"), States{Version: "7", After: state("7", "mine")}, false, "unchanged[]"},
-		{"another version of metadata", state("5", "mine"), States{Version: "7", Sent: pack(t, map[string]any{"data": "mine"}), After: state("8", "mine")}, false, `written[{data  "mine"}]`},
-		{"metadata of the last write", state("7", "mine"), States{Version: "7", After: state("8", "next")}, false, `changed[{data "mine" "next"}]`},
+		{"the same version, of metadata", state("5", "other"), States{Meta: meta("7", 0), After: state("7", "mine")}, false, "unchanged[]"},
+		{"another version of metadata", state("5", "mine"), States{Meta: meta("7", 0), Sent: pack(t, map[string]any{"data": "mine"}), After: state("8", "mine")}, false, `written[{data  "mine"}]`},
+		{"the generation of the last write", of(3, "5", "mine"), States{Meta: meta("7", 3), After: of(3, "8", "next")}, false, `changed[{data "mine" "next"}]`},
+		{"another generation", of(3, "5", "mine"), States{Meta: meta("7", 4), Sent: pack(t, map[string]any{"data": "mine"}), After: state("8", "mine")}, false, `written[{data  "mine"}]`},
+		{"metadata of the last write", state("7", "mine"), States{Meta: meta("7", 0), After: state("8", "next")}, false, `changed[{data "mine" "next"}]`},
 		{"only the version", state("5", "mine"), States{Before: state("5", "mine"), After: state("8", "mine")}, false, "written[]"},
 		{"a dry run", nil, States{Before: state("5", "mine"), After: state("5", "next")}, true, `changed[{data "mine" "next"}]`},
 		{"a dry run of nothing", nil, States{Before: state("5", "mine"), After: state("5", "mine")}, true, "unchanged[]"},

@@ -3,6 +3,7 @@
 package history
 
 import (
+	"bytes"
 	"slices"
 	"time"
 	"unsafe"
@@ -214,10 +215,9 @@ func hidden(changes []diff.Change, hide func(string) string) []diff.Change {
 // States are the packed states of the object of an operation, without values that must be
 // hidden. They must not change. Each may be nil.
 type States struct {
-	// Before is the state that a write replaced, as far as it is known. Version is its
-	// resourceVersion if nothing else of it is known.
-	Before  []byte
-	Version string
+	// Before is the state that a write replaced. Meta is the metadata of that state if nothing
+	// else of it is known.
+	Before, Meta []byte
 	// Sent is the request, and After the complete object in the answer.
 	Sent, After []byte
 }
@@ -256,22 +256,27 @@ func (op *Operation) Settle(about States, bounds diff.Bounds) {
 // version returns the resourceVersion before the write, or "".
 func (s *States) version() string {
 	if s.Before == nil {
-		return s.Version
+		return versionOf(s.Meta)
 	}
 	return versionOf(s.Before)
 }
 
 // improve replaces the state before a write by a known one that is newer. A known state that is newer
-// than the answer is that of an object which no longer exists.
+// than the answer is that of an object which no longer exists. If only the metadata of the replaced
+// state is known, an older state has the same content if it has the same generation.
 func (s *States) improve(known []byte) {
-	version := versionOf(known)
-	if reflector.Older(versionOf(s.After), version) {
-		return
-	}
-	was := s.version()
-	if s.Before == nil && (was == "" || was == version) || reflector.Older(was, version) {
+	version, was := versionOf(known), s.version()
+	switch {
+	case reflector.Older(versionOf(s.After), version):
+	case reflector.Older(was, version), s.Before == nil && (was == "" || was == version || sameGeneration(known, s.Meta)):
 		s.Before = known
 	}
+}
+
+// sameGeneration reports whether two states of an object have the same generation. Some kinds have none.
+func sameGeneration(a, b []byte) bool {
+	generation := packed.Find(packed.Find(a, "metadata"), "generation")
+	return generation != nil && bytes.Equal(generation, packed.Find(packed.Find(b, "metadata"), "generation"))
 }
 
 // Newer reports whether a packed state of an object is newer than another one, which may be nil.
