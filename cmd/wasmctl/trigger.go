@@ -22,7 +22,7 @@ func newCmdTrigger(s streams) *cobra.Command {
 		Use:   "trigger [CONTROLLER] [NAMESPACE/]NAME...",
 		Short: "Make a running controller reconcile objects",
 		Long: `Makes a running controller reconcile objects now, as if they had changed. With --all it reconciles all objects, at low priority,
-after those that have changed. With wasmctl run --memo, a run that would read the same as the last run is skipped, unless you set
+after those that have changed. The runs send all that they declare, even if nothing seems to have changed. With wasmctl run --memo, a run that would read the same as the last run is skipped, unless you set
 --force. CONTROLLER can be omitted if the process has only one.`,
 		Example: `  wasmctl trigger configmapgenerator default/hello
   wasmctl trigger hello -n default

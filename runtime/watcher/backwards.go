@@ -21,13 +21,16 @@ const presentRetry = time.Second
 func (s *Subscription) Epoch() uint64 { return s.set.epoch.Load() }
 
 // RanBackwards reports that the API server has answered with an older version of an object than the store has.
-func (s *Subscription) RanBackwards() { s.set.ranBackwards(s.watch.source) }
+func (s *Subscription) RanBackwards() { s.set.ranBackwards(s.watch) }
 
 // ranBackwards begins a new epoch and makes all watches list again: the API server sends no event before its versions have reached those
-// that it had before. noticed is the watch that showed it.
-func (s *Set) ranBackwards(noticed Source) {
-	s.epoch.Add(1)
-	s.cfg.Log.Warn("the versions of the API server have run backwards, as after a restore of etcd: listing all objects again", "watch", noticed.String())
+// that it had before. noticed is the watch that showed it. Until its new list is in the store, it shows nothing new.
+func (s *Set) ranBackwards(noticed *sharedWatch) {
+	now := noticed.epoch.Load()
+	if !s.epoch.CompareAndSwap(now, now+1) {
+		return
+	}
+	s.cfg.Log.Warn("the versions of the API server have run backwards, as after a restore of etcd: listing all objects again", "watch", noticed.source.String())
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, w := range s.watches {

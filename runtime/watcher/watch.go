@@ -162,7 +162,7 @@ func (w *sharedWatch) loop(ctx context.Context) {
 func (w *sharedWatch) apply(op op) {
 	w.share()
 	if op.kind != opReplace && w.writer.Backwards(op.at()) {
-		w.set.ranBackwards(w.source)
+		w.set.ranBackwards(w)
 		return // the new list has it
 	}
 	switch op.kind {
