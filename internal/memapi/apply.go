@@ -5,7 +5,6 @@ package memapi
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -71,15 +70,16 @@ func (k *Kind) typeConverter() managedfields.TypeConverter {
 // openAPI returns the schema of a custom resource as the API server publishes it: with its
 // name and with metadata.
 func (k *Kind) openAPI() *spec.Schema {
-	s := *k.Schema
-	s.Properties = map[string]spec.Schema{}
-	maps.Copy(s.Properties, k.Schema.Properties)
+	s := k.Schema.structural.ToKubeOpenAPI()
+	if s.Properties == nil {
+		s.Properties = map[string]spec.Schema{}
+	}
 	s.Properties["metadata"] = metadata
 	s.Properties["apiVersion"], s.Properties["kind"] = *spec.StringProperty(), *spec.StringProperty()
-	s.Extensions = spec.Extensions{"x-kubernetes-group-version-kind": []any{
+	s.AddExtension("x-kubernetes-group-version-kind", []any{
 		map[string]any{"group": k.Group, "version": k.Version, "kind": k.Kind},
-	}}
-	return &s
+	})
+	return s
 }
 
 // metadata is the part of the schema of ObjectMeta that server-side apply needs: types and

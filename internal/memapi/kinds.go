@@ -4,6 +4,7 @@ package memapi
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -11,11 +12,14 @@ import (
 	"strings"
 	"sync"
 
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 )
@@ -30,7 +34,7 @@ type Kind struct {
 	Status bool
 	// Schema is the schema of a custom resource; if nil, server-side apply treats each list
 	// as one value.
-	Schema *spec.Schema
+	Schema *Schema
 
 	builtIn bool
 }
@@ -74,55 +78,49 @@ func GuessKind(gvk schema.GroupVersionKind, namespaced bool) Kind {
 	return Kind{GroupVersionKind: gvk, Resource: kinds.Plural(gvk.Kind), Namespaced: namespaced, Status: true}
 }
 
-// crd has the fields of a CustomResourceDefinition that ParseCRD needs.
-type crd struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-	Spec       struct {
-		Group string `json:"group"`
-		Scope string `json:"scope"`
-		Names struct {
-			Kind   string `json:"kind"`
-			Plural string `json:"plural"`
-		} `json:"names"`
-		Versions []struct {
-			Name   string `json:"name"`
-			Served bool   `json:"served"`
-			Schema struct {
-				OpenAPIV3Schema *spec.Schema `json:"openAPIV3Schema"`
-			} `json:"schema"`
-			Subresources struct {
-				Status *struct{} `json:"status"`
-			} `json:"subresources"`
-		} `json:"versions"`
-	} `json:"spec"`
-}
-
 // ParseCRD returns the kinds of a CustomResourceDefinition, given as JSON: one for each
 // served version.
 func ParseCRD(js []byte) ([]Kind, error) {
-	var c crd
+	var c apiextensionsv1.CustomResourceDefinition
 	if err := json.Unmarshal(js, &c); err != nil {
 		return nil, fmt.Errorf("CustomResourceDefinition: %w", err)
 	}
-	if c.Kind != "CustomResourceDefinition" {
+	if c.GroupVersionKind() != apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition") {
 		return nil, fmt.Errorf("CustomResourceDefinition: it is a %s %s", c.APIVersion, c.Kind)
+	}
+	if err := validateCRD(c.DeepCopy()); err != nil {
+		return nil, fmt.Errorf("CustomResourceDefinition[%s]: %w", c.Name, err)
 	}
 	var served []Kind
 	for _, v := range c.Spec.Versions {
 		if !v.Served {
 			continue
 		}
+		s, err := newSchema(v.Schema.OpenAPIV3Schema)
+		if err != nil {
+			return nil, fmt.Errorf("CustomResourceDefinition[%s]: version %s: %w", c.Name, v.Name, err)
+		}
 		served = append(served, Kind{
 			GroupVersionKind: schema.GroupVersionKind{Group: c.Spec.Group, Version: v.Name, Kind: c.Spec.Names.Kind},
-			Resource:         c.Spec.Names.Plural, Namespaced: c.Spec.Scope == "Namespaced",
-			Status: v.Subresources.Status != nil, Schema: v.Schema.OpenAPIV3Schema,
+			Resource:         c.Spec.Names.Plural, Namespaced: c.Spec.Scope == apiextensionsv1.NamespaceScoped,
+			Status: v.Subresources != nil && v.Subresources.Status != nil, Schema: s,
 		})
 	}
-	if len(served) == 0 || c.Spec.Names.Kind == "" || c.Spec.Names.Plural == "" {
-		return nil, fmt.Errorf("CustomResourceDefinition[%s.%s]: kind, plural or a served version is missing", c.Spec.Names.Plural, c.Spec.Group)
-	}
 	return served, nil
+}
+
+// validateCRD returns the errors that the API server has for a new CustomResourceDefinition.
+func validateCRD(c *apiextensionsv1.CustomResourceDefinition) error {
+	apiextensionsv1.SetDefaults_CustomResourceDefinition(c)
+	apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&c.Spec)
+	var internal apiextensions.CustomResourceDefinition
+	if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(c, &internal, nil); err != nil {
+		return err
+	}
+	if errs := validation.ValidateCustomResourceDefinition(context.Background(), &internal); len(errs) > 0 {
+		return apierrors.NewInvalid(apiextensionsv1.Kind("CustomResourceDefinition"), c.Name, errs)
+	}
+	return nil
 }
 
 // GVR returns the kind's resource.

@@ -4,15 +4,11 @@ package memapi
 
 import (
 	"encoding/json"
-	"fmt"
-	"slices"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
 // pruned removes from an object, in place, the fields that the API server would not store:
@@ -29,12 +25,12 @@ func (r *Request) pruned(object map[string]any) error {
 		intersect(map[string]any{"metadata": object["metadata"]}, kept)
 	}
 	if !r.Kind.builtIn {
-		if r.Kind.Schema != nil {
-			prune(object, r.Kind.Schema, true, "")
-			if r.Verb != "apply" { // in an apply, null is validated
-				pruneNulls(object, r.Kind.Schema)
-			}
-			setDefaults(object, r.Kind.Schema)
+		if r.Kind.Schema == nil {
+			return nil
+		}
+		// In an apply, nulls are validated.
+		if err := r.Kind.Schema.coerce(object, r.Verb != "apply"); err != nil {
+			return apierrors.NewBadRequest(err.Error())
 		}
 		return nil
 	}
@@ -91,51 +87,3 @@ func intersect(v, other any) {
 		}
 	}
 }
-
-// Unknown returns the first field of an object that the kind's schema lacks. It returns ""
-// if there is none, or if the kind has no schema.
-func (k *Kind) Unknown(object map[string]any) string {
-	if k.Schema == nil {
-		return ""
-	}
-	dropped := prune(runtime.DeepCopyJSON(object), k.Schema, true, "")
-	slices.Sort(dropped)
-	return strings.TrimPrefix(strings.Join(dropped[:min(1, len(dropped))], ""), ".")
-}
-
-// prune removes from a custom resource the fields that its schema lacks, and returns their
-// paths.
-func prune(v any, s *spec.Schema, root bool, at string) (dropped []string) {
-	switch v := v.(type) {
-	case map[string]any:
-		for key, e := range v {
-			if root && (key == "apiVersion" || key == "kind" || key == "metadata") {
-				continue
-			}
-			switch p, known := s.Properties[key]; {
-			case known:
-				dropped = append(dropped, prune(e, &p, embedded(&p), at+"."+key)...)
-			case s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil:
-				dropped = append(dropped, prune(e, s.AdditionalProperties.Schema, false, at+"."+key)...)
-			case preserves(s) || s.AdditionalProperties != nil && s.AdditionalProperties.Allows:
-			default:
-				dropped = append(dropped, at+"."+key)
-				delete(v, key)
-			}
-		}
-	case []any:
-		if s.Items == nil || s.Items.Schema == nil {
-			return nil
-		}
-		for i, e := range v {
-			dropped = append(dropped, prune(e, s.Items.Schema, false, fmt.Sprintf("%s[%d]", at, i))...)
-		}
-	}
-	return dropped
-}
-
-func preserves(s *spec.Schema) bool {
-	return s.Extensions["x-kubernetes-preserve-unknown-fields"] == true
-}
-
-func embedded(s *spec.Schema) bool { return s.Extensions["x-kubernetes-embedded-resource"] == true }

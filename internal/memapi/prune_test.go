@@ -11,8 +11,8 @@ import (
 // TestUnknown_NamesAFieldThatTheSchemaLacks: it returns the first one by name, and none if
 // unknown fields are preserved.
 func TestUnknown_NamesAFieldThatTheSchemaLacks(t *testing.T) {
-	kinds, err := memapi.ParseCRD([]byte(`{"kind": "CustomResourceDefinition", "spec": {"group": "e.dev", "names": {"kind": "A", "plural": "as"}, "versions": [{
-		"name": "v1", "served": true, "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object", "properties": {
+	kinds, err := memapi.ParseCRD([]byte(`{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "as.e.dev"},
+		"spec": {"group": "e.dev", "scope": "Namespaced", "names": {"kind": "A", "plural": "as"}, "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object", "properties": {
 			"text": {"type": "string"}, "any": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
 			"list": {"type": "array", "items": {"type": "object", "properties": {"x": {"type": "integer"}}}}}}}}}}]}}`))
 	if err != nil {

@@ -45,10 +45,10 @@ func (r *Request) identify(object map[string]any) error {
 		o.SetAPIVersion(cmp.Or(o.GetAPIVersion(), r.Kind.GroupVersion().String()))
 		o.SetKind(cmp.Or(o.GetKind(), r.Kind.Kind))
 	}
-	if gvk := o.GroupVersionKind(); gvk != r.Kind.GroupVersionKind && (r.Kind.builtIn || gvk.Kind == "" || gvk.Version == "") { // otherwise validation reports it
+	if gvk := o.GroupVersionKind(); gvk != r.Kind.GroupVersionKind && (r.Kind.builtIn || gvk.Kind == "" || gvk.GroupVersion() != r.Kind.GroupVersion()) { // otherwise validation reports it
 		return apierrors.NewBadRequest(fmt.Sprintf("the object is a %s, and the URL is of %s", GVKName(gvk), GVKName(r.Kind.GroupVersionKind)))
 	}
-	if o.GetNamespace() == "" {
+	if o.GetNamespace() == "" || !r.Kind.Namespaced {
 		o.SetNamespace(r.Namespace)
 	}
 	if o.GetNamespace() != r.Namespace {

@@ -13,12 +13,16 @@
 // lists. TestServer_AnswersAsTheRealOneDoes and TestServer_DiffersInNothing compare it with
 // a real API server.
 //
-// Metadata is validated by Kubernetes' own code. Custom resources have the defaults and the
-// validation of their schema.
+// Kubernetes' own code validates metadata and CustomResourceDefinitions, and prunes,
+// defaults and validates custom resources, including rules in CEL.
 //
-// It does not default and validate the values of built-in kinds, evaluate CEL rules,
-// convert between versions, run admission, authorize, collect garbage, or serve
-// subresources other than status.
+// The values of built-in kinds have no defaults. Of their validation, it has names, labels,
+// selectors, ports, quantities, required fields, counts and enumerations of the kinds that
+// reconcilers write most. testdata/objects.yaml lists objects for which its answer is that
+// of the API server, and objects for which it is not. Updates of immutable fields are
+// accepted.
+//
+// It does not convert between versions, run admission, authorize, collect garbage, or serve
 // subresources other than status.
 package memapi
 

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 func (s *Server) now() metav1.Time { return metav1.NewTime(s.cfg.Now()).Rfc3339Copy() }
@@ -86,7 +87,8 @@ func (s *Server) create(r *Request) (int, any, error) {
 	o := unstructured.Unstructured{Object: object}
 	if o.GetName() == "" && o.GetGenerateName() != "" {
 		s.names++
-		o.SetName(fmt.Sprintf("%s%05d", o.GetGenerateName(), s.names))
+		base := o.GetGenerateName()
+		o.SetName(fmt.Sprintf("%s%05d", base[:min(len(base), validation.DNS1123LabelMaxLength-5)], s.names))
 	}
 	r.Name = o.GetName()
 	body, err := s.write(r, nil, object)
@@ -102,7 +104,7 @@ func (s *Server) commit(r *Request, live, next map[string]any) (map[string]any, 
 			return nil, err
 		}
 	}
-	defaulted := r.Kind.Schema != nil && setDefaults(next, r.Kind.Schema) // as when the object is read from the storage
+	defaulted := r.Kind.Schema != nil && r.Kind.Schema.setDefaults(next) // as when the object is read from the storage
 	gone := o.GetDeletionTimestamp() != nil && len(o.GetFinalizers()) == 0
 	switch {
 	case live != nil && same(live, next) && !gone && !s.table(&r.Kind).objects[r.key()].defaulted:
