@@ -50,8 +50,11 @@ which controller-gen makes CRD and role, and the types of k8s.io/api. It builds 
 			if o.Lang == "" {
 				return usageError(cmd, fmt.Errorf("--lang is needed: %s", strings.Join(project.Toolchains, ", ")))
 			}
-			if o.Typed = o.types == typesKubernetes; o.types != "" && (!o.Typed || o.Lang != project.Go) {
-				return usageError(cmd, fmt.Errorf("--types %s: want %s, with --lang go", o.types, typesKubernetes))
+			switch o.Typed = o.types == typesKubernetes; {
+			case o.types != "" && !o.Typed:
+				return usageError(cmd, fmt.Errorf("--types %q: want %s", o.types, typesKubernetes))
+			case o.Typed && o.Lang != project.Go:
+				return usageError(cmd, fmt.Errorf("--types %s: works only with --lang go, not with --lang %s", o.types, o.lang))
 			}
 			return runNew(cmd.Context(), o)
 		},

@@ -6,15 +6,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/wasmctl/wasmctl"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/printer"
 	"github.com/wasmctl/wasmctl/internal/failure"
+	"github.com/wasmctl/wasmctl/internal/suggest"
 )
 
 // execute runs one command line and returns the exit code. Its output cannot control a terminal, even
@@ -28,6 +31,9 @@ func execute(ctx context.Context, args []string, s streams) int {
 		_, _ = fmt.Fprintln(s.err, "wasmctl:", err)
 		if errors.Is(err, wasmctl.ErrNotGranted) {
 			_, _ = fmt.Fprintln(s.err, "The flag --grant grant.yaml gives the module a grant, and --grant-manifest accepts all that it requests.")
+		}
+		if errors.Is(err, fs.ErrNotExist) && failure.Of(err) == failure.Module {
+			_, _ = fmt.Fprintln(s.err, "wasmctl build, in the folder of a project, builds its module.")
 		}
 	}
 	return exitCode(err)
@@ -57,9 +63,7 @@ The reconcile logic is a sandboxed WebAssembly module, written in Go, Rust or an
 	cmd.SetIn(s.in)
 	cmd.SetOut(s.out)
 	cmd.SetErr(s.err)
-	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usageError(cmd, err)
-	})
+	cmd.SetFlagErrorFunc(flagError)
 	for _, g := range []struct {
 		title    string
 		commands []*cobra.Command
@@ -102,6 +106,18 @@ func noCommand(cmd *cobra.Command, args []string) error {
 	cmd.SuggestionsMinimumDistance = 2
 	if similar := cmd.SuggestionsFor(args[0]); len(similar) > 0 {
 		err = fmt.Errorf("%w; did you mean %s?", err, strings.Join(similar, " or "))
+	}
+	return usageError(cmd, err)
+}
+
+// flagError adds the most similar flag to the error of an unknown one.
+func flagError(cmd *cobra.Command, err error) error {
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok && unknown.GetSpecifiedShortnames() == "" {
+		var names []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+		if name := suggest.Word(unknown.GetSpecifiedName(), names); name != "" {
+			err = fmt.Errorf("%w; did you mean --%s?", err, name)
+		}
 	}
 	return usageError(cmd, err)
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -14,12 +15,16 @@ import (
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/internal/failure"
+	"github.com/wasmctl/wasmctl/internal/humanize"
 	"github.com/wasmctl/wasmctl/internal/life"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
 // pollEvery is the interval at which --wait asks for the status.
 const pollEvery = 200 * time.Millisecond
+
+// sayEvery is the interval at which --wait reports what it waits for.
+const sayEvery = 10 * time.Second
 
 func newCmdSwap(s streams) *cobra.Command {
 	o := &steerOptions{streams: s}
@@ -62,7 +67,7 @@ The swap lasts until the process ends: after a restart, the process runs the mod
 	registry.Bind(cmd.Flags())
 	registry.BindVerify(cmd.Flags())
 	flags.Bind(cmd, &try, "canary", "canary-namespace", "canary-selector", "canary-time")
-	cmd.Flags().Lookup("canary").Usage += `; "off" turns it off (default: as set for wasmctl run)`
+	cmd.Flags().Lookup("canary").Usage += `; "off" turns it off (default: as set for the controller)`
 	cmd.Flags().BoolVar(&wait, "wait", false, "Wait until canary and probation have ended")
 	cmd.Flags().BoolVar(&force, "force", false, "Swap in the module even if it was rolled back before")
 	return cmd
@@ -73,7 +78,10 @@ func canaryOf(cmd *cobra.Command, r *v1alpha1.Rollout) *admin.Canary {
 	if r == nil {
 		return nil
 	}
-	c := &admin.Canary{Namespaces: r.Canary.Namespaces, Selector: r.Canary.Selector.String(), Time: r.Canary.Time.Or(v1alpha1.DefaultCanaryTime)}
+	c := &admin.Canary{Namespaces: r.Canary.Namespaces, Selector: r.Canary.Selector.String()}
+	if cmd.Flags().Changed("canary-time") {
+		c.Time = new(r.Canary.Time.Or(v1alpha1.DefaultCanaryTime))
+	}
 	switch {
 	case r.Canary.Percent > 0:
 		c.Share = fmt.Sprint(r.Canary.Percent) + "%"
@@ -109,18 +117,20 @@ func (o *steerOptions) swap(ctx context.Context, controller string, wait bool, a
 	if _, err := fmt.Fprintln(o.streams.out, what); err != nil || !wait {
 		return err
 	}
-	if err := awaitProbation(ctx, c, controller, res.Revision); err != nil {
+	if err := o.awaitProbation(ctx, c, controller, res.Revision); err != nil {
 		return failure.Module.Wrap(err)
 	}
 	_, err = fmt.Fprintln(o.streams.out, "probation passed")
 	return err
 }
 
-// awaitProbation waits until the probation of a revision has ended. It returns an error with the
-// reason if the revision did not pass.
-func awaitProbation(ctx context.Context, c *admin.Client, controller string, number uint64) error {
+// awaitProbation waits until the probation of a revision has ended, and reports what it waits for.
+// It returns an error with the reason if the revision did not pass.
+func (o *steerOptions) awaitProbation(ctx context.Context, c *admin.Client, controller string, number uint64) error {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
+	var state string
+	var said time.Time
 	for {
 		st, err := c.Status(ctx)
 		if err != nil {
@@ -139,12 +149,29 @@ func awaitProbation(ctx context.Context, c *admin.Client, controller string, num
 		case g.State != "probation" && g.State != "canary":
 			return fmt.Errorf("revision %d: was replaced before its probation ended: it is %s", number, g.State)
 		}
+		if now := time.Now(); g.State != state || now.Sub(said) >= sayEvery {
+			state, said = g.State, now
+			_, _ = fmt.Fprintln(o.streams.err, waitingFor(g, now)) // the reader is gone
+		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// waitingFor describes the stage that a revision is in.
+func waitingFor(g *admin.Revision, now time.Time) string {
+	what := g.State
+	if g.Canary != "" {
+		what += " on " + g.Canary
+	}
+	text := fmt.Sprintf("waiting for the end of the %s: revision %d, %s so far, %s, %d failed", what, g.Number, humanize.Age(now, g.Since), humanize.Plural(int(min(g.Runs, math.MaxInt32)), "run"), g.Errors)
+	if g.Runs == 0 {
+		text += "; it begins with the first run"
+	}
+	return text
 }
 
 func findRevision(st *admin.Status, controller string, number uint64) *admin.Revision {

@@ -27,13 +27,13 @@ func TestCanaryOf_RefusesWrongRequests(t *testing.T) {
 			t.Errorf("%+v: %v", bad, err)
 		}
 	}
-	if _, err := canaryOf(&admin.Canary{Share: "1%", Time: -time.Second}, rollout.Canary{}); err == nil {
+	if _, err := canaryOf(&admin.Canary{Share: "1%", Time: new(-time.Second)}, rollout.Canary{}); err == nil {
 		t.Error("a negative time is accepted")
 	}
 }
 
 func TestCanaryOf_FollowsTheRequest(t *testing.T) {
-	c := &admin.Canary{Share: "0.5%", Namespaces: []string{"a", "b"}, Selector: " tier=web ", Time: time.Minute}
+	c := &admin.Canary{Share: "0.5%", Namespaces: []string{"a", "b"}, Selector: " tier=web ", Time: new(time.Minute)}
 	got, err := canaryOf(c, rollout.Canary{})
 	if want := "0.5% of the objects in namespaces a, b with tier=web, for 1m0s"; err != nil || got.String() != want {
 		t.Errorf("got %v, %v, want %s", got, err, want)
@@ -41,7 +41,7 @@ func TestCanaryOf_FollowsTheRequest(t *testing.T) {
 	if off, err := canaryOf(&admin.Canary{Share: "off"}, *got); err != nil || off.Enabled() {
 		t.Errorf("off: got %v, %v", off, err)
 	}
-	if usual, err := canaryOf(&admin.Canary{Time: time.Hour}, *got); err != nil || usual.Time != time.Hour || usual.Share != got.Share {
+	if usual, err := canaryOf(&admin.Canary{Time: new(time.Hour)}, *got); err != nil || usual.Time != time.Hour || usual.Share != got.Share {
 		t.Errorf("only a time: got %v, %v", usual, err)
 	}
 }

@@ -177,17 +177,22 @@ func (s Service) Swap(ctx context.Context, name string, wasm []byte, options adm
 }
 
 // canaryOf parses the canary of a request. It returns nil if the request has none, so that
-// usual, the canary of the process, applies. A request that sets only a time gets the
-// objects of usual.
+// usual, the canary of the controller, applies. A request that sets only a time gets the
+// objects of usual, and one without a time gets the time of usual.
 func canaryOf(c *admin.Canary, usual rollout.Canary) (*rollout.Canary, error) {
-	switch {
-	case c == nil:
+	if c == nil {
 		return nil, nil
-	case c.Share == "" && len(c.Namespaces) == 0 && c.Selector == "" && usual.Enabled():
-		usual.Time = c.Time
+	}
+	if !usual.Enabled() {
+		usual.Time = v1alpha1.DefaultCanaryTime
+	}
+	if c.Time != nil {
+		usual.Time = *c.Time
+	}
+	if c.Share == "" && len(c.Namespaces) == 0 && c.Selector == "" && usual.Enabled() {
 		return &usual, nil
 	}
-	spec := v1alpha1.Canary{Namespaces: c.Namespaces, Time: v1alpha1.Duration(c.Time.String())}
+	spec := v1alpha1.Canary{Namespaces: c.Namespaces, Time: v1alpha1.Duration(usual.Time.String())}
 	var errs [2]error
 	if c.Share != "" {
 		errs[0] = spec.Percent.UnmarshalJSON([]byte(strconv.Quote(c.Share)))

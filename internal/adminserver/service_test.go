@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"testing"
+	"time"
 
 	"github.com/wasmctl/wasmctl/internal/engine"
 	"github.com/wasmctl/wasmctl/internal/rollout"
@@ -60,5 +61,28 @@ func TestService_WhatAControllerRefusesIsRefused(t *testing.T) {
 	one.Engine = nil
 	if _, err := s.Swap(t.Context(), "one", nil, admin.SwapOptions{}); !errors.Is(err, admin.ErrRefused) || errors.Is(err, superseded) {
 		t.Errorf("swap of one that does not run: %v", err)
+	}
+}
+
+// TestCanaryOf_LeavesTheRestToTheController: a request without a time has that of the
+// controller, and one without objects has its objects.
+func TestCanaryOf_LeavesTheRestToTheController(t *testing.T) {
+	usual, err := canaryOf(&admin.Canary{Share: "10%", Time: new(time.Hour)}, rollout.Canary{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		asked *admin.Canary
+		usual rollout.Canary
+		want  string
+	}{
+		{&admin.Canary{Share: "30%"}, *usual, "30% of the objects, for 1h0m0s"},
+		{&admin.Canary{Share: "30%"}, rollout.Canary{}, "30% of the objects, for 5m0s"},
+		{&admin.Canary{Time: new(time.Minute)}, *usual, "10% of the objects, for 1m0s"},
+		{&admin.Canary{Share: "30%", Time: new(time.Duration)}, *usual, "30% of the objects, until wasmctl promote or abort"},
+	} {
+		if got, err := canaryOf(tc.asked, tc.usual); err != nil || got.String() != tc.want {
+			t.Errorf("%+v: %v, %v, want %s", tc.asked, got, err, tc.want)
+		}
 	}
 }

@@ -107,8 +107,8 @@ type Canary struct {
 	Namespaces []string
 	Selector   string
 	// Time is the time after which the canary gets all objects automatically; 0 means
-	// never.
-	Time time.Duration
+	// never. If nil, the setting of the controller applies.
+	Time *time.Duration
 }
 
 // Swapped is the result of a swap.

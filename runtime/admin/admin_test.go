@@ -343,8 +343,8 @@ func TestAdmin_Canary(t *testing.T) {
 	c, _ := serve(t, p)
 	for _, options := range []SwapOptions{
 		{},
-		{Canary: &Canary{}},
-		{Canary: &Canary{Share: "0.5%", Time: 90 * time.Second}, Force: true, Proof: []byte("{}\xff")},
+		{Canary: &Canary{Share: "off"}},
+		{Canary: &Canary{Share: "0.5%", Time: new(90 * time.Second)}, Force: true, Proof: []byte("{}\xff")},
 		{Canary: &Canary{Namespaces: []string{"a", "b c"}, Selector: "tier in (web,db),!x"}},
 	} {
 		res, err := c.Swap(t.Context(), "web", []byte("wasm"), options)

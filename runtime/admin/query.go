@@ -38,7 +38,7 @@ func proofOf(q url.Values) ([]byte, error) {
 	return proof, nil
 }
 
-// query encodes the options; the body has the module. A canary always has a time.
+// query encodes the options; the body has the module.
 func (h *SwapOptions) query() url.Values {
 	q := url.Values{}
 	setProof(q, h.Proof)
@@ -46,7 +46,9 @@ func (h *SwapOptions) query() url.Values {
 		q.Set(queryForce, strconv.FormatBool(true))
 	}
 	if c := h.Canary; c != nil {
-		q.Set(queryTime, c.Time.String())
+		if c.Time != nil {
+			q.Set(queryTime, c.Time.String())
+		}
 		q[queryNamespace] = c.Namespaces
 		for key, value := range map[string]string{queryCanary: c.Share, querySelector: c.Selector} {
 			if value != "" {
@@ -73,7 +75,7 @@ func swapOptions(q url.Values) (h SwapOptions, err error) {
 		if err != nil {
 			return h, fmt.Errorf("%s: %w", queryTime, err)
 		}
-		h.Canary.Time = d
+		h.Canary.Time = &d
 	}
 	return h, nil
 }

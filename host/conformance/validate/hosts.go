@@ -64,6 +64,8 @@ func (e *exam) statuses(ctx context.Context) {
 		}
 	}
 	switch {
+	case len(broken) > 0 && len(seen) == 0:
+		e.add("statuses", Fail, "breaks before its first request: "+oneLine(last), nextOf(last))
 	case len(broken) > 0:
 		e.add("statuses", verdict, fmt.Sprintf("breaks if %s answers %s: %s", joined(seen), strings.Join(broken, ", "), oneLine(last)), "turn every status into an error, or decide by it; "+nextOf(last))
 	case len(seen) == 0:

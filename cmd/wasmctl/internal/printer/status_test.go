@@ -156,3 +156,18 @@ func TestCut_EndsWithAnEllipsis(t *testing.T) {
 		}
 	}
 }
+
+// TestStatus_ListsModulesOfFewControllers: the table of controllers comes first, and many
+// controllers have no line each for their module.
+func TestStatus_ListsModulesOfFewControllers(t *testing.T) {
+	for n, want := range map[int]int{3: 3, 25: 0} {
+		st := statusWith(n)
+		for i := range st.Controllers {
+			st.Controllers[i].Module = "oci://registry.example/a:1"
+		}
+		lines := StatusLines(st, statusNow, Screen{width: 200, Height: 100}, false)
+		if got := strings.Count(strings.Join(lines, "\n"), "oci://"); got != want || !strings.Contains(lines[2], "CONTROLLER") {
+			t.Errorf("%d controllers: %d modules, want %d:\n%s", n, got, want, strings.Join(lines, "\n"))
+		}
+	}
+}

@@ -34,11 +34,6 @@ func StatusLines(st *admin.Status, now time.Time, s Screen, live bool) []string 
 		lines = append(lines, cutTo("registries without verified TLS: "+text.Line(strings.Join(st.InsecureRegistries, ", ")), s.width))
 	}
 	lines = append(lines, shardLines(st.Shards, s)...)
-	for _, c := range st.Controllers {
-		if !live && strings.HasPrefix(c.Module, "oci://") {
-			lines = append(lines, cutTo(text.Line(c.Name+" runs "+c.Module), s.width))
-		}
-	}
 	if len(st.Controllers) == 0 {
 		return lines
 	}
@@ -48,7 +43,7 @@ func StatusLines(st *admin.Status, now time.Time, s Screen, live bool) []string 
 		slices.SortStableFunc(controllers, func(a, b admin.Controller) int { return severity(&b) - severity(&a) })
 	}
 	all := !live && len(controllers) <= detailed
-	for _, t := range []*table{controllerTable(controllers, now), replicaTable(st.Shards, now, false), processTable(controllers), revisionTable(controllers, now, all), quarantineTable(controllers, now), hotTable(controllers), strandedTable(controllers), missingTable(controllers, now), watchTable(controllers, now, all)} {
+	for _, t := range []*table{controllerTable(controllers, now), replicaTable(st.Shards, now, false), processTable(controllers), revisionTable(controllers, now, all), quarantineTable(controllers, now), hotTable(controllers), strandedTable(controllers), missingTable(controllers, now), watchTable(controllers, now, all), moduleTable(controllers, all)} {
 		if len(t.rows) > 0 {
 			lines = append(append(lines, ""), t.render(s.width, s.coloured)...)
 		}
@@ -111,6 +106,17 @@ func processTable(list []admin.Controller) *table {
 	for i := range list {
 		if p := list[i].Process; p != nil {
 			t.row("", list[i].Name, p.PID, humanize.Bytes(p.Memory))
+		}
+	}
+	return t
+}
+
+// moduleTable lists the modules that come from a registry.
+func moduleTable(list []admin.Controller, all bool) *table {
+	t := &table{columns: []column{{title: "CONTROLLER", minWidth: 14}, {title: "MODULE", minWidth: 20}}}
+	for i := range list {
+		if all && strings.HasPrefix(list[i].Module, "oci://") {
+			t.row("", list[i].Name, list[i].Module)
 		}
 	}
 	return t
