@@ -41,7 +41,7 @@ var exitCodes = []struct {
 	{exitLost, failure.Lost, "the lease of --leader-elect or --shards was lost to another replica, or could not be renewed"},
 	{exitListen, failure.Listen, "--metrics-address or --health-address cannot be listened on, for example because the port is in use"},
 	{exitDiffers, failure.Differs, "wasmctl shadow found differences"},
-	{exitRegistry, failure.Registry, "the registry does not answer, or not yet; try again later"},
+	{exitRegistry, failure.Registry, "the registry cannot be used, or not yet: it does not answer, or its certificate is not trusted"},
 }
 
 // exitTable returns the table of exit codes for help texts.

@@ -245,6 +245,14 @@ func contain(ctx context.Context, f *flags.File, c *deploy.Config) error {
 	if c.Source == deploy.FromConfigMap {
 		c.Modules = map[string][]byte{}
 	}
+	for i, file := range f.Process["registry-ca"] {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			return fmt.Errorf("%s: process: registryCa: %w", f.Path, err)
+		}
+		of := fmt.Sprintf("registry-ca-%d.pem", i)
+		c.Files[of], out.Process["registry-ca"][i] = content, path.Join(deploy.ConfigDir, of)
+	}
 	for _, at := range f.Controllers {
 		spec, name := &at.Spec, at.Spec.Name
 		if spec.Module.Image == "" { // the container pulls images itself

@@ -4,6 +4,8 @@ package oci
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -88,6 +90,12 @@ func kindOf(err error) (next string, kind error) {
 	}
 	if errors.Is(err, errdef.ErrNotFound) {
 		return "check repository, tag and digest", ErrNotFound
+	}
+	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
+		return "name the certificate of the authority that signed that of HOST: --registry-ca FILE, or SSL_CERT_FILE in the environment", ErrUnreachable
+	}
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return "correct the certificate of HOST", ErrUnreachable
 	}
 	if wrong(err) {
 		return "check the name of the registry, and the network", ErrUnreachable

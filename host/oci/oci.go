@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -48,7 +49,9 @@ type Options struct {
 	// Insecure are hosts, with their ports, for which plain HTTP, and TLS without verification, are
 	// permitted.
 	Insecure []string
-	// Transport, if not nil, replaces a transport with the system's roots.
+	// Roots, if not nil, replaces the system's certificate authorities.
+	Roots *x509.CertPool
+	// Transport, if not nil, replaces a transport with Roots.
 	Transport *http.Transport
 	// Credentials returns the credentials to try for a repository, in order. An empty list means
 	// anonymous access. Its error ends the operation.
@@ -81,7 +84,7 @@ func New(o Options) *Client {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	c := &Client{opts: o, http: newTransport(o.Transport, o.Insecure)}
+	c := &Client{opts: o, http: newTransport(o.Transport, o.Roots, o.Insecure)}
 	if o.CacheDir != "" {
 		key := o.CacheKey
 		if key == nil && o.Verify != nil {

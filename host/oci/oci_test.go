@@ -5,6 +5,7 @@ package oci_test
 import (
 	"bytes"
 	"context"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"io"
@@ -492,6 +493,25 @@ func TestErrors_SayWhatToDo(t *testing.T) {
 		if !errors.Is(err, c2.kind) || strings.Contains(err.Error(), "%!") || strings.Contains(err.Error(), "HOST") || !strings.Contains(err.Error(), c2.want) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// TestPull_TrustsTheNamedAuthority: without it, the error names the flag.
+func TestPull_TrustsTheNamedAuthority(t *testing.T) {
+	reg := ocitest.New(t)
+	r := push(t, client(reg), ref(t, reg, "a/b:1"), module(1, 100))
+	_, err := oci.New(oci.Options{Timeout: time.Minute}).Pull(t.Context(), r)
+	if !errors.Is(err, oci.ErrUnreachable) || !strings.Contains(err.Error(), "certificate signed by unknown authority") || !strings.Contains(err.Error(), "--registry-ca FILE, or SSL_CERT_FILE") {
+		t.Errorf("%v", err)
+	}
+	certificate, err := x509.ParseCertificate(reg.Certificate())
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AddCert(certificate)
+	if _, err := oci.New(oci.Options{Timeout: time.Minute, Roots: roots}).Pull(t.Context(), r); err != nil {
+		t.Error(err)
 	}
 }
 

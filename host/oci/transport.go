@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -44,12 +45,13 @@ type transport struct {
 	plain map[string]bool      // whether an insecure host uses plain HTTP; guarded by mu
 }
 
-func newTransport(base *http.Transport, insecure []string) *transport {
+func newTransport(base *http.Transport, roots *x509.CertPool, insecure []string) *transport {
 	if base == nil {
 		base = &http.Transport{
 			Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, IdleConnTimeout: time.Minute,
 			DialContext:         (&net.Dialer{Timeout: connectLimit}).DialContext,
 			TLSHandshakeTimeout: connectLimit, ResponseHeaderTimeout: answerLimit,
+			TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots},
 		}
 	}
 	lax := base.Clone()

@@ -23,7 +23,7 @@ var groups = []struct {
 	{"Limits of the module", []string{"timeout", "memory", "fuel", "fuel-rate", "limit", "isolate"}},
 	{"Limits of the process", []string{"workers", "memory-budget", "cache-compression", "compile-memory", "compile-time", "history"}},
 	{"Rollout of a new module", []string{"watch", "follow", "probation", "canary", "canary-namespace", "canary-selector", "canary-time", "reconcile-on-swap"}},
-	{"Cluster and process", []string{"kubeconfig", "context", "dev", "dev-data-dir", "cache-dir", "state-dir", "socket", "drain-timeout", "insecure-registry"}},
+	{"Cluster and process", []string{"kubeconfig", "context", "dev", "dev-data-dir", "cache-dir", "state-dir", "socket", "drain-timeout", "insecure-registry", "registry-ca"}},
 	{"Replicas", []string{
 		"shards", "shard-by", "leader-elect", "leader-elect-resource-namespace", "leader-elect-resource-name", "leader-elect-lease-duration",
 		"leader-elect-renew-deadline", "leader-elect-retry-period",

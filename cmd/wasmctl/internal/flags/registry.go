@@ -25,6 +25,8 @@ import (
 type Registry struct {
 	// Insecure are the hosts that need no verified TLS.
 	Insecure []string
+	// CA has the certificate authorities to trust in addition to those of the system.
+	CA CA
 	// VerifyKeys are files of public keys, one of which must have signed each module.
 	VerifyKeys VerifyKeys
 	// CacheDir is the directory of cached modules. If empty, it is in the user's cache directory. The
@@ -41,6 +43,8 @@ type Registry struct {
 
 // Bind adds the flags to a command.
 func (o *Registry) Bind(f *pflag.FlagSet) {
+	f.Var(&o.CA, "registry-ca", "Trust registries whose certificate is signed by a certificate in this PEM `file`, in addition to the system's; repeatable")
+	_ = f.SetAnnotation("registry-ca", cobra.BashCompFilenameExt, []string{"pem", "crt"})
 	f.StringSliceVar(&o.Insecure, "insecure-registry", nil, "Allow plain HTTP, and TLS without verification, for the registry at this `host`[:port]; repeatable")
 }
 
@@ -78,7 +82,7 @@ func (o *Registry) Options() oci.Options {
 	if o.Logger == nil {
 		o.Logger, _ = logging.New(os.Stderr, "text", 0) // the format is known
 	}
-	options := oci.Options{Insecure: o.Insecure, MaxSize: load.MaxModuleSize, Logger: o.Logger}
+	options := oci.Options{Insecure: o.Insecure, Roots: o.CA.roots, MaxSize: load.MaxModuleSize, Logger: o.Logger}
 	if dir != "" {
 		options.CacheDir = filepath.Join(dir, "oci")
 		options.CacheKey, _ = CacheKey() // with an error, the key is for this process only

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package flags
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+)
+
+// CA is the value of a flag that names files of certificates, in PEM. Setting it reads the file.
+type CA struct {
+	files []string
+	roots *x509.CertPool // the system's, and those of the files; nil without a file
+}
+
+// Set implements pflag.Value.
+func (c *CA) Set(file string) error {
+	pem, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	if c.roots == nil {
+		system, err := x509.SystemCertPool()
+		if err != nil {
+			return fmt.Errorf("the certificates of the system: %w", err)
+		}
+		c.roots = system
+	}
+	if !c.roots.AppendCertsFromPEM(pem) {
+		return errors.New("it has no certificate in PEM")
+	}
+	c.files = append(c.files, file)
+	return nil
+}
+
+// String implements pflag.Value.
+func (c *CA) String() string { return strings.Join(c.files, ",") }
+
+// Type implements pflag.Value.
+func (c *CA) Type() string { return "stringArray" }
