@@ -16,7 +16,11 @@ import (
 const module = "github.com/wasmctl/wasmctl"
 
 // outside are the packages that use the library and that it must not use.
-var outside = []string{module + "/cmd/", module + "/devcluster", "github.com/spf13/cobra", "k8s.io/kubernetes", "go.etcd.io/"}
+var outside = slices.Concat(programs, []string{"github.com/spf13/cobra", "k8s.io/apiextensions-apiserver", "k8s.io/apiserver"})
+
+// programs are the packages that not even internal/memapi must use. It needs the API
+// server's libraries, which contain cobra.
+var programs = []string{module + "/cmd/", module + "/devcluster", "k8s.io/kubernetes", "go.etcd.io/"}
 
 // engine are the packages that make decisions on top of host and runtime.
 var engine = []string{module + "/internal/engine", module + "/internal/life", module + "/internal/plan", module + "/internal/rollout", module + "/internal/telemetry", module + "/internal/adminserver"}
@@ -29,7 +33,7 @@ var forbidden = []struct {
 }{
 	{"./abi", []string{module + "/", "k8s.io/", "github.com/tetratelabs/"}},
 	{".", outside},
-	{"./internal/...", append(outside, module)},
+	{"./internal/...", slices.Concat(programs, []string{module})},
 	{"./internal/suggest", []string{module + "/", "k8s.io/", "github.com/"}},
 	{"./internal/packed", []string{module + "/", "k8s.io/", "github.com/"}},
 	{"./internal/text", []string{module + "/", "k8s.io/", "github.com/"}},
