@@ -49,11 +49,11 @@ const (
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.live.version`
+// +kubebuilder:printcolumn:name="Candidate",type=string,JSONPath=`.status.candidate.version`
 // +kubebuilder:printcolumn:name="Objects",type=integer,JSONPath=`.status.objects.watched`
 // +kubebuilder:printcolumn:name="Failing",type=integer,JSONPath=`.status.objects.failing`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Digest",type=string,priority=1,JSONPath=`.status.live.digest`
-// +kubebuilder:printcolumn:name="Candidate",type=string,priority=1,JSONPath=`.status.candidate.stage`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 52",message="the name may have 52 characters"
 type Reconciler struct {
@@ -75,11 +75,11 @@ type Reconciler struct {
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.live.version`
+// +kubebuilder:printcolumn:name="Candidate",type=string,JSONPath=`.status.candidate.version`
 // +kubebuilder:printcolumn:name="Objects",type=integer,JSONPath=`.status.objects.watched`
 // +kubebuilder:printcolumn:name="Failing",type=integer,JSONPath=`.status.objects.failing`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Digest",type=string,priority=1,JSONPath=`.status.live.digest`
-// +kubebuilder:printcolumn:name="Candidate",type=string,priority=1,JSONPath=`.status.candidate.stage`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 52 && !self.metadata.name.contains('.')",message="the name may have 52 characters, and no dot"
 type ClusterReconciler struct {

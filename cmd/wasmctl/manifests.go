@@ -98,7 +98,7 @@ NetworkPolicy, are added. -o helm writes a chart of them, whose values are the i
 	f.StringVar(&o.share, "share", shareReconcilers, "With --serve and --shards: distribute the \"reconcilers\", so that each runs on exactly one replica, or the \"objects\" of each")
 	f.Int32Var(&o.maxReplicas, "max-replicas", 0, "With --shards: add a HorizontalPodAutoscaler that adds replicas up to this many")
 	f.StringVar(&o.modules, "modules", deploy.FromConfigMap, "Load modules from this `source`: configmap, image, or claim=NAME of a PersistentVolumeClaim")
-	f.BoolVar(&o.podMonitor, "pod-monitor", false, "Add a PodMonitor, for clusters with the Prometheus operator")
+	f.BoolVar(&o.podMonitor, "pod-monitor", false, "Add a PodMonitor, as the last object, for clusters with the Prometheus operator")
 	outputFlag(cmd, &o.output, outputYAML, outputKustomize, outputHelm)
 	f.StringVar(&o.dir, "output-dir", "", "Write one file per object and a kustomization.yaml, or with -o helm a chart, to this `directory`")
 	f.StringVar(&o.process.Kubeconfig, "kubeconfig", "", "Use this kubeconfig `file` to look up kinds")
@@ -154,6 +154,9 @@ func runManifests(ctx context.Context, o *manifestsOptions) error {
 	if err := o.fill(ctx, c); err != nil {
 		return err
 	}
+	if o.podMonitor {
+		o.checkPodMonitor(ctx)
+	}
 	switch {
 	case o.output == outputHelm:
 		files, err := c.Chart(chartVersion(), serveRights)
@@ -171,6 +174,15 @@ func runManifests(ctx context.Context, o *manifestsOptions) error {
 		}
 	}
 	return nil
+}
+
+// checkPodMonitor prints a note if there is a cluster that does not know PodMonitors.
+func (o *manifestsOptions) checkPodMonitor(ctx context.Context) {
+	kinds := newGuess(&o.process)
+	_, _, _ = kinds.Of(ctx, &abi.Watch{Group: "monitoring.coreos.com", Version: "v1", Kind: "PodMonitor"}) // it guesses instead of failing
+	if kinds.Resolver != nil && len(kinds.Guessed) > 0 {
+		_, _ = fmt.Fprintln(o.streams.err, "note: the cluster has no PodMonitors: install the Prometheus operator first, or omit --pod-monitor; kubectl apply fails for this object, and only for it")
+	}
 }
 
 // chartVersion returns the version of the Helm chart, which must be a semantic version.
