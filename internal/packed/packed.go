@@ -10,9 +10,9 @@ type Form uint8
 const (
 	Scalar Form = iota // nil, a bool or a number
 	Text
+	Opaque // JSON as text
 	Array
 	Map
-	Opaque // JSON as text
 )
 
 // head describes the beginning of a value: its form, its number of elements or bytes of text, and their offset, which for a scalar is its
@@ -58,8 +58,11 @@ func headOf(b []byte) head {
 	}
 	h := heads[b[0]]
 	if h.digits > 0 && len(b) >= int(h.begin) {
-		for _, digit := range b[1 : 1+h.digits] {
+		for _, digit := range b[1:h.begin] {
 			h.n = h.n<<8 | int(digit)
+		}
+		if h.form == Opaque {
+			h.n >>= 8 // the type of the extension
 		}
 	}
 	if h.n < 0 || h.n > len(b)-int(h.begin) {

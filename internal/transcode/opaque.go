@@ -12,16 +12,54 @@ import (
 // fields of its own is opaque JSON itself.
 type Fields map[string]Fields
 
-// field appends the value of a key. within are the fields of the map.
-func (t *Transcoder) field(within Fields, key []byte, depth int) bool {
-	fields, listed := within[string(key)]
-	if listed && len(fields) == 0 {
+// within appends the next value, which has the given fields.
+func (t *Transcoder) within(fields Fields, depth int) bool {
+	switch c := t.next(); {
+	case len(fields) == 0:
 		return t.opaque()
+	case c == '[':
+		return depth < maxJSONDepth && t.arrayWithin(fields, depth)
+	case c == '{':
+		return depth < maxJSONDepth && t.objectWithin(fields, depth)
 	}
-	t.fields = fields
-	ok := t.value(depth)
-	t.fields = within
-	return ok
+	return t.value(depth)
+}
+
+func (t *Transcoder) arrayWithin(fields Fields, depth int) bool {
+	head, n := t.open(), 0
+	for ; !t.skip(']'); n++ {
+		if n > 0 && !t.skip(',') || !t.within(fields, depth+1) {
+			return false
+		}
+	}
+	t.close(head, n, 0x90, 0xdc)
+	return true
+}
+
+func (t *Transcoder) objectWithin(fields Fields, depth int) bool {
+	head, first := t.open(), len(t.entries)
+	for n := 0; !t.skip('}'); n++ {
+		if n > 0 && !t.skip(',') || t.next() != '"' {
+			return false
+		}
+		e := mapEntry{start: len(t.out)}
+		if !t.str() || !t.skip(':') {
+			return false
+		}
+		e.text, e.value = e.start+headSize(t.out[e.start]), len(t.out)
+		inner, listed := fields[string(t.out[e.text:e.value])]
+		if listed && !t.within(inner, depth+1) || !listed && !t.value(depth+1) {
+			return false
+		}
+		e.end = len(t.out)
+		t.entries = append(t.entries, e)
+	}
+	if !t.sort(head+1, t.entries[first:]) {
+		return false
+	}
+	t.close(head, len(t.entries)-first, 0x80, 0xde)
+	t.entries = t.entries[:first]
+	return true
 }
 
 // opaque appends the next value as opaque JSON. Null remains nil.

@@ -20,16 +20,16 @@ const maxJSONDepth = 64
 type Transcoder struct {
 	// OmitManagedFields omits metadata.managedFields.
 	OmitManagedFields bool
-	// Opaque are the fields whose values become opaque JSON. If nil, there are none.
-	Opaque Fields
 
 	js       []byte
 	pos      int
 	out      []byte
 	entries  []mapEntry // of the enclosing maps, the innermost last
 	spare    []byte
-	metadata bool   // the map of depth 1 that encloses pos is the value of metadata
-	fields   Fields // those of Opaque within the map that encloses pos
+	metadata bool // the map of depth 1 that encloses pos is the value of metadata
+
+	// Opaque are the fields whose values become opaque JSON. If nil, there are none.
+	Opaque Fields
 }
 
 // mapEntry is the location of a map entry in out: its key, the key's text, its value and its end.
@@ -37,7 +37,7 @@ type mapEntry struct{ start, text, value, end int }
 
 // Append appends the msgpack of js, which is one JSON object, to dst. If it returns false, the input was rejected and dst is unchanged.
 func (t *Transcoder) Append(dst, js []byte) (out []byte, ok bool) {
-	t.js, t.pos, t.out, t.entries, t.fields = js, 0, dst, t.entries[:0], t.Opaque
+	t.js, t.pos, t.out, t.entries = js, 0, dst, t.entries[:0]
 	ok = t.next() == '{' && t.value(0)
 	if ok {
 		t.next()
@@ -121,14 +121,7 @@ func (t *Transcoder) object(depth int) bool {
 			return false
 		}
 		e.text, e.value = e.start+headSize(t.out[e.start]), len(t.out)
-		if depth == 0 {
-			t.metadata = string(t.out[e.text:e.value]) == "metadata"
-		}
-		if within := t.fields; within != nil {
-			if !t.field(within, t.out[e.text:e.value], depth+1) {
-				return false
-			}
-		} else if !t.value(depth + 1) {
+		if depth == 0 && !t.topLevel(t.out[e.text:e.value]) || depth > 0 && !t.value(depth+1) {
 			return false
 		}
 		if depth == 1 && t.metadata && t.OmitManagedFields && string(t.out[e.text:e.value]) == "managedFields" {
@@ -144,6 +137,15 @@ func (t *Transcoder) object(depth int) bool {
 	t.close(head, len(t.entries)-first, 0x80, 0xde)
 	t.entries = t.entries[:first]
 	return true
+}
+
+// topLevel appends the value of a top-level key.
+func (t *Transcoder) topLevel(key []byte) bool {
+	t.metadata = string(key) == "metadata"
+	if fields, listed := t.Opaque[string(key)]; listed {
+		return t.within(fields, 1)
+	}
+	return t.value(1)
 }
 
 // headSize returns the size of the head of a string that starts with c.

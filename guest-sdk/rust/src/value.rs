@@ -90,6 +90,12 @@ impl<'a> Value<'a> {
         wire::read_bool(self.view)
     }
 
+    /// The text of this value, if it is opaque JSON; see
+    /// [`OpaqueJson`](crate::OpaqueJson).
+    pub fn as_opaque(&self) -> Option<&'a str> {
+        wire::read_opaque(self.view)
+    }
+
     /// The number of elements of the array, or of keys of the map, at the path.
     pub fn len(&self, path: &[&str]) -> usize {
         wire::len(wire::at(self.view, path)).map_or(0, |(n, _)| n)
@@ -189,6 +195,7 @@ impl Serialize for Walked<'_> {
             Type::Int => s.serialize_i64(v.int(&[])),
             Type::Float => s.serialize_f64(v.float(&[])),
             Type::String => s.serialize_str(v.str(&[])),
+            Type::Opaque => s.serialize_str(v.as_opaque().unwrap_or_default()),
             Type::Array => {
                 let mut seq = s.serialize_seq(Some(v.len(&[])))?;
                 for e in v.elements(&[]) {

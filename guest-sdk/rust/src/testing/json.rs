@@ -29,6 +29,7 @@ impl Json {
             Type::Int => Json::Int(v.int(&[])),
             Type::Float => Json::Float(v.float(&[])),
             Type::String => Json::Str(v.str(&[]).to_owned()),
+            Type::Opaque => Json::Str(v.as_opaque().unwrap_or_default().to_owned()),
             Type::Array => Json::List(v.elements(&[]).map(Json::read).collect()),
             Type::Map => Json::Map(v.entries(&[]).map(|(k, v)| (k.to_owned(), Json::read(v))).collect()),
         }

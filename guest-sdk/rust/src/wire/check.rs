@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-use super::read::{len, read_float, read_int, skip, str_bytes, type_of};
+use super::read::{len, read_float, read_int, read_opaque, skip, str_bytes, type_of};
 use super::{CodecError, Type, MAX_BYTES, MAX_DEPTH};
 
 /// Checks that `b` is exactly one value that may cross the sandbox boundary (abi/ABI.md,
@@ -53,6 +53,7 @@ fn check_scalar(t: Type, v: &[u8]) -> Result<(), CodecError> {
         Type::String if str_bytes(v, 0).map_or(true, |(s, _)| std::str::from_utf8(s).is_err()) => {
             Err(CodecError::utf8())
         }
+        Type::Opaque if read_opaque(v).is_none() => Err(CodecError::utf8()),
         _ => Ok(()),
     }
 }

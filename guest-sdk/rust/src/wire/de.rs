@@ -75,6 +75,7 @@ impl<'de> Deserializer<'de> {
             Type::String => visitor.visit_borrowed_str(self.str()?),
             Type::Array => self.inside(|d, n| visitor.visit_seq(Entries { d, left: n, n, key: "" })),
             Type::Map => self.inside(|d, n| visitor.visit_map(Entries { d, left: n, n, key: "" })),
+            Type::Opaque => Err(CodecError::new("opaque JSON: decode it as an OpaqueJson")),
             Type::Absent if self.view().is_empty() => Err(CodecError::truncated()),
             Type::Absent => Err(CodecError::type_not_allowed()),
         }

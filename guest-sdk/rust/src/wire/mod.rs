@@ -22,9 +22,9 @@ pub(crate) use edit::{remove, set};
 pub(crate) use ends::Ends;
 pub use error::CodecError;
 pub(crate) use path::{at, get, walk, Walk};
-pub(crate) use read::{len, read_bool, read_float, read_int, read_str, trim, type_of};
+pub(crate) use read::{len, read_bool, read_float, read_int, read_opaque, read_str, trim, type_of};
 pub(crate) use ser::{append, serialize_raw};
-pub(crate) use write::{append_array, append_int, append_str, Message};
+pub(crate) use write::{append_array, append_int, append_opaque, append_str, Message};
 
 /// The maximum size of a message, in bytes.
 pub(crate) const MAX_BYTES: usize = 4 << 20;
@@ -50,6 +50,8 @@ pub enum Type {
     Array,
     /// A map with string keys.
     Map,
+    /// The text of JSON; see [`OpaqueJson`](crate::OpaqueJson).
+    Opaque,
 }
 
 #[cfg(test)]

@@ -47,6 +47,7 @@ pub(crate) fn type_of(v: &[u8]) -> Type {
             0xc0 => Type::Nil,
             0xc2 | 0xc3 => Type::Bool,
             0xca | 0xcb => Type::Float,
+            0xc7..=0xc9 => Type::Opaque,
             _ => Type::Absent,
         },
     }
@@ -70,6 +71,9 @@ fn head(b: &[u8], pos: usize) -> Option<Head> {
 /// element or key takes at least one byte, so a number above the remaining bytes is
 /// invalid. Refusing it here ensures that no sum overflows a usize.
 fn wide_head(b: &[u8], pos: usize, c: u8) -> Option<Head> {
+    if (0xc7..=0xc9).contains(&c) {
+        return opaque_head(b, pos, c);
+    }
     let width = match c {
         0xd9 => 1,
         0xda | 0xdc | 0xde => 2,
@@ -86,6 +90,27 @@ fn wide_head(b: &[u8], pos: usize, c: u8) -> Option<Head> {
         _ => (0, 2 * count),
     };
     Some(Head { size: 1 + width, payload, values })
+}
+
+/// The type of extension of opaque JSON.
+pub(super) const OPAQUE: u8 = 1;
+
+/// `head` for opaque JSON: a length of 1, 2 or 4 bytes, and the type of extension.
+fn opaque_head(b: &[u8], pos: usize, c: u8) -> Option<Head> {
+    let width = 1 << (c - 0xc7);
+    let payload = usize::try_from(number(b, pos + 1, width)?).ok()?;
+    let size = width + 2;
+    let valid = b.get(pos + size - 1) == Some(&OPAQUE) && payload <= b.len() - pos - size;
+    valid.then_some(Head { size, payload, values: 0 })
+}
+
+/// The text of the opaque JSON at the start of `v`.
+pub(crate) fn read_opaque(v: &[u8]) -> Option<&str> {
+    if type_of(v) != Type::Opaque {
+        return None;
+    }
+    let h = head(v, 0)?;
+    std::str::from_utf8(&v[h.size..h.size + h.payload]).ok()
 }
 
 /// The position after the value at `start`; `None` if the value is incomplete. It does

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+use super::read::OPAQUE;
+
 /// Appends nil.
 pub(crate) fn append_nil(dst: &mut Vec<u8>) {
     dst.push(0xc0);
@@ -38,6 +40,18 @@ pub(crate) fn append_str(dst: &mut Vec<u8>, s: &str) {
         _ => tagged(dst, 0xdb, &(n as u32).to_be_bytes()),
     }
     dst.extend_from_slice(s.as_bytes());
+}
+
+/// Appends opaque JSON.
+pub(crate) fn append_opaque(dst: &mut Vec<u8>, text: &str) {
+    let n = text.len();
+    match n {
+        0..=0xff => dst.extend_from_slice(&[0xc7, n as u8]),
+        0x100..=0xffff => tagged(dst, 0xc8, &(n as u16).to_be_bytes()),
+        _ => tagged(dst, 0xc9, &(n as u32).to_be_bytes()),
+    }
+    dst.push(OPAQUE);
+    dst.extend_from_slice(text.as_bytes());
 }
 
 /// Appends the header of a map of `n` entries.
