@@ -81,16 +81,17 @@ func fromStatus(status *metav1.Status) abi.Response {
 	if err != nil {
 		return refuse(abi.StatusInternal, "status of the API server: "+err.Error())
 	}
-	answer := fromJSON(nil, js, nil)
+	answer := fromJSON(nil, js)
 	if answer.Status == abi.StatusOK {
 		answer.Status = abi.Status(code)
 	}
 	return answer
 }
 
-// fromJSON converts the JSON of an answer to msgpack. Its opaque fields stay JSON.
-func fromJSON(l *ledger, js []byte, opaque transcode.Fields) abi.Response {
-	direct := transcode.Transcoder{Opaque: opaque}
+// fromJSON converts the JSON of an answer to msgpack.
+func fromJSON(l *ledger, js []byte) abi.Response { return fromJSONBy(&transcode.Transcoder{}, l, js) }
+
+func fromJSONBy(direct *transcode.Transcoder, l *ledger, js []byte) abi.Response {
 	body, ok := direct.Append(make([]byte, 0, len(js)), js)
 	var err error
 	if !ok { // a Transcoder does not support every object

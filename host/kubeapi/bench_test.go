@@ -34,7 +34,7 @@ func BenchmarkTranscode_4KiB(b *testing.B) {
 	b.SetBytes(int64(len(js)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if got := fromJSON(nil, js, nil); got.Status != abi.StatusOK {
+		if got := fromJSON(nil, js); got.Status != abi.StatusOK {
 			b.Fatal(got.Status)
 		}
 	}

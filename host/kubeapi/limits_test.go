@@ -185,7 +185,7 @@ func TestLimits_ListBytes(t *testing.T) {
 	list := func(n int) string {
 		return `{"apiVersion":"v1","items":[{"a":"` + strings.Repeat("x", n) + `"}],"kind":"ConfigMapList"}`
 	}
-	room := abi.MaxBytes - len(fromJSON(nil, []byte(list(1<<20)), nil).Body) + 1<<20
+	room := abi.MaxBytes - len(fromJSON(nil, []byte(list(1<<20))).Body) + 1<<20
 	for n, want := range map[int]abi.Status{room: abi.StatusOK, room + 1: abi.StatusTooLarge} {
 		got := scripted(t, answer("application/json", 200, list(n))).Call(t.Context(), abi.OpAPIList, limitsRequest(t))
 		if message := strings.Contains(string(got.Body), "the limit is 4194304: list with limit and continue"); got.Status != want || message != (want != abi.StatusOK) {

@@ -113,16 +113,39 @@ func (r *request) table() *protobuf.Message {
 	return m
 }
 
-// opaqueFields returns the fields of the answer that are opaque JSON.
-func (r *request) opaqueFields() transcode.Fields {
+// transcoder returns the transcoder for the answer. An API server removes spaces from opaque JSON in
+// its own JSON, and escapes some characters. If the result of that is the same as for the text that
+// was written, the text is the stored one.
+func (r *request) transcoder() *transcode.Transcoder {
 	m := r.table()
 	switch {
 	case m == nil:
-		return nil
+		return &transcode.Transcoder{}
 	case r.op == abi.OpAPIList:
-		return transcode.Fields{"items": m.Opaque()}
+		return &transcode.Transcoder{Opaque: transcode.Fields{"items": m.Opaque()}}
 	}
-	return m.Opaque()
+	t := &transcode.Transcoder{Opaque: m.Opaque(), Originals: map[string][]byte{}}
+	if r.op == abi.OpAPICreate || r.op == abi.OpAPIUpdate {
+		addOriginals(t.Originals, r.texts)
+	}
+	return t
+}
+
+func addOriginals(to map[string][]byte, texts *abi.Texts) {
+	if texts == nil {
+		return
+	}
+	var compact, escaped bytes.Buffer
+	if texts.Text != nil && json.Compact(&compact, texts.Text) == nil {
+		json.HTMLEscape(&escaped, compact.Bytes())
+		to[escaped.String()] = texts.Text
+	}
+	for _, inner := range texts.Keys {
+		addOriginals(to, inner)
+	}
+	for _, inner := range texts.Elements {
+		addOriginals(to, inner)
+	}
 }
 
 // accepts returns the formats in which an answer is requested. Opaque JSON is read as protobuf,

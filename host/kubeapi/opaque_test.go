@@ -75,8 +75,11 @@ func TestOpaque_TheAPIServerGetsAndReturnsEveryByte(t *testing.T) {
 	named := map[string][]byte{
 		"apiVersion": plain(t, "apps/v1"), "kind": plain(t, "ControllerRevision"), "namespace": plain(t, s.ns), "name": plain(t, "r"),
 	}
-	call(abi.OpAPICreate, map[string][]byte{"object": mapOf(revision(map[string]any{}))})
-	got := call(abi.OpAPIGet, named)
+	got := call(abi.OpAPICreate, map[string][]byte{"object": mapOf(revision(map[string]any{}))})
+	if js := opaqueText(t, got, "data"); js != letters {
+		t.Errorf("create: %s", js)
+	}
+	got = call(abi.OpAPIGet, named)
 	if js := opaqueText(t, got, "data"); js != letters {
 		t.Errorf("get: %s", js)
 	}

@@ -35,9 +35,9 @@ func (a *API) send(ctx context.Context, r *request) abi.Response {
 		return a.failed(ctx, r, err)
 	}
 	if r.op == abi.OpAPIList {
-		return a.limits.checkList(fromJSON(r.ledger, js, r.opaqueFields()))
+		return a.limits.checkList(fromJSONBy(r.transcoder(), r.ledger, js))
 	}
-	answer := fromJSON(r.ledger, js, r.opaqueFields())
+	answer := fromJSONBy(r.transcoder(), r.ledger, js)
 	if r.op == abi.OpAPIGet && answer.Status == abi.StatusOK {
 		a.compare(r, subjectIn(answer.Body).resourceVersion)
 	}

@@ -69,8 +69,12 @@ func (t *Transcoder) opaque() bool {
 	}
 	js := t.js[t.pos : t.pos+valueEnd(t.js[t.pos:])]
 	t.pos += len(js)
+	valid := json.Valid(js)
+	if original := t.Originals[string(js)]; original != nil {
+		js = original
+	}
 	t.out = abi.AppendOpaque(t.out, js)
-	return json.Valid(js)
+	return valid
 }
 
 // valueEnd returns the end of the JSON value at the beginning of js, if it is valid.

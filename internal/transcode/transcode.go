@@ -30,6 +30,8 @@ type Transcoder struct {
 
 	// Opaque are the fields whose values become opaque JSON. If nil, there are none.
 	Opaque Fields
+	// Originals are texts to use as opaque JSON in place of others, by the other text.
+	Originals map[string][]byte
 }
 
 // mapEntry is the location of a map entry in out: its key, the key's text, its value and its end.
