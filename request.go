@@ -4,6 +4,8 @@ package wasmctl
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -62,7 +64,15 @@ func decode(packed []byte, into any) error {
 		*m = object
 		return nil
 	}
-	return runtime.DefaultUnstructuredConverter.FromUnstructured(object, into)
+	texts, err := abi.OpaqueTexts(packed)
+	if err != nil || texts == nil {
+		return errors.Join(err, runtime.DefaultUnstructuredConverter.FromUnstructured(object, into))
+	}
+	js, err := texts.AppendJSON(nil, object)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(js, into)
 }
 
 // onRequest returns what the engine calls for a function of a Native, nil for nil.

@@ -4,6 +4,7 @@ package abi
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"reflect"
 	"strings"
@@ -54,6 +55,23 @@ func TestOpaque_TextsHaveEveryByte(t *testing.T) {
 	}
 }
 
+// The JSON of a value without opaque JSON is that of encoding/json.
+func TestTexts_AppendJSON(t *testing.T) {
+	v := map[string]any{"a": []any{int64(1), map[string]any{"b<": 1.5}}, "data": nil, "e": map[string]any{}}
+	texts := &Texts{Keys: map[string]*Texts{"a": {Elements: map[int]*Texts{0: {Text: []byte("1.0")}}}, "absent": {Text: []byte("2")}}}
+	got, err := texts.AppendJSON([]byte(" "), v)
+	if want := ` {"a":[1.0,{"b\u003c":1.5}],"data":null,"e":{}}`; err != nil || string(got) != want {
+		t.Errorf("%s, %v, want %s", got, err, want)
+	}
+	for _, empty := range []any{map[string]any{}, []any{}} {
+		texts := &Texts{Keys: texts.Keys, Elements: map[int]*Texts{0: {Text: []byte("1.0")}}}
+		want, _ := json.Marshal(empty) // all its types can be encoded
+		if got, err := texts.AppendJSON(nil, empty); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s, %v", got, err)
+		}
+	}
+}
+
 func TestOpaque_InvalidIsRefused(t *testing.T) {
 	for _, b := range [][]byte{
 		{0xc7}, {0xc7, 1}, {0xc7, 1, 1}, {0xc7, 0, 1}, {0xc7, 1, 1, '{'}, {0xc7, 1, 2, '1'}, {0xc8, 0, 1, 0xff, '1'}, {0xc9, 0xff, 0xff, 0xff, 0xff, 1, '1'},
@@ -69,7 +87,8 @@ func TestOpaque_InvalidIsRefused(t *testing.T) {
 	if _, err := DecodeValue(deep); !errors.Is(err, ErrTooDeep) {
 		t.Errorf("deep: %v", err)
 	}
-	if _, err := OpaqueTexts(AppendOpaque(nil, []byte(`{"a":[{"b":1,"b":2}]}`))); !errors.Is(err, ErrType) {
-		t.Errorf("a key that appears twice: %v", err)
+	twice, err := OpaqueTexts(append(AppendArrayHead(nil, 1), opaqueObject(`{"a":[{"b":1,"b":2}]}`)...))
+	if err != nil || !errors.Is(twice.Check(), ErrType) {
+		t.Errorf("a key that appears twice: %v, %v", err, twice.Check())
 	}
 }

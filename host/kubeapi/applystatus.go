@@ -70,6 +70,9 @@ func (r *request) setStatus(o *owner, packed []byte) error {
 		return badf("%v", err)
 	}
 	texts, err := abi.OpaqueTexts(packed)
+	if err == nil {
+		err = texts.Check()
+	}
 	if err != nil {
 		return badf("%v", err)
 	}

@@ -105,7 +105,7 @@ func (a *API) prepareChild(ctx context.Context, o *owner, packed []byte, force b
 	if err := a.confineDeclared(ctx, o, r); err != nil || r.pins != (pins{}) {
 		return r, err
 	}
-	if r.encoded, err = appendJSON(nil, r.object, r.texts); err != nil {
+	if r.encoded, err = r.texts.AppendJSON(nil, r.object); err != nil {
 		return r, badf("%v", err)
 	}
 	r.object = nil

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"maps"
 	"slices"
 	"strings"
 
@@ -35,10 +34,13 @@ var (
 // identity and the metadata, which the host checks and changes. Errors are badRequest.
 func (r *request) takeTexts(b []byte, where string) error {
 	texts, err := abi.OpaqueTexts(b)
-	if err != nil {
-		return badf("%s: %v", where, err)
+	if err == nil {
+		err = texts.Check()
 	}
-	if texts == nil {
+	switch {
+	case err != nil:
+		return badf("%s: %v", where, err)
+	case texts == nil:
 		return nil
 	}
 	if texts.Text != nil {
@@ -54,46 +56,6 @@ func (r *request) takeTexts(b []byte, where string) error {
 	}
 	r.texts = texts
 	return nil
-}
-
-// appendJSON appends the JSON of a value. Opaque JSON is appended unchanged.
-func appendJSON(dst []byte, v any, texts *abi.Texts) ([]byte, error) {
-	if texts != nil && texts.Text != nil {
-		return append(dst, texts.Text...), nil
-	}
-	var err error
-	switch v := v.(type) {
-	case map[string]any:
-		if texts == nil || texts.Keys == nil {
-			break
-		}
-		separator := byte('{')
-		for _, key := range slices.Sorted(maps.Keys(v)) {
-			dst = append(dst, separator)
-			if dst, err = appendJSON(dst, key, nil); err != nil {
-				return nil, err
-			}
-			if dst, err = appendJSON(append(dst, ':'), v[key], texts.Keys[key]); err != nil {
-				return nil, err
-			}
-			separator = ','
-		}
-		return append(dst, '}'), nil
-	case []any:
-		if texts == nil || texts.Elements == nil {
-			break
-		}
-		separator := byte('[')
-		for i, e := range v {
-			if dst, err = appendJSON(append(dst, separator), e, texts.Elements[i]); err != nil {
-				return nil, err
-			}
-			separator = ','
-		}
-		return append(dst, ']'), nil
-	}
-	js, err := json.Marshal(v)
-	return append(dst, js...), err
 }
 
 // table returns the table of a built-in kind that contains opaque JSON, or nil for other kinds. With
@@ -186,7 +148,7 @@ func objectJSON(m *protobuf.Message, apiVersion, kind string, object []byte) ([]
 	if err != nil {
 		return nil, errProtobuf
 	}
-	return appendJSON(nil, v, texts)
+	return texts.AppendJSON(nil, v)
 }
 
 // listJSON returns the JSON of a list in protobuf: its metadata, and the items. As in the API

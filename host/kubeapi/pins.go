@@ -76,7 +76,7 @@ func (r *request) pinned() ([]byte, error) {
 		for _, key := range slices.Sorted(maps.Keys(set)) {
 			ops = append(ops, operation("add", "/metadata/"+key, set[key]))
 		}
-		return appendJSON(nil, ops, r.texts)
+		return r.texts.AppendJSON(nil, ops)
 	}
 	body, isPatch := r.patch.(map[string]any)
 	if !isPatch {
@@ -94,7 +94,7 @@ func (r *request) pinned() ([]byte, error) {
 	}
 	maps.Copy(meta, set)
 	body["metadata"] = meta
-	return appendJSON(nil, body, r.texts)
+	return r.texts.AppendJSON(nil, body)
 }
 
 // patchesManagers reports whether a write would change the owners of fields. Its pins prevent that

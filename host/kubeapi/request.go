@@ -249,9 +249,9 @@ func (r *request) encode() ([]byte, error) {
 	case r.pins != pins{}:
 		return r.pinned()
 	case r.object != nil:
-		return appendJSON(nil, r.object, r.texts)
+		return r.texts.AppendJSON(nil, r.object)
 	case r.patch != nil:
-		return appendJSON(nil, r.patch, r.texts)
+		return r.texts.AppendJSON(nil, r.patch)
 	case r.op == abi.OpAPIDelete:
 		return json.Marshal(r.deleteOptions())
 	}
