@@ -109,6 +109,16 @@ func TestWrites_HaveOneLook(t *testing.T) {
 	}
 }
 
+// TestOperation_NamesTheManagersWhoseFieldsWereTakenOver in the line of the patch that did it.
+func TestOperation_NamesTheManagersWhoseFieldsWereTakenOver(t *testing.T) {
+	p := newPrinting()
+	cm := kinds.Kind{Version: "v1", Kind: "ConfigMap", Resource: "configmaps", Namespaced: true}
+	p.report(t.Context(), kubeapi.Exchange{Op: abi.OpAPIPatch, Kind: cm, Key: abi.Key{Namespace: "a", Name: "x"}, TakenFrom: []string{"manager", "wasmctl/web"}})
+	if got := p.explained(); !strings.Contains(got, "patch configmaps a/x, for a/web; took over the fields of manager, wasmctl/web, so that") {
+		t.Error(got)
+	}
+}
+
 // TestWrites_FoldWhatIsUnchanged: a swap that reconciles 323 objects with five children each, and
 // adds a child to one of them, prints two lines, also if writes never pause, and at the end.
 func TestWrites_FoldWhatIsUnchanged(t *testing.T) {
