@@ -191,6 +191,15 @@ func isOpen(c <-chan struct{}) bool {
 	}
 }
 
+// adminModules implements adminserver.Modules.
+type adminModules struct{ c *Controller }
+
+func (m adminModules) Swap(ctx context.Context, wasm, proof []byte, o rollout.SwapOptions) (uint64, bool, error) {
+	return m.c.swap(ctx, provenBytes{bytesModule{wasm}, proof}, o)
+}
+func (m adminModules) Know(wasm, proof []byte) (forget func()) { return m.c.known(wasm, proof) }
+func (m adminModules) Signers(digest string) []string          { return m.c.signers(digest) }
+
 // snapshot returns the controller in the form of package adminserver.
 func (c *Controller) snapshot() adminserver.Controller {
 	v := c.life.View()
@@ -198,11 +207,7 @@ func (c *Controller) snapshot() adminserver.Controller {
 	defer c.mu.Unlock()
 	out := adminserver.Controller{
 		Name: c.name, Phase: v.Phase, Message: v.Message, Since: v.Since, Engine: v.Engine, Life: c.life, Source: c.name,
-		Logger: c.log, Ended: c.Ended(),
-		Swap: func(ctx context.Context, wasm, proof []byte, o rollout.SwapOptions) (uint64, bool, error) {
-			return c.swap(ctx, provenBytes{bytesModule{wasm}, proof}, o)
-		},
-		Known: c.known, Signers: c.signers,
+		Logger: c.log, Ended: c.Ended(), Modules: adminModules{c},
 	}
 	if o := c.options; o != nil {
 		out.For, out.Canary = o.For.String(), rollout.OptionsOf(o.Rollout).Canary

@@ -41,14 +41,20 @@ type Controller struct {
 	// Ended is closed when the controller has ended.
 	Ended <-chan struct{}
 	// Canary is the default for modules that are swapped in by a request that has none.
-	Canary rollout.Canary
-	// Swap swaps a module in, with the proof of its signature, or nil. Known registers such
-	// a proof for a module that runs without being swapped in, until forget is called.
-	Swap  func(ctx context.Context, wasm, proof []byte, o rollout.SwapOptions) (revision uint64, canary bool, err error)
-	Known func(wasm, proof []byte) (forget func())
+	Canary  rollout.Canary
+	Modules Modules
+}
+
+// Modules has the modules of a controller, with the proofs of their signatures.
+type Modules interface {
+	// Swap swaps a module in, with the proof of its signature, or nil.
+	Swap(ctx context.Context, wasm, proof []byte, o rollout.SwapOptions) (revision uint64, canary bool, err error)
+	// Know registers the proof of a module that runs without being swapped in, until forget
+	// is called.
+	Know(wasm, proof []byte) (forget func())
 	// Signers returns the fingerprints of the keys that have signed the module with a
 	// digest.
-	Signers func(digest string) []string
+	Signers(digest string) []string
 }
 
 // Service implements admin.Service for a process.
@@ -165,7 +171,7 @@ func (s Service) Swap(ctx context.Context, name string, wasm []byte, options adm
 	if err != nil {
 		return res, err
 	}
-	res.Revision, res.Canary, err = c.Swap(ctx, wasm, options.Proof, rollout.SwapOptions{Force: options.Force, Canary: canary, Why: "wasmctl swap"})
+	res.Revision, res.Canary, err = c.Modules.Swap(ctx, wasm, options.Proof, rollout.SwapOptions{Force: options.Force, Canary: canary, Why: "wasmctl swap"})
 	if errors.Is(err, host.ErrSameModule) {
 		res.Unchanged = true
 		if res.Revision == 0 {
@@ -258,7 +264,7 @@ func (s Service) Shadow(ctx context.Context, name string, wasm []byte, options a
 	if err != nil {
 		return shadow.Summary{}, err
 	}
-	defer c.Known(wasm, options.Proof)()
+	defer c.Modules.Know(wasm, options.Proof)()
 	var reported error
 	sum, err := c.Life.Shadow(ctx, wasm, engine.ShadowOptions{Limit: replay.Limit{For: options.For, Count: options.Count}, All: options.All}, func(of replay.Compared) error {
 		reported = report(admin.Shadowed{Object: of.Object.String(), ReconcileID: of.ReconcileID, Differences: of.Differences})

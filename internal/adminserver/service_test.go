@@ -21,6 +21,15 @@ func (source) Name() string { return "one" }
 
 func (source) Load(context.Context, string, func(string)) engine.Attempt { return engine.Attempt{} }
 
+// refusing has modules that cannot be swapped in.
+type refusing struct{ err error }
+
+func (r refusing) Swap(context.Context, []byte, []byte, rollout.SwapOptions) (uint64, bool, error) {
+	return 0, false, r.err
+}
+func (refusing) Know(_, _ []byte) func() { return func() {} }
+func (refusing) Signers(string) []string { return nil }
+
 // TestService_WhatAControllerRefusesIsRefused: errors of commands to a controller match
 // admin.ErrRefused and preserve their text; the error for an unknown name does not match.
 func TestService_WhatAControllerRefusesIsRefused(t *testing.T) {
@@ -30,10 +39,7 @@ func TestService_WhatAControllerRefusesIsRefused(t *testing.T) {
 	_, ended := life.Promote(t.Context(), "")
 	one := Controller{
 		Name: "one", Phase: admin.PhaseRunning, Life: life, Engine: engine.New(&engine.Shared{}, engine.Options{}, slog.New(slog.DiscardHandler), func(string) {}),
-		Swap: func(context.Context, []byte, []byte, rollout.SwapOptions) (uint64, bool, error) {
-			return 0, false, superseded
-		},
-		Known: func(_, _ []byte) func() { return func() {} },
+		Modules: refusing{superseded},
 	}
 	s := Service{Controllers: func() []Controller { return []Controller{one} }}
 	for what, call := range map[string]func(name string) error{

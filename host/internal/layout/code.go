@@ -37,16 +37,6 @@ func fieldsOf(module vm.Compiled) (f fields, ok bool) {
 	return f, sliceOf(f.code, reflect.Uint8) && sliceOf(f.lines, reflect.Uintptr)
 }
 
-// CodeOf returns the machine code of a module. It is nil if the module is interpreted, or
-// if wazero has changed. No other goroutine may use the runtime of the module meanwhile.
-func CodeOf(module vm.Compiled) []byte {
-	f, ok := fieldsOf(module)
-	if !ok {
-		return nil
-	}
-	return f.code.Bytes()
-}
-
 // Install gives code that Map has mapped to a module that was just loaded with the stub
 // of Split. Wazero unmaps the code when the module is closed. No other goroutine may use
 // the runtime of the module meanwhile.

@@ -109,7 +109,7 @@ func TestInstall_IsTheSameCode(t *testing.T) {
 		module := functions(n)
 		path, content := written(t, module)
 		_, whole := loaded(t, module, path, content)
-		want := bytes.Clone(CodeOf(whole))
+		want := bytes.Clone(codeOf(whole))
 		for _, dirs := range [][]string{{t.TempDir() + "/none", "/dev/shm", "/proc", dir}, nil} {
 			head, section := Split(bytes.NewReader(content), int64(len(content)))
 			if section == nil {
@@ -131,7 +131,7 @@ func TestInstall_IsTheSameCode(t *testing.T) {
 				wantRest(t, code)
 				wantSum(t, r, compiled, n)
 			}
-			if again := CodeOf(compiled); unsafe.SliceData(again) != unsafe.SliceData(code) || !bytes.Equal(again, want) {
+			if again := codeOf(compiled); unsafe.SliceData(again) != unsafe.SliceData(code) || !bytes.Equal(again, want) {
 				t.Errorf("%d functions: the code is another one", n)
 			}
 			if err := r.Close(context.Background()); err != nil {
