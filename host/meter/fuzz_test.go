@@ -80,7 +80,7 @@ func checkGenerated(t *testing.T, src []byte) bool {
 	wasm := (&generator{src: src}).module()
 	plain := runGenerated(t, wasm, nil)
 	metered := runGenerated(t, wasm, &meter.Config{})
-	exact := runGenerated(t, wasm, &meter.Config{Slack: -1})
+	exact := runGenerated(t, wasm, &meter.Config{Exact: true})
 	for _, other := range []seen{metered, exact} {
 		if !bytes.Equal(plain.Memory, other.Memory) {
 			t.Fatal("memory differs")

@@ -98,18 +98,18 @@ func (in *instr) immediates(r *binary.Reader) {
 
 // cost returns the charge of an instruction, which must not be a call: its cost depends on the
 // callee.
-func (k *Costs) cost(c class) uint32 {
+func (c class) cost() int64 {
 	switch c {
 	case classPlain:
-		return k.Instruction
+		return costPlain
 	case classDivide:
-		return k.Divide
+		return costDivide
 	case classIndirect:
-		return k.CallIndirect
+		return costIndirect
 	case classGrow:
-		return k.Grow
+		return costGrow
 	case classBulk, classBulkTable:
-		return k.Bulk
+		return costBulk
 	case classFree, classCall:
 	}
 	return 0

@@ -67,7 +67,7 @@ func (s *scanner) onward(in *instr, t int) int {
 		return t // behind, or not a block at the beginning of the loop
 	}
 	const head = 2 // the instructions of a branch table by a local
-	s.charge(head*int64(s.cfg.Costs.Instruction), 0)
+	s.charge(head*costPlain, 0)
 	label := uint32(len(s.frames) - 1 - on) //nolint:gosec // an index
 	s.edit(edit{kind: editJump, at: in.at, end: s.r.Pos(), label: label})
 	return on

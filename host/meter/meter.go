@@ -44,34 +44,33 @@ const (
 	GlobalPrefix = "wasmctl_global_"
 )
 
-// Config configures the charges. The zero value is the default.
+// DefaultMaxStack is the default of Config.MaxStack.
+const DefaultMaxStack = 4 << 20
+
+// Config configures the metered module.
 type Config struct {
-	Costs Costs
 	// MaxStack is the maximum size of the frames of nested calls, in bytes, by the estimate of
 	// docs/metering.md. If zero, it is DefaultMaxStack.
 	MaxStack int64
-	// Slack is the amount that a point of charge may charge in advance for code that may not run.
-	// Less slack counts more precisely and costs more. If zero, it is DefaultSlack. A negative
-	// number means none.
-	Slack int
+	// Exact makes the total charge the exact sum of the executed instructions, for tests. By
+	// default, a point of charge may charge up to slack in advance for code that may not run, which
+	// costs less time.
+	Exact bool
 }
 
-// Defaults of Config.
+// slack is the charge in advance without Config.Exact.
+const slack = 12
+
+// The charges for instructions, in units of fuel.
 const (
-	DefaultMaxStack = 4 << 20
-	DefaultSlack    = 12
+	costPlain    = 1   // an instruction that computes, loads or stores
+	costDivide   = 4   // integer division and remainder, float division and square root
+	costCall     = 3   // a call, without what the callee is charged
+	costIndirect = 8   // a call through a table
+	costHost     = 40  // a call of an imported function
+	costGrow     = 100 // memory.grow and table.grow
+	costBulk     = 10  // bulk instructions, which pay 1 more for each 16 bytes or 2 table entries
 )
-
-// Costs are the charges for instructions, in units of fuel. A zero field means the default.
-type Costs struct {
-	Instruction  uint32 // an instruction that computes, loads or stores; 1
-	Divide       uint32 // integer division and remainder, float division and square root; 4
-	Call         uint32 // a call, without what the callee is charged; 3
-	CallIndirect uint32 // a call through a table; 8
-	HostCall     uint32 // a call of an imported function; 40
-	Grow         uint32 // memory.grow and table.grow; 100
-	Bulk         uint32 // bulk instructions, which pay 1 more for each 16 bytes or 2 table entries; 10
-}
 
 // Output is a metered module.
 type Output struct {
@@ -92,59 +91,28 @@ type Output struct {
 	Dropped []string
 }
 
-// maxCost limits each cost and the charge of one point, so that no sum overflows.
-const maxCost = 1 << 20
-
-// withDefaults sets the defaults of zero fields.
-func (c Config) withDefaults() Config {
-	k := &c.Costs
-	k.Instruction = cmp.Or(k.Instruction, 1)
-	k.Divide = cmp.Or(k.Divide, 4)
-	k.Call = cmp.Or(k.Call, 3)
-	k.CallIndirect = cmp.Or(k.CallIndirect, 8)
-	k.HostCall = cmp.Or(k.HostCall, 40)
-	k.Grow = cmp.Or(k.Grow, 100)
-	k.Bulk = cmp.Or(k.Bulk, 10)
-	c.MaxStack = cmp.Or(c.MaxStack, DefaultMaxStack)
-	c.Slack = max(0, cmp.Or(c.Slack, DefaultSlack))
-	return c
-}
-
-func (c Config) validate() error {
-	k := c.Costs
-	for _, v := range []uint32{k.Instruction, k.Divide, k.Call, k.CallIndirect, k.HostCall, k.Grow, k.Bulk} {
-		if v > maxCost {
-			return fmt.Errorf("meter: cost of %d is above %d", v, maxCost)
-		}
-	}
-	if c.MaxStack < 0 || c.MaxStack > math.MaxInt32 {
-		return fmt.Errorf("meter: stack of %d bytes is not between 1 and %d", c.MaxStack, math.MaxInt32)
-	}
-	if c.Slack > maxCost {
-		return fmt.Errorf("meter: slack of %d is above %d", c.Slack, maxCost)
-	}
-	return nil
-}
-
 // Rewrite returns the metered form of a core module. The same module and Config give the same
 // bytes. wasm is neither changed nor retained. A module with unknown features is refused, with
 // *UnknownOpcodeError for an instruction. Rewrite does not validate: invalid WebAssembly is refused
 // here or by the compiler of the output.
 func Rewrite(wasm []byte, cfg Config) (*Output, error) {
-	if err := cfg.validate(); err != nil {
-		return nil, err
+	maxStack := cmp.Or(cfg.MaxStack, DefaultMaxStack)
+	if maxStack < 0 || maxStack > math.MaxInt32 {
+		return nil, fmt.Errorf("meter: stack of %d bytes is not between 1 and %d", maxStack, math.MaxInt32)
 	}
-	cfg = cfg.withDefaults()
 	m, err := parse(wasm)
 	if err != nil {
 		return nil, inMeter(err)
 	}
-	if err := m.survey(&cfg); err != nil {
+	if !cfg.Exact {
+		m.slack = slack
+	}
+	if err := m.survey(); err != nil {
 		return nil, inMeter(err)
 	}
-	out, dropped, err := m.rewrite(&cfg)
+	out, dropped, err := m.rewrite(maxStack)
 	if err != nil {
 		return nil, inMeter(err)
 	}
-	return &Output{Wasm: out, MaxStack: cfg.MaxStack, Work: m.work, Globals: m.exported(), Segments: m.segments, Dropped: dropped}, nil
+	return &Output{Wasm: out, MaxStack: maxStack, Work: m.work, Globals: m.exported(), Segments: m.segments, Dropped: dropped}, nil
 }

@@ -31,7 +31,7 @@ type module struct {
 	globals  int
 	bodies   []body // of the functions that the module defines
 	voidType int    // the type () -> (), or -1
-	slack    int64  // Config.Slack
+	slack    int64  // 0 with Config.Exact
 	framer   framer
 	paths    paths
 	widest   int   // parameters and results of the widest type

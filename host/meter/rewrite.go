@@ -11,15 +11,15 @@ import (
 // rewriter writes the sections of a metered module.
 type rewriter struct {
 	*module
-	cfg     *Config
+	stack   int64 // Output.MaxStack
 	out     []byte
 	payload []byte // of the current section
 	dropped []string
 }
 
 // rewrite returns the metered module and the names of the omitted sections.
-func (m *module) rewrite(cfg *Config) ([]byte, []string, error) {
-	w := &rewriter{module: m, cfg: cfg, out: make([]byte, 0, len(m.wasm)+len(m.wasm)/2+256)}
+func (m *module) rewrite(maxStack int64) ([]byte, []string, error) {
+	w := &rewriter{module: m, stack: maxStack, out: make([]byte, 0, len(m.wasm)+len(m.wasm)/2+256)}
 	w.out = append(w.out, binary.Header...)
 	// Additions go into these sections. Missing ones are created at their position.
 	missing := []byte{binary.SectionType, binary.SectionImport, binary.SectionGlobal, binary.SectionExport}
@@ -153,7 +153,7 @@ func (w *rewriter) globalSection(r *binary.Reader) {
 		w.copyFrom(r, from)
 		w.constExpr(r)
 	})
-	for _, v := range []int64{0, w.cfg.MaxStack} {
+	for _, v := range []int64{0, w.stack} {
 		w.payload = append(w.payload, typeI64, 1, opI64Const)
 		w.payload = append(binary.AppendS64(w.payload, v), opEnd)
 	}
@@ -268,7 +268,7 @@ func (w *rewriter) code() error {
 	start := len(w.out)
 	w.out = append(w.out, make([]byte, width)...)
 	w.out = binary.AppendU32(w.out, uint32(len(w.bodies))) //nolint:gosec // counts fit
-	s := scanner{m: w.module, cfg: w.cfg}
+	s := scanner{m: w.module}
 	for i := range w.bodies {
 		if err := s.scan(i); err != nil {
 			return err

@@ -22,7 +22,6 @@ type frame struct {
 // scanner finds the edits for one function. It is reused for all functions, to reuse its memory.
 type scanner struct {
 	m    *module
-	cfg  *Config
 	body *body
 	fn   int // index of the function
 	r    binary.Reader
@@ -86,7 +85,7 @@ func (s *scanner) step(in *instr) {
 	case classIndirect:
 		s.callIndirect(in)
 	default:
-		s.charge(int64(s.cfg.Costs.cost(in.class)), 0)
+		s.charge(in.class.cost(), 0)
 	}
 	if in.prefix {
 		return
@@ -231,10 +230,9 @@ func (s *scanner) branchTable(in *instr) {
 }
 
 func (s *scanner) call(in *instr) {
-	costs := &s.cfg.Costs
 	if int64(in.a) < int64(s.m.imported) {
 		s.edit(edit{kind: editFunc, at: in.at, end: s.r.Pos(), op: in.op, arg: in.a})
-		s.charge(int64(costs.HostCall), 0)
+		s.charge(costHost, 0)
 		return
 	}
 	callee := s.m.body(in.a)
@@ -245,24 +243,24 @@ func (s *scanner) call(in *instr) {
 	s.edit(edit{kind: kind, at: in.at, end: s.r.Pos(), op: in.op, arg: in.a})
 	switch {
 	case s.m.isTiny(callee):
-		s.charge(int64(costs.Call)+callee.cost, 0)
+		s.charge(costCall+callee.cost, 0)
 	case s.m.isLeaf(callee):
-		s.charge(int64(costs.Call), callee.work)
+		s.charge(costCall, callee.work)
 	default:
-		s.charge(int64(costs.Call), 0)
+		s.charge(costCall, 0)
 	}
 }
 
 func (s *scanner) callIndirect(in *instr) {
 	s.m.checkType(&s.r, int64(in.a))
 	s.edit(edit{kind: editCall, at: in.at, end: in.at, op: in.op})
-	s.charge(int64(s.cfg.Costs.CallIndirect), maxLeaf)
+	s.charge(costIndirect, maxLeaf)
 }
 
 // bulk charges an instruction for the length that is its last operand. If the length is constant,
 // it is charged in advance.
 func (s *scanner) bulk(in *instr, length int64) {
-	s.charge(int64(s.cfg.Costs.Bulk), 0)
+	s.charge(costBulk, 0)
 	shift := 4 // one unit of fuel pays for this number of bytes or entries, as a power of two
 	if in.class == classBulkTable {
 		shift = 1

@@ -111,7 +111,7 @@ type smithCount struct {
 // without slack, and of the model, each time on fresh instances.
 func (c *smithCount) compare(t *testing.T, wasm, counted []byte) {
 	plain := newSmith(t, wasm, nil)
-	metered, exact := newSmith(t, wasm, &meter.Config{}), newSmith(t, wasm, &meter.Config{Slack: -1})
+	metered, exact := newSmith(t, wasm, &meter.Config{}), newSmith(t, wasm, &meter.Config{Exact: true})
 	if plain == nil || metered == nil || exact == nil {
 		if plain != metered || plain != exact {
 			t.Fatalf("wazero takes it: plain %v, metered %v, exact %v", plain != nil, metered != nil, exact != nil)

@@ -60,7 +60,6 @@ const (
 // about ten seconds: the time for 20,000 blocks of which each is reached through the previous one.
 // A map of a Go program has 60,000 in its init, and takes two seconds, because a br_table leads to
 // each.
-// program has 60,000 in its init, and takes two, as a br_table leads to each.
 const (
 	maxControl = 200_000       // blocks and branches
 	maxCarried = 1_000_000_000 // blocks and branches, times the locals that each may carry
@@ -69,8 +68,7 @@ const (
 
 // survey reads all code once to find what the metering of a function needs to know about its
 // callees.
-func (m *module) survey(cfg *Config) error {
-	m.slack = int64(cfg.Slack)
+func (m *module) survey() error {
 	at := slices.IndexFunc(m.sections, func(s binary.Section) bool { return s.ID == binary.SectionCode })
 	defined := len(m.funcs) - m.imported
 	if at < 0 {
@@ -87,7 +85,7 @@ func (m *module) survey(cfg *Config) error {
 	m.bodies = make([]body, defined)
 	for i := range m.bodies {
 		m.bodies[i].code = r.Block()
-		if err := m.surveyBody(i, &cfg.Costs); err != nil {
+		if err := m.surveyBody(i); err != nil {
 			return err
 		}
 	}
@@ -96,7 +94,7 @@ func (m *module) survey(cfg *Config) error {
 
 func (m *module) signature(fn uint32) signature { return m.types[m.funcs[fn]] }
 
-func (m *module) surveyBody(i int, costs *Costs) error {
+func (m *module) surveyBody(i int) error {
 	b := &m.bodies[i]
 	fn := m.imported + i
 	sig := m.signature(uint32(fn)) //nolint:gosec // counts fit
@@ -117,7 +115,7 @@ func (m *module) surveyBody(i int, costs *Costs) error {
 		if in.isControl() {
 			control++
 		}
-		b.cost += int64(costs.cost(in.class))
+		b.cost += in.class.cost()
 		b.loops = b.loops || in.op == opLoop
 		b.bulk = b.bulk || in.class == classBulk || in.class == classBulkTable
 		switch in.imm {
@@ -129,7 +127,7 @@ func (m *module) surveyBody(i int, costs *Costs) error {
 			m.checkFunc(&r, in.a)
 			if in.class == classCall && r.OK() {
 				calls++
-				m.surveyCall(b, in.a, costs)
+				m.surveyCall(b, in.a)
 			}
 		case immIndirect:
 			calls++
@@ -167,12 +165,12 @@ func (in *instr) isControl() bool {
 	return in.op >= opBlock && in.op <= opElse || in.op >= opBr && in.op <= opBrTable
 }
 
-func (m *module) surveyCall(b *body, callee uint32, costs *Costs) {
+func (m *module) surveyCall(b *body, callee uint32) {
 	if int64(callee) < int64(m.imported) {
-		b.cost += int64(costs.HostCall)
+		b.cost += costHost
 		return
 	}
-	b.cost += int64(costs.Call)
+	b.cost += costCall
 	if n := len(b.callees); n == 0 || b.callees[n-1] != callee {
 		b.callees = append(b.callees, callee)
 	}
