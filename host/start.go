@@ -54,8 +54,8 @@ func Load(ctx context.Context, wasm []byte, cfg Config) (*Module, error) {
 }
 
 // Describe runs the describe export of a module in a sandbox without host functions other
-// than log, and returns the manifest. It ignores the manifest section:
-// tools call it to write one.
+// than log, and returns the manifest. It ignores the manifest section: tools call it to write
+// one.
 func Describe(ctx context.Context, wasm []byte, cfg Config) (*abi.Manifest, error) {
 	manifests, errs, err := DescribeEach(ctx, wasm, cfg, cfg.Controller)
 	if err != nil {

@@ -19,7 +19,7 @@ func (g *guest) do(op *imports.Op, req []byte) ([]byte, error) {
 	}
 	if n > len(dst) {
 		dst = g.answer.Grow(n)
-		if got := g.host.Take(dst, 0); int(got) != n {
+		if got := g.host.Take(dst); int(got) != n {
 			return nil, &Error{Op: op.Name, Status: StatusInternal, Reason: "Internal", Message: "the host no longer has its answer"}
 		}
 	}

@@ -35,12 +35,12 @@ func (s *scriptHost) Call(op *imports.Op, req, dst []byte) (status int32, length
 	return s.status, len(s.body)
 }
 
-func (s *scriptHost) Take(dst []byte, off int) int32 {
+func (s *scriptHost) Take(dst []byte) int32 {
 	if s.forgets {
 		return StatusBadRequest
 	}
 	s.taken++
-	return int32(copy(dst, s.body[off:]))
+	return int32(copy(dst, s.body))
 }
 
 func (s *scriptHost) Log(level int32, msg []byte) {

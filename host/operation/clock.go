@@ -10,8 +10,7 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// Clock has the clocks and the randomness that a guest sees, through the host functions and
-// through WASI. All must be safe for concurrent use.
+// Clock has the clocks and the randomness of guests. All must be safe for concurrent use.
 type Clock struct {
 	Now    func() time.Time
 	Mono   func() int64 // nanoseconds

@@ -22,11 +22,7 @@ func (d *Desk) Operation(op abi.Op, req []byte) abi.Response {
 // Answer checks a request of size bytes, and answers it. A request that is too long may be
 // nil.
 func (d *Desk) Answer(op abi.Op, req []byte, size int64) abi.Response {
-	return Short(op, d.answer(op, req, size))
-}
-
-// Short refuses an answer that is too long.
-func Short(op abi.Op, res abi.Response) abi.Response {
+	res := d.answer(op, req, size)
 	if len(res.Body) <= abi.MaxBytes {
 		return res
 	}

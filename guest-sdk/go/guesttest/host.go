@@ -210,12 +210,7 @@ func (f functions) Call(op *imports.Op, req, dst []byte) (status int32, length i
 }
 
 // Take implements imports.Host.
-func (f functions) Take(dst []byte, off int) int32 {
-	if off < 0 || off > len(f.h.held) {
-		return wasmctl.StatusBadRequest
-	}
-	return int32(copy(dst, f.h.held[off:]))
-}
+func (f functions) Take(dst []byte) int32 { return int32(copy(dst, f.h.held)) }
 
 // Log implements imports.Host.
 func (f functions) Log(level int32, msg []byte) {

@@ -11,9 +11,9 @@ type Host interface {
 	// Call runs an operation; see Op. The host writes the answer to dst if it
 	// fits, otherwise it stores the answer for Take.
 	Call(op *Op, req, dst []byte) (status int32, length int)
-	// Take copies the stored answer, from offset off, into dst and returns the
-	// number of copied bytes; a negative result is a status.
-	Take(dst []byte, off int) int32
+	// Take copies the stored answer into dst and returns the number of copied
+	// bytes; a negative result is a status.
+	Take(dst []byte) int32
 	// Log writes UTF-8 text or a msgpack map to the host's log.
 	Log(level int32, msg []byte)
 	// LogLevel returns the lowest level that the host records.

@@ -114,8 +114,8 @@ func (wasmHost) Call(op *Op, req, dst []byte) (status int32, length int) {
 }
 
 // Take implements Host.
-func (wasmHost) Take(dst []byte, off int) int32 {
-	return take(mem.Pointer(dst), uint32(off), uint32(len(dst)))
+func (wasmHost) Take(dst []byte) int32 {
+	return take(mem.Pointer(dst), 0, uint32(len(dst)))
 }
 
 // Log implements Host.
