@@ -84,6 +84,7 @@ func TestExplain_DriftIsNotUnchanged(t *testing.T) {
 	for _, restarted := range []bool{false, true} {
 		socket := e2e.NewSocket(t)
 		c := f.Start("--socket", socket)
+		c.WantLine(`"msg":"reconciled"`)
 		f.Confirm()
 		enginetest.Until(t, "it has run", func() bool { return len(effectsOn(f, socket, "a")) > 0 })
 		if first := effectsOn(f, socket, "a"); restarted && slices.ContainsFunc(first, func(e history.Effect) bool { return e != history.Unchanged }) {
