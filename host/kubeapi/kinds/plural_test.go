@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gobuffalo/flect"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/kubernetes/scheme"
 
@@ -14,7 +15,7 @@ import (
 )
 
 // TestPlural_IsTheResourceOfEachKind reads the table that the pluralizers of the SDKs are
-// tested with too. It has all built-in kinds, for which apimachinery's rules were made.
+// tested with too, and compares it with the library of kubebuilder. It has all built-in kinds, for which apimachinery's rules were made.
 func TestPlural_IsTheResourceOfEachKind(t *testing.T) {
 	content, err := os.ReadFile("testdata/plurals.txt")
 	if err != nil {
@@ -26,6 +27,9 @@ func TestPlural_IsTheResourceOfEachKind(t *testing.T) {
 		listed[kind] = want
 		if got := kinds.Plural(kind); got != want {
 			t.Errorf("%s: %s, want %s", kind, got, want)
+		}
+		if theirs := flect.Pluralize(strings.ToLower(kind)); theirs != want {
+			t.Errorf("%s: the table has %s, kubebuilder %s", kind, want, theirs)
 		}
 	}
 	for gvk, typ := range scheme.Scheme.AllKnownTypes() {
