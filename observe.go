@@ -194,11 +194,16 @@ func isOpen(c <-chan struct{}) bool {
 // adminModules implements adminserver.Modules.
 type adminModules struct{ c *Controller }
 
+// Swap implements adminserver.Modules.
 func (m adminModules) Swap(ctx context.Context, wasm, proof []byte, o rollout.SwapOptions) (uint64, bool, error) {
 	return m.c.swap(ctx, provenBytes{bytesModule{wasm}, proof}, o)
 }
+
+// Know implements adminserver.Modules.
 func (m adminModules) Know(wasm, proof []byte) (forget func()) { return m.c.known(wasm, proof) }
-func (m adminModules) Signers(digest string) []string          { return m.c.signers(digest) }
+
+// Signers implements adminserver.Modules.
+func (m adminModules) Signers(digest string) []string { return m.c.signers(digest) }
 
 // snapshot returns the controller in the form of package adminserver.
 func (c *Controller) snapshot() adminserver.Controller {

@@ -4,6 +4,7 @@ package kubeapi
 
 import (
 	"fmt"
+	"maps"
 	"testing"
 
 	"github.com/wasmctl/wasmctl/abi"
@@ -110,9 +111,7 @@ func TestOpaque_IdentityAndMetadataAreNotHidden(t *testing.T) {
 		object := map[string][]byte{
 			"apiVersion": plain(t, "v1"), "kind": plain(t, "ConfigMap"), "metadata": plain(t, map[string]any{"name": "a", "namespace": "default"}),
 		}
-		for key, value := range keys {
-			object[key] = value
-		}
+		maps.Copy(object, keys)
 		packed := mapOf(object)
 		if keys == nil {
 			packed = abi.AppendOpaque(nil, []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"default"}}`))

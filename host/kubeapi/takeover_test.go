@@ -5,7 +5,6 @@ package kubeapi
 import (
 	"context"
 	"fmt"
-
 	"slices"
 	"strings"
 	"testing"
@@ -194,5 +193,4 @@ func TestDeclare_TakesOverWithTheRightToApply(t *testing.T) {
 	if !slices.Contains(seen, "wasmctl/tester") {
 		t.Errorf("the observer has seen no takeover: %q", seen)
 	}
-
 }

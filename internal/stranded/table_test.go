@@ -125,8 +125,10 @@ func TestTable_StrandedObjects(t *testing.T) {
 	}
 	var table Table
 	objects := []Object{
-		{Key: key(1), UID: "a"}, {Key: key(2), UID: "b"},
-		{Key: key(3), UID: "c", Deleted: now.Add(-time.Minute)}, {Key: key(4), UID: "d", Deleted: now.Add(-time.Hour)},
+		{Key: key(1), UID: "a"},
+		{Key: key(2), UID: "b"},
+		{Key: key(3), UID: "c", Deleted: now.Add(-time.Minute)},
+		{Key: key(4), UID: "d", Deleted: now.Add(-time.Hour)},
 	}
 	table.Listed(slices.Clone(objects), "some")
 	if got := names(&table); !slices.Equal(got, []string{"4"}) || table.View().Unknown != "some" {

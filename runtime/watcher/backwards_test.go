@@ -79,17 +79,17 @@ func TestWatch_SurvivesARestore(t *testing.T) {
 		r.set("old", "2")
 		for range 50 {
 			r.set("new", time.Now().String())
-			time.Sleep(time.Millisecond)
+			pass(time.Millisecond)
 		}
 		synctest.Wait()
 		r.has("before")
 		r.server.Restore(backup)
 		r.set("old", "3") // it gets the version that "2" had
-		time.Sleep(10 * time.Second)
+		pass(10 * time.Second)
 		r.has("after the restore")
 		r.set("old", "4")
 		r.set("late", "1")
-		time.Sleep(10 * time.Second)
+		pass(10 * time.Second)
 		r.has("later")
 		if one, other := r.configs.sub.Epoch(), r.secrets.sub.Epoch(); one == 0 || one != other {
 			t.Errorf("epochs %d and %d", one, other)
@@ -103,12 +103,12 @@ func TestWatch_ListsAgainIfAnAnswerIsOlder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRestored(t)
 		r.set("old", "1")
-		time.Sleep(time.Second)
+		pass(time.Second)
 		for range 100 {
 			r.configs.sub.RanBackwards()
 			r.secrets.sub.RanBackwards()
 		}
-		time.Sleep(10 * time.Second)
+		pass(10 * time.Second)
 		r.has("after a new list")
 		for _, u := range []*user{r.configs, r.secrets} {
 			if u.sub.Epoch() != 1 || u.sub.State().Phase != watcher.Ready {

@@ -34,7 +34,7 @@ func (u *unit) audited(o wasmctl.ControllerOptions) wasmctl.ControllerOptions {
 func (u *unit) uses(grant []byte) error {
 	var g struct {
 		Capabilities []abi.Capability `json:"capabilities"`
-		Finalizers   []string              `json:"finalizers"`
+		Finalizers   []string         `json:"finalizers"`
 	}
 	if err := yaml.Unmarshal(grant, &g); err != nil {
 		return err
