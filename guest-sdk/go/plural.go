@@ -11,7 +11,7 @@ import "strings"
 func Plural(kind string) string {
 	s := strings.ToLower(kind)
 	for _, r := range plurals {
-		if stem := strings.TrimSuffix(s, r.end); stem != s {
+		if stem, ok := strings.CutSuffix(s, r.end); ok {
 			return stem + r.plural
 		}
 	}
@@ -21,12 +21,46 @@ func Plural(kind string) string {
 // plurals are endings and their plurals; the first that matches is used.
 // guest-sdk/rust has the same table.
 var plurals = [...]struct{ end, plural string }{
-	{"person", "people"}, {"child", "children"}, {"mouse", "mice"}, {"human", "humans"}, {"woman", "women"},
-	{"index", "indices"}, {"vertex", "vertices"}, {"vortex", "vortices"}, {"trix", "trices"}, {"criterion", "criteria"},
-	{"fish", "fish"}, {"data", "data"}, {"media", "media"}, {"information", "information"}, {"equipment", "equipment"},
-	{"chassis", "chassis"}, {"sis", "ses"}, {"us", "uses"}, {"ss", "sses"}, {"s", "s"},
-	{"ch", "ches"}, {"sh", "shes"}, {"x", "xes"}, {"iz", "izzes"}, {"zz", "zzes"},
-	{"ay", "ays"}, {"ey", "eys"}, {"oy", "oys"}, {"quy", "quies"}, {"uy", "uys"}, {"y", "ies"},
-	{"ano", "anos"}, {"io", "ios"}, {"lo", "los"}, {"oo", "oos"}, {"to", "tos"}, {"o", "oes"},
-	{"lf", "lves"}, {"eaf", "eaves"}, {"fe", "ves"}, {"atum", "ata"}, {"ium", "ia"},
+	{"person", "people"},
+	{"child", "children"},
+	{"mouse", "mice"},
+	{"human", "humans"},
+	{"woman", "women"},
+	{"index", "indices"},
+	{"vertex", "vertices"},
+	{"vortex", "vortices"},
+	{"trix", "trices"},
+	{"criterion", "criteria"},
+	{"fish", "fish"},
+	{"data", "data"},
+	{"media", "media"},
+	{"information", "information"},
+	{"equipment", "equipment"},
+	{"chassis", "chassis"},
+	{"sis", "ses"},
+	{"us", "uses"},
+	{"ss", "sses"},
+	{"s", "s"},
+	{"ch", "ches"},
+	{"sh", "shes"},
+	{"x", "xes"},
+	{"iz", "izzes"},
+	{"zz", "zzes"},
+	{"ay", "ays"},
+	{"ey", "eys"},
+	{"oy", "oys"},
+	{"quy", "quies"},
+	{"uy", "uys"},
+	{"y", "ies"},
+	{"ano", "anos"},
+	{"io", "ios"},
+	{"lo", "los"},
+	{"oo", "oos"},
+	{"to", "tos"},
+	{"o", "oes"},
+	{"lf", "lves"},
+	{"eaf", "eaves"},
+	{"fe", "ves"},
+	{"atum", "ata"},
+	{"ium", "ia"},
 }
