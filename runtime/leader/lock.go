@@ -32,6 +32,9 @@ func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 	for {
 		r, raw, err := l.Interface.Get(ctx)
 		l.report(ctx, "read", err, apierrors.IsNotFound)
+		if l.taken(r, err) {
+			l.gate.Close(ErrLost)
+		}
 		if err != nil || r.HolderIdentity == "" {
 			return r, raw, err
 		}
@@ -51,6 +54,12 @@ func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 			return r, raw, nil // the lease is held
 		}
 	}
+}
+
+// taken reports whether this replica leads but the lease that was read does not have it as the holder. Then another replica may write at
+// once, whether the lease has another holder, none, or was deleted. client-go would go on until its deadline to renew.
+func (l *lock) taken(r *resourcelock.LeaderElectionRecord, err error) bool {
+	return l.gate.Elected() && (apierrors.IsNotFound(err) || err == nil && r.HolderIdentity != l.Identity())
 }
 
 // Create implements resourcelock.Interface.

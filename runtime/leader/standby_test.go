@@ -14,6 +14,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
@@ -157,6 +158,32 @@ func TestElector_TakesOverWhenTheLeaseEnds(t *testing.T) {
 			}
 			if took := time.Since(renewed); took < leader.DefaultLeaseDuration || took > leader.DefaultLeaseDuration+margin {
 				t.Errorf("seed %d: took over %v after the last renewal, %v after the kill", seed, took, time.Since(killed))
+			}
+		})
+	}
+}
+
+// A leader stops writing when it sees that the lease is not its own, at the next renewal.
+func TestElector_StopsOnSight(t *testing.T) {
+	for name, change := range map[string]func(*lease){
+		"another holder": func(l *lease) {
+			l.record = &resourcelock.LeaderElectionRecord{HolderIdentity: "thief", RenewTime: metav1.Now(), LeaseDurationSeconds: 15}
+		},
+		"no holder": func(l *lease) { l.record = &resourcelock.LeaderElectionRecord{} },
+		"deleted":   func(l *lease) { l.record = nil },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			l := &lease{latency: 5 * time.Millisecond}
+			first, _ := l.process(t, "first")
+			<-first.Gate().Open()
+			<-time.After(time.Minute)
+			l.mu.Lock()
+			l.version++
+			change(l)
+			l.mu.Unlock()
+			<-time.After(leader.DefaultRetryPeriod + 3*l.latency)
+			if !errors.Is(first.Gate().Err(), leader.ErrLost) {
+				t.Errorf("%s: the leader may write: %v", name, first.Gate().Err())
 			}
 		})
 	}
