@@ -19,7 +19,8 @@ var docFlag = regexp.MustCompile(`(^|[^-\w])--([a-z][a-z0-9-]*)`)
 
 // othersFlags are the flags of other programs in the documentation.
 var othersFlags = strings.Fields("apiserver-flag data-dir exit-on-stdin-close no-controllers port unsafe-no-fsync v" + // devcluster
-	" shutdown-watch-termination-grace-period" + // kube-apiserver
+	" enable-admission-plugins shutdown-watch-termination-grace-period" + // kube-apiserver
+	" bump-revision mark-compacted" + // etcdutl
 	" features lib no-default-features open precise release target" + // cargo
 	" from-file server-side show-managed-fields type" + // kubectl
 	" initial-memory" + // wasm-ld

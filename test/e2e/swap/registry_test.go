@@ -42,7 +42,7 @@ func TestRegistry_FollowedAndRolledBack(t *testing.T) {
 	if st := e2e.StatusOf(t, socket); st.Name != "greeter" || st.Module != first {
 		t.Errorf("%s: %s, want %s", st.Name, st.Module, first)
 	}
-	if out := e2e.Steer(t, "status", socket); !e2e.ContainsAll(out, []string{"greeter runs " + ref + "@sha256:", "registries without verified TLS: " + reg.Host}) {
+	if out := e2e.Steer(t, "status", socket); !e2e.ContainsAll(out, []string{ref + "@sha256:", "registries without verified TLS: " + reg.Host}) {
 		t.Errorf("%s", out)
 	}
 
