@@ -59,6 +59,7 @@ func (p *probe) manifest(m *abi.Manifest) error {
 	}
 	got := *m
 	got.SDK, got.Hooks, want.Hooks = "", slices.Sorted(slices.Values(m.Hooks)), slices.Sorted(slices.Values(want.Hooks))
+	got.Wants = slices.DeleteFunc(slices.Clone(m.Wants), func(word string) bool { return word == abi.CapOpaque })
 	if m.Hooks == nil { // each export exists
 		got.Hooks = want.Hooks
 	}

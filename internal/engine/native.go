@@ -72,6 +72,7 @@ func (c *Controller) startNative() error {
 		c.split = plan.Split{By: plan.ByUID, Why: "the reconciler knows by uid what it has begun"}
 	}
 	cfg := c.config()
+	c.searchStranded(&cfg)
 	cfg.Finalizer, cfg.Concurrency = c.native.Manifest.Finalizer, c.opts.concurrency()
 	guest := c.guests.(nativeGuest)
 	code := nativeCode{guest.Filter != nil}

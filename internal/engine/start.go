@@ -41,6 +41,7 @@ func (c *Controller) Start() error {
 	cfg := c.config()
 	cfg.Finalizer, cfg.Hooks, cfg.Concurrency, cfg.Revision = man.Finalizer, c.Module, c.Module.Concurrency(), c.rollout.RevisionOf
 	cfg.For = rollout.WatchOf(c.kind, c.Module)
+	c.searchStranded(&cfg)
 	if c.memo = c.newMemo(); c.memo != nil {
 		cfg.Memo = c.memo
 	}
@@ -65,9 +66,6 @@ func (c *Controller) config() controller.Config {
 		Watches: c.Watches, Cache: c.cache, Triggers: scoped(o.triggers(), !c.kind.Namespaced, c.log), Pool: c.shared.Pool, Logger: c.log,
 		DrainTimeout: o.DrainTimeout.Or(0), Debounce: o.Debounce.Parse(),
 		Observer: c, OnHidden: c.Telemetry.Hidden, OnRelated: c.Telemetry.Related,
-	}
-	if s := c.newStranded(); s != nil && s.scope.Limited() {
-		c.search, cfg.OnLeft = s, s.leave
 	}
 	if m := c.member(); m != nil {
 		cfg.Slots = &controller.Slots{Count: m.Slots, Served: m.Served, Gone: c.moved != nil}

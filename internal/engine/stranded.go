@@ -15,6 +15,7 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/internal/stranded"
 	"github.com/wasmctl/wasmctl/runtime/admin"
+	"github.com/wasmctl/wasmctl/runtime/controller"
 )
 
 // The pace of the search for stranded objects.
@@ -48,6 +49,13 @@ func (c *Controller) newStranded() *strandedState {
 		s.scope.Selected = func(key abi.Key) bool { return c.member() != nil || c.Runtime.Stored(key) != nil }
 	}
 	return s
+}
+
+// searchStranded sets the search of a controller whose watch can leave objects out.
+func (c *Controller) searchStranded(cfg *controller.Config) {
+	if s := c.newStranded(); s != nil && s.scope.Limited() {
+		c.search, cfg.OnLeft = s, s.leave
+	}
 }
 
 // leave records that an object has left the watch. If there are too many, all objects are listed.
