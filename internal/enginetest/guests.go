@@ -88,6 +88,16 @@ func MayWrite(resources ...string) *abi.Manifest {
 	return m
 }
 
+// Finalizing returns the guest finalizes.wasm for ConfigMaps, with a finalizer. If fails is set, its finalize traps.
+func Finalizing(t testing.TB, finalizer string, fails bool) []byte {
+	t.Helper()
+	module := bytes.Clone(wasm.Finalizes)
+	if fails {
+		module[bytes.Index(module, []byte("mode:"))+len("mode:")] = 1
+	}
+	return described(t, module, &abi.Manifest{Version: "1", For: &abi.Watch{Version: "v1", Kind: "ConfigMap"}, Finalizer: finalizer})
+}
+
 func described(t testing.TB, module []byte, m ...*abi.Manifest) []byte {
 	t.Helper()
 	out, err := load.WithManifest(module, m...)

@@ -32,6 +32,11 @@ var Spy []byte
 //go:embed echo.wasm
 var Echo []byte
 
+// Finalizes finalizes objects, or fails to.
+//
+//go:embed finalizes.wasm
+var Finalizes []byte
+
 // Configure does in configure what the last letter of its settings says.
 //
 //go:embed configure.wasm
