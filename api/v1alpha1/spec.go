@@ -128,6 +128,14 @@ type ReconcilerSpec struct {
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 	// Suspend stops the module in an orderly way.
 	Suspend bool `json:"suspend,omitempty"`
+	// DeletionPolicy is Release or Orphan. It concerns the objects that have the finalizer of
+	// the module when the Reconciler is deleted. Release: the module finalizes the objects
+	// that are being deleted, and the finalizer is then taken off all others, without any
+	// cleanup; the Reconciler is gone afterwards. Orphan: all objects keep the finalizer, so
+	// that another controller can finalize them.
+	// +kubebuilder:validation:Enum=Release;Orphan
+	// +kubebuilder:default=Release
+	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 }
 
 // Module is the origin of a module.

@@ -54,6 +54,11 @@ type Status struct {
 	Audit *Audit `json:"audit,omitempty"`
 	// Objects counts the objects. It is updated at most every 30 s.
 	Objects *Objects `json:"objects,omitempty"`
+	// Finalizers are the finalizers that the modules of the Reconciler have put on objects.
+	// When the Reconciler is deleted, the objects are released from them.
+	// +kubebuilder:validation:MaxItems=10
+	// +listType=atomic
+	Finalizers []Finalizer `json:"finalizers,omitempty"`
 	// LastHandledReconcileAt is the last handled value of the annotation that requests a
 	// reconcile.
 	LastHandledReconcileAt string `json:"lastHandledReconcileAt,omitempty"`
@@ -114,6 +119,16 @@ type Audit struct {
 	// +kubebuilder:validation:MaxItems=20
 	// +listType=atomic
 	Writes []string `json:"writes,omitempty"`
+}
+
+// Finalizer is the finalizer of a module.
+type Finalizer struct {
+	Name string `json:"name"`
+	// For is the kind of the objects, as RESOURCE.GROUP.
+	For string `json:"for"`
+	// Namespaces are the namespaces of the objects; if empty, all.
+	// +listType=atomic
+	Namespaces []string `json:"namespaces,omitempty"`
 }
 
 // Past is a module that was live.

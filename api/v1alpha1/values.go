@@ -64,6 +64,15 @@ const (
 	ModeDryRunClient Mode = "DryRunClient"
 )
 
+// DeletionPolicy determines what happens to the finalizers of objects when their Reconciler is deleted.
+type DeletionPolicy string
+
+// The values of DeletionPolicy.
+const (
+	DeletionRelease DeletionPolicy = "Release"
+	DeletionOrphan  DeletionPolicy = "Orphan"
+)
+
 // Reconcile selects the objects that are reconciled after a swap.
 type Reconcile string
 

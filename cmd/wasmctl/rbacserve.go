@@ -83,7 +83,7 @@ func (o *rbacOptions) serveObjects(ctx context.Context, modules []string) ([]any
 		rules = append(append(rules, least...), events...)
 	}
 	tellGuessed(o.streams, kinds)
-	return grant.Impersonation(host, as, rules), nil
+	return grant.Impersonation(host, as, rules, serve.ReleaseRules(rules)), nil
 }
 
 // serveRights returns the rights of the process itself.

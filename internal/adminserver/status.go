@@ -77,6 +77,9 @@ func addLimits(c *admin.Controller, e *engine.Controller) {
 		c.Hot = append(c.Hot, admin.HotObject{Object: h.Key.String(), Cause: h.Cause.String(), Runs: h.Runs, Delay: history.Duration(h.Delay)})
 	}
 	view, finalizer := e.Stranded()
+	if finalizer != "" {
+		c.Finalizer = &admin.Finalizer{Name: finalizer, Namespaces: e.Namespaces()}
+	}
 	if all := view.Stranded(time.Now()); len(all) > 0 || view.Unknown != "" {
 		c.Stranded = &admin.Stranded{Finalizer: finalizer, Total: len(all), Unknown: view.Unknown}
 		for _, o := range all[:min(maxListed, len(all))] {

@@ -142,6 +142,9 @@ func (c *Controller) SharesFinalizer(o *Controller) string {
 	return f
 }
 
+// Namespaces returns the namespaces of the reconciled objects; if there are none, all.
+func (c *Controller) Namespaces() []string { return c.kind.Watch.Namespaces }
+
 func (c *Controller) finalizer() string {
 	if c.native != nil {
 		return c.native.Manifest.Finalizer

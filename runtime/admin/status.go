@@ -92,6 +92,8 @@ type Controller struct {
 	// Quarantine has those that have been quarantined for the longest time, at most 20.
 	Quarantined int                 `json:"quarantined,omitempty"`
 	Quarantine  []QuarantinedObject `json:"quarantine,omitempty"`
+	// Finalizer is the finalizer of the module; nil if it has none.
+	Finalizer *Finalizer `json:"finalizer,omitempty"`
 	// Stranded are the objects that have the finalizer of the controller but are no longer
 	// watched; nil if there are none, and all have been found.
 	Stranded *Stranded `json:"stranded,omitempty"`
@@ -182,6 +184,12 @@ type LastFailure struct {
 	// Kind is error, trap, timeout, memory or output, and Error the reason.
 	Kind  string `json:"kind"`
 	Error string `json:"error"`
+}
+
+// Finalizer is the finalizer that a controller puts on its objects, in these namespaces or, if there are none, in all.
+type Finalizer struct {
+	Name       string   `json:"name"`
+	Namespaces []string `json:"namespaces,omitempty"`
 }
 
 // Watch is the state of one watch.

@@ -3,6 +3,8 @@
 package grant
 
 import (
+	"slices"
+
 	"github.com/wasmctl/wasmctl/abi"
 )
 
@@ -32,11 +34,11 @@ func ReviewRules() []abi.Capability {
 
 // Impersonation returns the roles with which an account may act as another one under constrained
 // impersonation, limited to the given rules. The API server also checks the rights of the other
-// account.
-func Impersonation(account, as Account, rules []abi.Capability) []any {
-	scopes := map[string]map[right]bool{
-		as.Namespace: {{group: "authentication.k8s.io", resource: "serviceaccounts", verb: verbImpersonate, name: as.Name}: true},
-	}
+// account. own are further rights that the account gets for itself.
+func Impersonation(account, as Account, rules, own []abi.Capability) []any {
+	scopes := flatten(append(slices.Clip(own), abi.Capability{
+		Group: "authentication.k8s.io", Resource: "serviceaccounts", Verbs: []string{verbImpersonate}, Names: []string{as.Name}, Namespaces: []string{as.Namespace},
+	}))
 	for ns, all := range flatten(rules) {
 		if scopes[ns] == nil {
 			scopes[ns] = map[right]bool{}

@@ -3,6 +3,8 @@
 package serve
 
 import (
+	"slices"
+
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/host/kubeapi"
@@ -29,15 +31,47 @@ func Rights(namespaces []string, constrained bool) []abi.Capability {
 			status.Subresources, status.Verbs = []string{"status"}, []string{kubeapi.VerbPatch}
 			rights = append(rights, c, status)
 		}
-		rights = append(rights, grant.EventRules(ns)...)
+		rights = append(append(rights, grant.EventRules(ns)...), namespaceRule(ns))
 		if !constrained {
-			rights = append(rights, grant.ImpersonateRules(ns)...)
+			rights = append(append(rights, grant.ImpersonateRules(ns)...), releaseRule("*", "*", ns))
 		}
 	}
 	if constrained {
 		rights = append(rights, grant.ReviewRules()...)
 	}
 	return rights
+}
+
+// namespaceRule is the right to see whether a namespace, or any if it is "", is being deleted.
+func namespaceRule(ns string) abi.Capability {
+	c := abi.Capability{Resource: "namespaces", Verbs: []string{kubeapi.VerbGet}}
+	if ns != "" {
+		c.Namespaces, c.Names = []string{ns}, []string{ns}
+	}
+	return c
+}
+
+// releaseRule is the right to take the finalizer of a module off objects whose namespace is being deleted:
+// the rights of the service account may be gone before the objects are.
+func releaseRule(group, resource, ns string) abi.Capability {
+	c := abi.Capability{Group: group, Resource: resource, Verbs: []string{kubeapi.VerbGet, kubeapi.VerbList, kubeapi.VerbPatch}}
+	if ns != "" {
+		c.Namespaces = []string{ns}
+	}
+	return c
+}
+
+// ReleaseRules returns the rights of the process itself to release the objects of a module with these rights,
+// if it has a finalizer. Without constrained impersonation, Rights has them for all kinds.
+func ReleaseRules(module []abi.Capability) (rules []abi.Capability) {
+	for _, c := range module {
+		if slices.Equal(c.Fields, []string{"metadata.finalizers"}) {
+			for _, ns := range kubeapi.OrAny(c.Namespaces) {
+				rules = append(rules, releaseRule(c.Group, c.Resource, ns))
+			}
+		}
+	}
+	return rules
 }
 
 // ModuleReads returns the rights to objects that a Reconciler names in its namespace, which are read as

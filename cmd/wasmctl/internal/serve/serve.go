@@ -24,6 +24,8 @@ import (
 	"github.com/wasmctl/wasmctl"
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
+	"github.com/wasmctl/wasmctl/host/kubeapi"
+	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 	"github.com/wasmctl/wasmctl/host/oci"
 	"github.com/wasmctl/wasmctl/internal/logging"
 )
@@ -57,13 +59,14 @@ const concurrency = 64
 // lookLimit is the maximum duration of one look, which may download and compile a module.
 const lookLimit = 10 * time.Minute
 
-// finalizer keeps an object until its controller has ended.
+// finalizer keeps a Reconciler until its objects are released, and its controller has ended.
 const finalizer = v1alpha1.Group + "/serve"
 
 // Server serves Reconcilers. Its methods are safe for concurrent use.
 type Server struct {
 	cfg    Config
 	client dynamic.Interface
+	kinds  *kinds.Resolver
 	rt     *wasmctl.Runtime
 
 	mu    sync.Mutex
@@ -84,18 +87,22 @@ func New(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Server{cfg: cfg, client: client, units: map[id]*unit{}}, nil
+	source, err := kubeapi.NewClient(cfg.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	return &Server{cfg: cfg, client: client, kinds: kinds.NewResolver(source, cfg.Log), units: map[id]*unit{}}, nil
 }
 
 // Start adds the reconcilers of both kinds to a Runtime: it waits for their CRDs
 // until ctx ends.
 func (s *Server) Start(ctx context.Context, rt *wasmctl.Runtime) error {
 	s.rt = rt
-	kinds := []string{v1alpha1.KindNamespaced, v1alpha1.KindCluster}
+	served := []string{v1alpha1.KindNamespaced, v1alpha1.KindCluster}
 	if len(s.cfg.Namespaces) > 0 {
-		kinds = kinds[:1]
+		served = served[:1]
 	}
-	for _, kind := range kinds {
+	for _, kind := range served {
 		n := wasmctl.Native{
 			Name: "wasmctl-" + v1alpha1.GVR(kind).Resource, Finalizer: finalizer, Install: "wasmctl crds | kubectl apply -f -",
 			For: abi.Watch{
@@ -107,7 +114,7 @@ func (s *Server) Start(ctx context.Context, rt *wasmctl.Runtime) error {
 				return s.reconcile(ctx, kind, r)
 			},
 			Finalize: func(ctx context.Context, r *wasmctl.Request) (wasmctl.Action, error) {
-				return wasmctl.Action{}, s.remove(ctx, id{kind, r.Key})
+				return s.finalize(ctx, kind, r)
 			},
 			Moved: func(has func(uid string) bool) { s.moved(kind, has) },
 		}
@@ -239,7 +246,7 @@ func (s *Server) write(ctx context.Context, o *reconciler, st v1alpha1.Status) e
 
 // full returns a status as a merge patch that removes absent fields.
 func full(status []byte) map[string]any {
-	out := map[string]any{"candidate": nil, "refused": nil, "live": nil, "objects": nil, "history": nil, "audit": nil, "lastHandledReconcileAt": nil, "record": nil, "for": nil}
+	out := map[string]any{"candidate": nil, "refused": nil, "live": nil, "objects": nil, "history": nil, "audit": nil, "lastHandledReconcileAt": nil, "record": nil, "for": nil, "finalizers": nil}
 	if err := json.Unmarshal(status, &out); err != nil {
 		panic("BUG: status: " + err.Error())
 	}

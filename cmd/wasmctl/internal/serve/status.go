@@ -66,6 +66,7 @@ func next(prev v1alpha1.Status, in *seen, now time.Time) v1alpha1.Status {
 	st.Candidate, st.Audit = nil, in.audit
 	if c := in.controller; c != nil && c.Phase == admin.PhaseRunning {
 		st.For = c.Kind
+		remember(&st, in)
 		modules(&st, in, now)
 		count(&st, c, in)
 	}

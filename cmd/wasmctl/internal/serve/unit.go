@@ -37,6 +37,7 @@ type unit struct {
 	counted    time.Time         // the last count of objects
 	failures   int               // the number of consecutive problems with one spec
 	about      string            // the spec that failures counts for
+	closing    closing           // of a Reconciler that is being deleted
 
 	life sync.Mutex // serializes removals
 
@@ -98,10 +99,7 @@ func (u *unit) look(ctx context.Context, o *reconciler) *seen {
 		u.about, u.failures = about, 0
 	}
 	err := u.step(ctx, o)
-	if m := u.module; m != nil {
-		in.insecure = m.insecure
-		in.wanted, in.verified = &v1alpha1.Revision{Digest: m.digest, Image: m.image, Version: m.version, Generation: o.meta.Generation}, m.verified
-	}
+	in.describe(u, o)
 	in.shadow, in.audit, in.mode = u.evidence(), u.auditOf(o), string(o.spec.Mode)
 	in.auditing = in.audit != nil && !reflect.DeepEqual(in.audit, o.status.Audit)
 	if u.module != nil && u.refused() {
@@ -110,17 +108,25 @@ func (u *unit) look(ctx context.Context, o *reconciler) *seen {
 	if err != nil && !errors.As(err, &in.problem) {
 		in.problem = &problem{reason: "Failed", message: err.Error()}
 	}
-	if u.controller != nil {
-		st := u.controller.Status()
-		in.controller = &st
-		if in.problem == nil {
-			in.problem = startProblem(&st, u.controller)
-		}
+	if in.controller != nil && in.problem == nil {
+		in.problem = startProblem(in.controller, u.controller)
 	}
 	if u.failures++; in.problem == nil {
 		u.failures = 0
 	}
 	return in
+}
+
+// describe adds the module and the controller of a unit.
+func (in *seen) describe(u *unit, o *reconciler) {
+	if m := u.module; m != nil {
+		in.insecure = m.insecure
+		in.wanted, in.verified = &v1alpha1.Revision{Digest: m.digest, Image: m.image, Version: m.version, Generation: o.meta.Generation}, m.verified
+	}
+	if u.controller != nil {
+		st := u.controller.Status()
+		in.controller = &st
+	}
 }
 
 // startProblem returns the reason why a controller did not start, or nil if its start has not failed.

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve_test
+
+import (
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"github.com/wasmctl/wasmctl/api/v1alpha1"
+	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
+	"github.com/wasmctl/wasmctl/internal/enginetest"
+	"github.com/wasmctl/wasmctl/test/e2e/internal/e2e"
+)
+
+// cleanup is the finalizer of the modules in these tests.
+const cleanup = "cleanup.example.dev/module"
+
+// finalizing creates a Reconciler whose module has a finalizer, and returns when the objects have it. If fails is set, its cleanup fails.
+func (t *tenant) finalizing(fails bool) {
+	t.Helper()
+	t.create("web", map[string]any{
+		"module": t.module("module", enginetest.Finalizing(t, cleanup, fails)), "grant": map[string]any{"manifest": true},
+		"selector": map[string]any{"matchExpressions": []any{map[string]any{"key": "module", "operator": "DoesNotExist"}}},
+	})
+	t.ready("web", "True", "Succeeded")
+	enginetest.Until(t, "the objects have the finalizer, and so has the status", func() bool { return len(t.held()) >= 4 && len(t.get("web").Status.Finalizers) == 1 })
+}
+
+// held returns the names of the ConfigMaps that have the finalizer.
+func (t *tenant) held() (names []string) {
+	t.Helper()
+	list, err := t.client.CoreV1().ConfigMaps(t.ns).List(t.Context(), metav1.ListOptions{})
+	t.must(err)
+	for i := range list.Items {
+		if slices.Contains(list.Items[i].Finalizers, cleanup) {
+			names = append(names, list.Items[i].Name)
+		}
+	}
+	return names
+}
+
+// deleteObject deletes a ConfigMap.
+func (t *tenant) deleteObject(name string) {
+	t.Helper()
+	t.must(t.client.CoreV1().ConfigMaps(t.ns).Delete(t.Context(), name, metav1.DeleteOptions{}))
+}
+
+// end deletes the Reconciler.
+func (t *tenant) end() {
+	t.Helper()
+	t.must(t.dynamic.Resource(v1alpha1.GVR("Reconciler")).Namespace(t.ns).Delete(t.Context(), "web", metav1.DeleteOptions{}))
+}
+
+// gone waits until the Reconciler is gone.
+func (t *tenant) gone() {
+	t.Helper()
+	enginetest.Until(t, "the Reconciler is gone", func() bool {
+		_, err := t.dynamic.Resource(v1alpha1.GVR("Reconciler")).Namespace(t.ns).Get(t.Context(), "web", metav1.GetOptions{})
+		return apierrors.IsNotFound(err)
+	})
+}
+
+// wantReleased checks that no object has the finalizer, that these are gone, and that an event was recorded.
+func (t *tenant) wantReleased(event string, gone ...string) {
+	t.Helper()
+	if held := t.held(); len(held) > 0 {
+		t.Errorf("stranded: %q", held)
+	}
+	for i := range 4 {
+		name := enginetest.ObjectName(i)
+		_, err := t.client.CoreV1().ConfigMaps(t.ns).Get(t.Context(), name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) != slices.Contains(gone, name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if events := t.events(t.ns, "web"); !slices.Contains(events, event) {
+		t.Errorf("events %q, want %s", events, event)
+	}
+}
+
+// events returns the reasons of the events about an object.
+func (t *tenant) events(ns, name string) (reasons []string) {
+	t.Helper()
+	list, err := t.client.EventsV1().Events(ns).List(t.Context(), metav1.ListOptions{})
+	t.must(err)
+	for i := range list.Items {
+		if list.Items[i].Regarding.Name == name {
+			reasons = append(reasons, list.Items[i].Reason)
+		}
+	}
+	return reasons
+}
+
+func stop(c *e2e.Process) {
+	c.Signal(syscall.SIGTERM)
+	c.WantExit(e2e.ExitOK)
+}
+
+// TestServe_DeletedReconcilerStrandsNothing: when a Reconciler is gone, no object has the finalizer of its module. The others are not
+// deleted. If the module can, it finalizes those that are being deleted.
+func TestServe_DeletedReconcilerStrandsNothing(t *testing.T) {
+	t.Parallel()
+	t.Run("finalized", func(t *testing.T) {
+		tenant := newTenant(t)
+		c := startServe(tenant)
+		tenant.finalizing(false)
+		tenant.deleteObject("o1")
+		tenant.end()
+		tenant.gone()
+		tenant.wantReleased("Released", "o1")
+		if slices.Contains(tenant.events(tenant.ns, "web"), "ReleasedWithoutCleanup") {
+			t.Error("an object was released without cleanup")
+		}
+		stop(c)
+	})
+	t.Run("cleanup fails", func(t *testing.T) {
+		tenant := newTenant(t)
+		c := startServe(tenant)
+		tenant.finalizing(true)
+		tenant.deleteObject("o1")
+		tenant.end()
+		enginetest.Until(t, "the status has the reason", func() bool {
+			ready := meta.FindStatusCondition(tenant.get("web").Status.Conditions, v1alpha1.Ready)
+			return ready.Reason == "Finalizing" && strings.Contains(ready.Message, "1 object, first configmaps "+tenant.ns+"/o1; last error: "+tenant.ns+"/o1: ")
+		})
+		if len(tenant.held()) < 4 {
+			t.Errorf("only these have the finalizer: %q", tenant.held())
+		}
+		tenant.patch("web", map[string]any{"suspend": true})
+		tenant.gone()
+		tenant.wantReleased("ReleasedWithoutCleanup", "o1")
+		stop(c)
+	})
+	t.Run("suspended", func(t *testing.T) {
+		tenant := newTenant(t)
+		c := startServe(tenant)
+		tenant.finalizing(false)
+		tenant.patch("web", map[string]any{"suspend": true})
+		tenant.ready("web", "False", "Suspended")
+		tenant.deleteObject("o1")
+		tenant.end()
+		tenant.gone()
+		tenant.wantReleased("ReleasedWithoutCleanup", "o1")
+		stop(c)
+	})
+	t.Run("bad image", func(t *testing.T) {
+		tenant := newTenant(t)
+		c := startServe(tenant)
+		tenant.finalizing(false)
+		stop(c)
+		tenant.patch("web", map[string]any{"module": map[string]any{"image": "127.0.0.1:1/no/such:1", "configMapKeyRef": nil}})
+		tenant.deleteObject("module")
+		tenant.deleteObject("o1")
+		tenant.end()
+		c = startServe(tenant)
+		tenant.gone()
+		tenant.wantReleased("ReleasedWithoutCleanup", "o1")
+		stop(c)
+	})
+	t.Run("restarted", func(t *testing.T) {
+		tenant := newTenant(t)
+		c := startServe(tenant)
+		tenant.finalizing(false)
+		stop(c)
+		tenant.deleteObject("o1")
+		tenant.end()
+		c = startServe(tenant)
+		tenant.gone()
+		tenant.wantReleased("Released", "o1")
+		stop(c)
+	})
+	t.Run("orphan", func(t *testing.T) {
+		tenant := newTenant(t)
+		c := startServe(tenant)
+		tenant.finalizing(false)
+		tenant.patch("web", map[string]any{"deletionPolicy": "Orphan"})
+		tenant.end()
+		tenant.gone()
+		if len(tenant.held()) < 4 {
+			t.Errorf("only these have the finalizer: %q", tenant.held())
+		}
+		stop(c)
+	})
+	t.Run("kind is gone", func(t *testing.T) {
+		tenant := newTenant(t)
+		tenant.create("web", map[string]any{"module": map[string]any{"image": "127.0.0.1:1/no/such:1"}})
+		resource := tenant.dynamic.Resource(v1alpha1.GVR("Reconciler")).Namespace(tenant.ns)
+		_, err := resource.Patch(t.Context(), "web", types.MergePatchType, []byte(`{"metadata": {"finalizers": ["wasmctl.dev/serve"]}}`), metav1.PatchOptions{})
+		tenant.must(err)
+		status := fmt.Sprintf(`{"status": {"finalizers": [{"name": %q, "for": "nosuch.example.dev", "namespaces": [%q]}]}}`, cleanup, tenant.ns)
+		_, err = resource.Patch(t.Context(), "web", types.MergePatchType, []byte(status), metav1.PatchOptions{}, "status")
+		tenant.must(err)
+		tenant.end()
+		c := startServe(tenant)
+		tenant.gone()
+		stop(c)
+	})
+}
+
+// TestServe_TenantsNamespaceCanBeDeleted: also if the module's rights go first. The process has only the rights that are printed for all namespaces: those for one namespace go with it.
+func TestServe_TenantsNamespaceCanBeDeleted(t *testing.T) {
+	t.Parallel()
+	for name, first := range map[string]func(t *tenant){
+		"at once": func(*tenant) {},
+		"rights first": func(t *tenant) {
+			t.must(t.client.RbacV1().RoleBindings(t.ns).Delete(t.Context(), "module", metav1.DeleteOptions{}))
+			t.must(t.client.RbacV1().Roles(t.ns).Delete(t.Context(), "module", metav1.DeleteOptions{}))
+			t.must(t.client.CoreV1().ServiceAccounts(t.ns).Delete(t.Context(), "default", metav1.DeleteOptions{}))
+		},
+		"module and Reconciler first": func(t *tenant) {
+			t.deleteObject("module")
+			t.end()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tenant := newTenant(t)
+			cluster := devclustertest.Shared(t)
+			home := devclustertest.Namespace(t, cluster)
+			rights, err := exec.Command("wasmctl", "rbac", "--serve", "--serviceaccount", home+":host").Output()
+			tenant.must(err)
+			devclustertest.Apply(t, cluster, rights)
+			token, err := tenant.client.CoreV1().ServiceAccounts(home).CreateToken(t.Context(), "host", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+			tenant.must(err)
+			rc := rest.AnonymousClientConfig(cluster.RESTConfig())
+			rc.BearerToken = token.Status.Token
+			tenant.kubeconfig = e2e.WriteKubeconfig(t, rc)
+			c := startServe(tenant)
+			tenant.finalizing(false)
+			first(tenant)
+			tenant.must(tenant.client.CoreV1().Namespaces().Delete(t.Context(), tenant.ns, metav1.DeleteOptions{}))
+			enginetest.Until(t, "the namespace is gone", func() bool {
+				_, err := tenant.client.CoreV1().Namespaces().Get(t.Context(), tenant.ns, metav1.GetOptions{})
+				return apierrors.IsNotFound(err)
+			})
+			if events := tenant.events(metav1.NamespaceDefault, tenant.ns); name == "rights first" && !slices.Contains(events, "ReleasedWithoutCleanup") {
+				t.Errorf("events about the namespace: %q", events)
+			}
+			stop(c)
+		})
+	}
+}
