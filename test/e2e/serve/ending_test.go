@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -192,6 +193,19 @@ func TestServe_DeletedReconcilerStrandsNothing(t *testing.T) {
 		}
 		stop(c)
 	})
+	t.Run("host is gone", func(t *testing.T) {
+		tenant := newTenant(t)
+		c := startServe(tenant)
+		tenant.finalizing(false)
+		stop(c)
+		tenant.end()
+		e2e.Output(t, "release", "--for", "configmaps", "--finalizer", cleanup, "--all", "-n", tenant.ns, "--kubeconfig", tenant.kubeconfig)
+		e2e.Output(t, "release", "--for", "reconcilers.wasmctl.dev", "--finalizer", "wasmctl.dev/serve", "--all", "-n", tenant.ns, "--kubeconfig", tenant.kubeconfig)
+		tenant.gone()
+		if held := tenant.held(); len(held) > 0 {
+			t.Errorf("stranded: %q", held)
+		}
+	})
 	t.Run("kind is gone", func(t *testing.T) {
 		tenant := newTenant(t)
 		tenant.create("web", map[string]any{"module": map[string]any{"image": "127.0.0.1:1/no/such:1"}})
@@ -206,6 +220,35 @@ func TestServe_DeletedReconcilerStrandsNothing(t *testing.T) {
 		tenant.gone()
 		stop(c)
 	})
+}
+
+// TestServe_DeletedReconcilerOfReplicasStrandsNothing: this also holds if two replicas share the objects. Each finalizes its own, and
+// neither adds the finalizer again after the release.
+func TestServe_DeletedReconcilerOfReplicasStrandsNothing(t *testing.T) {
+	t.Parallel()
+	tenant := newTenant(t)
+	args := []string{"--share", "objects", "--shards", "16", "--leader-elect-resource-namespace", tenant.ns}
+	for i := range 24 { // so that both replicas get some
+		_, err := tenant.client.CoreV1().ConfigMaps(tenant.ns).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("shared", i)}}, metav1.CreateOptions{})
+		tenant.must(err)
+	}
+	replicas := []*e2e.Process{startServe(tenant, args...), startServe(tenant, args...)}
+	tenant.finalizing(false)
+	enginetest.Until(t, "all have the finalizer, and both replicas work", func() bool {
+		return len(tenant.held()) >= 28 && replicas[0].Count(`"msg":"reconciled"`) > 0 && replicas[1].Count(`"msg":"reconciled"`) > 0
+	})
+	for i := range 12 {
+		tenant.deleteObject(fmt.Sprint("shared", i))
+	}
+	tenant.end()
+	tenant.gone()
+	tenant.wantReleased("Released")
+	if slices.Contains(tenant.events(tenant.ns, "web"), "ReleasedWithoutCleanup") {
+		t.Error("an object was released without cleanup")
+	}
+	for _, c := range replicas {
+		stop(c)
+	}
 }
 
 // TestServe_TenantsNamespaceCanBeDeleted: also if the module's rights go first. The process has only the rights that are printed for all namespaces: those for one namespace go with it.

@@ -31,7 +31,7 @@ func (s *Server) finalize(ctx context.Context, kind string, r *wasmctl.Request) 
 	if u.uid != o.meta.UID { // another object of this name
 		return wasmctl.Action{Requeue: true}, s.remove(ctx, o.id())
 	}
-	if !s.rt.Owns(string(o.meta.UID)) {
+	if s.cfg.ShareObjects && !s.rt.Owns(string(o.meta.UID)) {
 		return wasmctl.Action{Requeue: true, After: onTrial}, u.assist(ctx, o)
 	}
 	e, found := u.observe(ctx, o)

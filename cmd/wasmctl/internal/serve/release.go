@@ -230,10 +230,13 @@ func (s *Server) released(ctx context.Context, o *reconciler, some *batch, done 
 		return
 	}
 	note := fmt.Sprintf("took the finalizer %s off %d %s, because the %s is being deleted", some.finalizer.Name, done.all, some.kind.Name(), o.kind)
-	kind, reason := corev1.EventTypeNormal, "Released"
-	if done.deleting > 0 {
+	kind, reason, lost := corev1.EventTypeNormal, "Released", done.deleting
+	if terminating {
+		lost = done.all
+	}
+	if lost > 0 {
 		kind, reason = corev1.EventTypeWarning, "ReleasedWithoutCleanup"
-		note += fmt.Sprintf("; the module has not finalized %d of them, which were being deleted", done.deleting)
+		note += fmt.Sprintf("; the module has not finalized %d of them, which are being deleted", lost)
 	}
 	if done.byHost > 0 {
 		note += fmt.Sprintf("; of %d, with the rights of wasmctl itself, because the service account has none", done.byHost)
