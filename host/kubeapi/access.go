@@ -175,6 +175,16 @@ func (c *Client) CheckAccess(ctx context.Context, needs ...Access) []MissingRigh
 	return missing
 }
 
+// HasAccess reports whether the API server confirms that this process has the rights.
+func (c *Client) HasAccess(ctx context.Context, need Access) bool {
+	for _, a := range need.attributes() {
+		if allowed, err := c.mayI(ctx, &a); err != nil || !allowed {
+			return false
+		}
+	}
+	return true
+}
+
 // attributes returns the accesses to review.
 func (n *Access) attributes() []authorizationv1.ResourceAttributes {
 	var list []authorizationv1.ResourceAttributes

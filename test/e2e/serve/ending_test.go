@@ -222,6 +222,29 @@ func TestServe_DeletedReconcilerStrandsNothing(t *testing.T) {
 	})
 }
 
+// TestServe_ReleasesOnlyWhatTheAccountCould: the host takes no finalizer off with its own rights if the module's account never had the right to
+// put it on. Otherwise, a module could name the finalizer of another program.
+func TestServe_ReleasesOnlyWhatTheAccountCould(t *testing.T) {
+	t.Parallel()
+	tenant := newTenant(t)
+	role, err := tenant.client.RbacV1().Roles(tenant.ns).Get(t.Context(), "module", metav1.GetOptions{})
+	tenant.must(err)
+	role.Rules[0].Verbs = []string{"get", "list", "watch"}
+	_, err = tenant.client.RbacV1().Roles(tenant.ns).Update(t.Context(), role, metav1.UpdateOptions{})
+	tenant.must(err)
+	_, err = tenant.client.CoreV1().ConfigMaps(tenant.ns).Patch(t.Context(), "o1", types.MergePatchType, []byte(`{"metadata": {"finalizers": ["`+cleanup+`"]}}`), metav1.PatchOptions{})
+	tenant.must(err)
+	c := startServe(tenant)
+	tenant.create("web", map[string]any{"module": tenant.module("module", enginetest.Finalizing(t, cleanup, false)), "grant": map[string]any{"manifest": true}})
+	enginetest.Until(t, "the module runs", func() bool { return tenant.get("web").Status.For != "" })
+	tenant.end()
+	tenant.gone()
+	if held := tenant.held(); !slices.Equal(held, []string{"o1"}) {
+		t.Errorf("with the finalizer of another program: %q", held)
+	}
+	stop(c)
+}
+
 // TestServe_DeletedReconcilerOfReplicasStrandsNothing: this also holds if two replicas share the objects. Each finalizes its own, and
 // neither adds the finalizer again after the release.
 func TestServe_DeletedReconcilerOfReplicasStrandsNothing(t *testing.T) {

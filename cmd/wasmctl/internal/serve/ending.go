@@ -86,20 +86,20 @@ func (e *ending) finalizes() bool {
 	return e.deleting > 0
 }
 
-// remember adds the finalizer of a running controller to those of a status.
-func remember(st *v1alpha1.Status, in *seen) {
-	c := in.controller
-	if c.Finalizer == nil || in.mode != "" && in.mode != string(v1alpha1.ModeEnforce) {
+// remember adds the finalizer that was seen to those of a status.
+func remember(st *v1alpha1.Status, f *v1alpha1.Finalizer) {
+	if f == nil || remembers(st, f) {
 		return
 	}
-	f := v1alpha1.Finalizer{Name: c.Finalizer.Name, For: c.Kind, Namespaces: c.Finalizer.Namespaces}
-	same := func(o v1alpha1.Finalizer) bool {
+	all := append(slices.Clone(st.Finalizers), *f)
+	st.Finalizers = all[max(0, len(all)-maxFinalizers):]
+}
+
+// remembers reports whether a status has a finalizer.
+func remembers(st *v1alpha1.Status, f *v1alpha1.Finalizer) bool {
+	return slices.ContainsFunc(st.Finalizers, func(o v1alpha1.Finalizer) bool {
 		return o.Name == f.Name && o.For == f.For && slices.Equal(o.Namespaces, f.Namespaces)
-	}
-	if !slices.ContainsFunc(st.Finalizers, same) {
-		all := append(slices.Clone(st.Finalizers), f)
-		st.Finalizers = all[max(0, len(all)-maxFinalizers):]
-	}
+	})
 }
 
 // waits describes the objects for which the deletion of a Reconciler waits. first is the first of them, and

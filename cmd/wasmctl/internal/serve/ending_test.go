@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
-	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
 // TestEnding_Steps: the next step for what is known about a Reconciler with three objects, one of which is being deleted.
@@ -110,24 +109,18 @@ func TestEnding_NothingIsStrandedAndNothingHangs(t *testing.T) {
 	}
 }
 
-// TestRemember_EachFinalizerOnce: a status remembers the finalizers of the modules that write, within a bound.
+// TestRemember_EachFinalizerOnce: a status remembers each finalizer once, within a bound.
 func TestRemember_EachFinalizerOnce(t *testing.T) {
 	var st v1alpha1.Status
-	in := &seen{controller: &admin.Controller{Kind: "configmaps"}}
-	remember(&st, in)
-	in.controller.Finalizer = &admin.Finalizer{Name: "example.dev/a", Namespaces: []string{"shop"}}
-	for _, in.mode = range []string{"DryRun", "Audit"} {
-		remember(&st, in)
-	}
+	remember(&st, nil)
 	if len(st.Finalizers) > 0 {
 		t.Errorf("%+v", st.Finalizers)
 	}
-	in.mode = "Enforce"
 	for n := range 2 * maxFinalizers {
-		in.controller.Finalizer = &admin.Finalizer{Name: "example.dev/" + string(rune('a'+n)), Namespaces: []string{"shop"}}
-		remember(&st, in)
-		remember(&st, in)
-		if last := st.Finalizers[len(st.Finalizers)-1]; len(st.Finalizers) != min(n+1, maxFinalizers) || last.Name != in.controller.Finalizer.Name || last.For != "configmaps" {
+		f := &v1alpha1.Finalizer{Name: "example.dev/" + string(rune('a'+n)), For: "configmaps", Namespaces: []string{"shop"}}
+		remember(&st, f)
+		remember(&st, f)
+		if last := st.Finalizers[len(st.Finalizers)-1]; len(st.Finalizers) != min(n+1, maxFinalizers) || last.Name != f.Name {
 			t.Fatalf("%+v", st.Finalizers)
 		}
 	}

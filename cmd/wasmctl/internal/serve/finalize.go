@@ -11,6 +11,8 @@ import (
 
 	"github.com/wasmctl/wasmctl"
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
+	"github.com/wasmctl/wasmctl/host/kubeapi"
+	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
 // closing is the state of a unit whose Reconciler is being deleted.
@@ -102,11 +104,11 @@ func (u *unit) observe(ctx context.Context, o *reconciler) (e ending, found *lis
 	if e.orphan {
 		return e, found
 	}
-	in := &seen{mode: string(o.spec.Mode)}
+	in := &seen{}
 	if u.controller != nil {
 		st := u.controller.Status()
 		in.controller, e.failed = &st, startProblem(&st, u.controller) != nil
-		remember(&o.status, in)
+		remember(&o.status, u.finalizerOf(ctx, o, &st))
 	}
 	if c := meta.FindStatusCondition(o.status.Conditions, v1alpha1.Ready); c != nil && c.Reason == reasonReleasing && u.closing.releasing.IsZero() {
 		u.closing.releasing = time.Now() // another replica, or an earlier process, has begun
@@ -120,6 +122,28 @@ func (u *unit) observe(ctx context.Context, o *reconciler) (e ending, found *lis
 		e.mine, e.deleting = found.watched(u, in.controller)
 	}
 	return e, found
+}
+
+// finalizerOf returns the finalizer that a running module puts on objects, or nil if there is none. The
+// service account must have the right to put it on: with its own rights, the host later takes off only what
+// the account could have taken off itself. Otherwise, a module could name the finalizer of another program.
+func (u *unit) finalizerOf(ctx context.Context, o *reconciler, c *admin.Controller) *v1alpha1.Finalizer {
+	if c.Finalizer == nil || !o.writes() {
+		return nil
+	}
+	f := &v1alpha1.Finalizer{Name: c.Finalizer.Name, For: c.Kind, Namespaces: c.Finalizer.Namespaces}
+	if remembers(&o.status, f) {
+		return f
+	}
+	kind, err := u.server.kinds.Resolve(ctx, f.For)
+	if err != nil {
+		return nil
+	}
+	as, err := u.server.as(o.user(u.server.cfg.ServiceAccount))
+	if err != nil || !as.client.HasAccess(ctx, kubeapi.FinalizerAccess(kind, f.Namespaces)) {
+		return nil
+	}
+	return f
 }
 
 // lastError returns the reason why the module does not run, or the last error of its runs.

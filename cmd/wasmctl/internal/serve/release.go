@@ -41,8 +41,9 @@ type batch struct {
 
 // identity sends requests as a service account, or as the host if it has no name.
 type identity struct {
-	lists metadata.Interface
-	api   *kubeapi.API
+	lists  metadata.Interface
+	client *kubeapi.Client
+	api    *kubeapi.API
 }
 
 func (s *Server) as(account string) (*identity, error) {
@@ -57,20 +58,20 @@ func (s *Server) as(account string) (*identity, error) {
 		return nil, err
 	}
 	api, err := kubeapi.New(kubeapi.Config{Client: client, Resolver: s.kinds, Controller: "serve"})
-	return &identity{lists: lists, api: api}, err
+	return &identity{lists: lists, client: client, api: api}, err
 }
 
 // list finds the objects. If the service account of the Reconciler may not list them, the host does.
 func (l *listing) list(ctx context.Context, s *Server, o *reconciler) {
 	for _, f := range o.status.Finalizers {
-		if err := l.listAll(ctx, s, o.user(s.cfg.ServiceAccount), f); err != nil {
+		if err := l.listAll(ctx, s, o, f); err != nil {
 			l.failure = fmt.Sprintf("finalizer[%s]: %v; to leave the objects as they are, set spec.deletionPolicy to Orphan", f.Name, err)
 			return
 		}
 	}
 }
 
-func (l *listing) listAll(ctx context.Context, s *Server, account string, f v1alpha1.Finalizer) error {
+func (l *listing) listAll(ctx context.Context, s *Server, o *reconciler, f v1alpha1.Finalizer) error {
 	kind, err := s.kinds.Resolve(ctx, f.For)
 	if errors.Is(err, kinds.ErrUnknown) {
 		return nil // the CRD is gone, and its objects with it
@@ -78,8 +79,12 @@ func (l *listing) listAll(ctx context.Context, s *Server, account string, f v1al
 	if err != nil {
 		return err
 	}
-	for _, ns := range kubeapi.OrAny(f.Namespaces) {
-		err := l.listOne(ctx, s, batch{finalizer: f, kind: kind, account: account}, ns)
+	namespaces := kubeapi.OrAny(f.Namespaces)
+	if o.meta.Namespace != "" && kind.Namespaced {
+		namespaces = []string{o.meta.Namespace} // whatever the status contains
+	}
+	for _, ns := range namespaces {
+		err := l.listOne(ctx, s, batch{finalizer: f, kind: kind, account: o.user(s.cfg.ServiceAccount)}, ns)
 		if apierrors.IsNotFound(err) {
 			s.kinds.Expire() // the CRD, or its version, is gone
 		}

@@ -37,11 +37,12 @@ type seen struct {
 	generation int64
 	requested  string
 	suspended  bool
-	problem    *problem           // nil if the last step succeeded
-	wanted     *v1alpha1.Revision // the module of the spec; nil if it is not known yet
-	verified   bool               // the signature of the module was verified
-	insecure   string             // the registry, if the module came without verified TLS
-	controller *admin.Controller  // nil if there is none
+	problem    *problem            // nil if the last step succeeded
+	wanted     *v1alpha1.Revision  // the module of the spec; nil if it is not known yet
+	verified   bool                // the signature of the module was verified
+	insecure   string              // the registry, if the module came without verified TLS
+	controller *admin.Controller   // nil if there is none
+	finalizer  *v1alpha1.Finalizer // of the module; nil if its account may not put it on objects
 	mode       string
 	shadow     *v1alpha1.Candidate // a module that shadows the live one; may be nil
 	refused    *v1alpha1.Refused   // the refusal of the wanted module after its trial; may be nil
@@ -66,7 +67,7 @@ func next(prev v1alpha1.Status, in *seen, now time.Time) v1alpha1.Status {
 	st.Candidate, st.Audit = nil, in.audit
 	if c := in.controller; c != nil && c.Phase == admin.PhaseRunning {
 		st.For = c.Kind
-		remember(&st, in)
+		remember(&st, in.finalizer)
 		modules(&st, in, now)
 		count(&st, c, in)
 	}

@@ -108,6 +108,9 @@ func (u *unit) look(ctx context.Context, o *reconciler) *seen {
 	if err != nil && !errors.As(err, &in.problem) {
 		in.problem = &problem{reason: "Failed", message: err.Error()}
 	}
+	if c := in.controller; c != nil && c.Phase == admin.PhaseRunning {
+		in.finalizer = u.finalizerOf(ctx, o, c)
+	}
 	if in.controller != nil && in.problem == nil {
 		in.problem = startProblem(in.controller, u.controller)
 	}
