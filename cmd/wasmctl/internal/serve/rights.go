@@ -62,13 +62,12 @@ func releaseRule(group, resource, ns string) abi.Capability {
 }
 
 // ReleaseRules returns the rights of the process itself to release the objects of a module with these rights,
-// if it has a finalizer. Without constrained impersonation, Rights has them for all kinds.
+// if it has a finalizer. They are for all namespaces, because a Role goes with its namespace. Without
+// constrained impersonation, Rights has them for all kinds.
 func ReleaseRules(module []abi.Capability) (rules []abi.Capability) {
 	for _, c := range module {
 		if slices.Equal(c.Fields, []string{"metadata.finalizers"}) {
-			for _, ns := range kubeapi.OrAny(c.Namespaces) {
-				rules = append(rules, releaseRule(c.Group, c.Resource, ns))
-			}
+			rules = append(rules, releaseRule(c.Group, c.Resource, ""))
 		}
 	}
 	return rules
