@@ -64,6 +64,8 @@ func TestValidate_NamesEachField(t *testing.T) {
 		"mode":                         func(s *ControllerSpec) { s.Mode = "dry" },
 		"rollout.probation":            func(s *ControllerSpec) { s.Rollout = &Rollout{Probation: "-1s"} },
 		"rollout.reconcile":            func(s *ControllerSpec) { s.Rollout = &Rollout{Reconcile: "some"} },
+		"namespaces[1]":                func(s *ControllerSpec) { s.Namespaces = []string{"a", ""} },
+		"namespaces[0]":                func(s *ControllerSpec) { s.Namespaces = []string{"Shop"} },
 		"rollout.canary.namespaces[1]": func(s *ControllerSpec) { s.Rollout = &Rollout{Canary: &Canary{Namespaces: []string{"a", ""}}} },
 		"rollout.canary.time":          func(s *ControllerSpec) { s.Rollout = &Rollout{Canary: &Canary{Time: "soon"}} },
 		"debounce":                     func(s *ControllerSpec) { s.Debounce = Debounce{Quiet: "5s", Max: "1s"} },

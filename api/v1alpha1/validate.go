@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/wasmctl/wasmctl/host/oci/signature"
@@ -36,6 +37,7 @@ func (s *ControllerSpec) Validate(root *field.Path) field.ErrorList {
 	if len(s.Namespaces) > 0 && s.AllNamespaces {
 		errs = append(errs, field.Forbidden(root.Child("allNamespaces"), "cannot be combined with namespaces"))
 	}
+	errs = append(errs, namespaces(root.Child("namespaces"), s.Namespaces)...)
 	errs = append(errs, s.Module.validate(root.Child("module"))...)
 	path := root.Child("debounce")
 	errs = append(errs, duration(path.Child("quiet"), s.Debounce.Quiet)...)
@@ -109,13 +111,21 @@ func (c *Canary) Validate(path *field.Path) field.ErrorList {
 	if c.Percent < 0 || c.Percent > 100 {
 		errs = append(errs, field.Invalid(path.Child("percent"), float64(c.Percent), "want more than 0 and at most 100"))
 	}
-	for i, ns := range c.Namespaces {
-		if ns == "" {
-			errs = append(errs, field.Required(path.Child("namespaces").Index(i), "a namespace is empty"))
-		}
-	}
+	errs = append(errs, namespaces(path.Child("namespaces"), c.Namespaces)...)
 	if _, err := c.Selector.Labels(); err != nil {
 		errs = append(errs, field.Invalid(path.Child("selector"), c.Selector, err.Error()))
+	}
+	return errs
+}
+
+// namespaces returns an error for each invalid name. An empty one would mean all namespaces.
+func namespaces(path *field.Path, names []string) (errs field.ErrorList) {
+	for i, ns := range names {
+		if ns == "" {
+			errs = append(errs, field.Required(path.Index(i), "a namespace is empty"))
+		} else if problems := validation.IsDNS1123Label(ns); len(problems) > 0 {
+			errs = append(errs, field.Invalid(path.Index(i), ns, strings.Join(problems, "; ")))
+		}
 	}
 	return errs
 }

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/metadata"
 
 	"github.com/wasmctl/wasmctl/host/kubeapi"
@@ -112,12 +114,14 @@ func (o *releaseOptions) ofCluster(ctx context.Context, args []string) ([]admin.
 		return nil, err
 	}
 	namespace := o.target.namespace
-	if finder.Kind.Namespaced && namespace == "" && !o.all {
-		namespace = "default"
-	}
 	keys, err := parseKeys(args, namespace)
 	if err != nil {
 		return nil, err
+	}
+	for i := range keys {
+		if finder.Kind.Namespaced {
+			keys[i].Namespace = cmp.Or(keys[i].Namespace, metav1.NamespaceDefault)
+		}
 	}
 	if o.all {
 		found, err := finder.All(ctx, namespace, nil)
@@ -145,6 +149,7 @@ func (o *releaseOptions) connect(ctx context.Context) (*kubeapi.API, *stranded.F
 	if err != nil {
 		return nil, nil, failure.Cluster.Wrap(err)
 	}
+	config.QPS = -1 // the API server's priority and fairness limits requests
 	client, err := kubeapi.NewClient(config)
 	if err != nil {
 		return nil, nil, err
@@ -188,10 +193,14 @@ func (o *releaseOptions) report(released []admin.Released) error {
 		}
 	}
 	if failed > 0 {
-		return fmt.Errorf("%s still have the finalizer", humanize.Plural(failed, "object"))
+		return fmt.Errorf("the finalizer is still on %s", humanize.Plural(failed, "object"))
 	}
 	if len(released) == 0 {
-		_, err := fmt.Fprintln(o.streams.out, "no object has the finalizer")
+		none := "no object outside of the watched set has the finalizer"
+		if o.kind != "" {
+			none = "no object has the finalizer"
+		}
+		_, err := fmt.Fprintln(o.streams.out, none)
 		return err
 	}
 	return nil

@@ -43,7 +43,7 @@ func (c *Controller) newStranded() *strandedState {
 	}
 	s := &strandedState{
 		finder: stranded.Finder{Client: c.Metadata, Kind: c.kind.Kind, Finalizer: c.finalizer()},
-		scope:  stranded.Scope{Namespaces: w.Namespaces, Labels: selector}, left: make(chan abi.Key, stranded.MaxGets),
+		scope:  stranded.Scope{Namespaces: w.Namespaces, Labels: selector}, left: make(chan abi.Key, stranded.MaxObjects),
 	}
 	if w.FieldSelector != "" {
 		s.scope.Selected = func(key abi.Key) bool { return c.member() != nil || c.Runtime.Stored(key) != nil }
@@ -85,10 +85,11 @@ func (c *Controller) findStranded(ctx context.Context, s *strandedState) {
 		s.drain(&table)
 		gets, list := table.Task()
 		now := time.Now()
-		if len(gets) == 0 && !list || now.Before(next) || list && now.Before(nextList) || s.scope.Selected != nil && len(c.Runtime.Unsynced()) > 0 {
+		list = list && !now.Before(nextList) // until then, some objects are looked at
+		if len(gets) == 0 && !list || now.Before(next) || s.scope.Selected != nil && len(c.Runtime.Unsynced()) > 0 {
 			continue
 		}
-		switch err := c.lookForStranded(ctx, s, &table); {
+		switch err := c.lookForStranded(ctx, s, &table, gets, list); {
 		case err != nil && ctx.Err() == nil:
 			c.log.Debug("cannot look for objects outside of the watched set", "controller", c.name, "error", err)
 			next = now.Add(strandedPause)
@@ -109,10 +110,10 @@ func (s *strandedState) drain(table *stranded.Table) {
 }
 
 // lookForStranded performs one round, and logs the first object that it finds stranded.
-func (c *Controller) lookForStranded(ctx context.Context, s *strandedState, table *stranded.Table) error {
+func (c *Controller) lookForStranded(ctx context.Context, s *strandedState, table *stranded.Table, gets []abi.Key, list bool) error {
 	ctx, cancel := context.WithTimeout(ctx, strandedTimeout)
 	defer cancel()
-	err := s.finder.Look(ctx, table, &s.scope)
+	err := s.finder.Look(ctx, table, &s.scope, gets, list)
 	view, now := table.View(), time.Now()
 	known := map[string]bool{}
 	if old := c.stranded.Swap(view); old != nil {

@@ -117,10 +117,9 @@ func (f *Finder) List(ctx context.Context, scope *Scope) (found []Object, unknow
 	return found, unknown, errors.Join(errs...)
 }
 
-// Look looks at the objects of a Task and records the results. After an error, the rest of the Task remains. An object that it may not read
-// is ignored.
-func (f *Finder) Look(ctx context.Context, t *Table, scope *Scope) error {
-	gets, list := t.Task()
+// Look carries out a Task: it lists all objects, or looks at some, and records the results. After an error, the rest of the Task remains. An
+// object that it may not read is ignored.
+func (f *Finder) Look(ctx context.Context, t *Table, scope *Scope, gets []abi.Key, list bool) error {
 	if list {
 		found, unknown, err := f.List(ctx, scope)
 		if err == nil {

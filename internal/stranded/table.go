@@ -18,9 +18,10 @@ import (
 
 // Bounds of a Table.
 const (
-	// MaxObjects is the maximum number of objects that are remembered.
+	// MaxObjects is the maximum number of objects that are remembered, and of those that must be looked at. If there are more of these, all
+	// objects are listed.
 	MaxObjects = 1000
-	// MaxGets is the maximum number of objects in a Task. If more must be looked at, all objects are listed.
+	// MaxGets is the maximum number of objects in a Task.
 	MaxGets = 50
 )
 
@@ -83,7 +84,7 @@ func (t *Table) look(key abi.Key, left bool) {
 		t.left = map[abi.Key]bool{}
 	}
 	switch _, known := t.left[key]; {
-	case known || len(t.left) < MaxGets:
+	case known || len(t.left) < MaxObjects:
 		t.left[key] = t.left[key] || left
 	default:
 		t.Missed()
@@ -109,10 +110,16 @@ func (t *Table) Recheck() {
 	}
 }
 
-// Task returns the objects that must be looked at, or that all objects must be listed. The caller reports each result with Found, Gone or
-// Listed. Objects without a result are in the next Task again.
+// Task returns objects that must be looked at, and whether all objects must be listed, which makes the looks unnecessary. The caller
+// reports each result with Found, Gone or Listed. Objects without a result are in a later Task again.
 func (t *Table) Task() (gets []abi.Key, list bool) {
-	return slices.Collect(maps.Keys(t.left)), !t.listed
+	for key := range t.left {
+		if len(gets) == MaxGets {
+			break
+		}
+		gets = append(gets, key)
+	}
+	return gets, !t.listed
 }
 
 // Found records that an object has the finalizer and is outside of the watched set. It ignores Object.Left.

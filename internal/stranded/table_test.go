@@ -100,7 +100,13 @@ func TestTable_IsBounded(t *testing.T) {
 	if v := table.View(); len(v.Objects) != MaxObjects {
 		t.Errorf("%d objects", len(v.Objects))
 	}
-	for n := range 3 * MaxGets {
+	for n := range MaxObjects {
+		table.Left(key(n))
+	}
+	if gets, list := table.Task(); len(gets) != MaxGets || list {
+		t.Errorf("%d objects, list %v", len(gets), list)
+	}
+	for n := range 2 * MaxObjects {
 		table.Left(key(n))
 	}
 	if gets, list := table.Task(); len(gets) > MaxGets || !list {

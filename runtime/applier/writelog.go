@@ -69,7 +69,8 @@ func (r *run) write(w abi.Write) {
 
 // note records a write to a watched object; cached is the object's version in the cache.
 func (n *writeLog) note(w *abi.Write, self *head, cached string) {
-	if w.ResourceVersion != n.base(w, self, cached) || w.Deleted && w.ResourceVersion == "" {
+	// A new object was not there before, although its event may be in the cache before its answer.
+	if w.Op == abi.OpAPICreate || w.ResourceVersion != n.base(w, self, cached) || w.Deleted && w.ResourceVersion == "" {
 		n.changes, _ = guard.Put(n.changes, w)
 	}
 	for i := range n.before {
@@ -105,11 +106,8 @@ func (r *run) end() {
 		return
 	}
 	w := &r.writeLog
-	if r.object == nil { // only its rate matters: it has no further runs to trigger
-		w.trial, w.changes = guard.Trial{}, nil
-	}
 	e := guard.End{
-		Time: time.Now(), Changes: w.changes, Action: r.out.Action, Failed: r.out.Failed(), Fields: r.changedFields(),
+		Time: time.Now(), Changes: w.changes, Action: r.out.Action, Failed: r.out.Failed(), Fields: r.changedFields(), Gone: r.object == nil,
 		Host: r.out.DecidedBy == DecidedByBackoff || r.out.DecidedBy == DecidedByQuarantine,
 	}
 	d := r.a.guard.End(r.out.Key, w.trial, &e)

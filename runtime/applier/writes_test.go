@@ -231,11 +231,14 @@ func TestWriteLog_WhatChangedSomething(t *testing.T) {
 	}
 	deleted := child("a", 0)
 	deleted.ResourceVersion, deleted.Deleted = "", true
+	created := child("a", 7)
+	created.Op = abi.OpAPICreate
 	for name, c := range map[string]struct {
 		writes []abi.Write
 		cached string
 		want   []string // versions
 	}{
+		"a new child, and the watch was faster": {[]abi.Write{created}, "7", []string{"7"}},
 		"its own object": {[]abi.Write{ofSelf("9")}, "4", []string{"9"}},
 		"its own object, and the watch was faster": {[]abi.Write{ofSelf("9")}, "9", []string{"9"}},
 		"its own object as it was":                 {[]abi.Write{ofSelf("4")}, "4", nil},

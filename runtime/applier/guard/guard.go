@@ -147,7 +147,7 @@ func (g *Guard) Begin(key abi.Key, s *Start) Trial {
 	_, asking := g.rates[key]
 	g.mu.Unlock()
 	if l == nil {
-		return Trial{asking: asking}
+		return Trial{asking: asking, others: s.byOthers()}
 	}
 	t := l.begin(g.cfg, s)
 	t.asking = asking
@@ -161,6 +161,10 @@ func (g *Guard) End(key abi.Key, t Trial, e *End) Decision {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if e.Gone { // no write can trigger it, but it may still ask for runs
+		t.loop, e.Changes = nil, nil
+		delete(g.byKey, key)
+	}
 	l := t.loop
 	if l == nil && len(e.Changes) > 0 {
 		l = &loop{}
@@ -170,7 +174,7 @@ func (g *Guard) End(key abi.Key, t Trial, e *End) Decision {
 	if l != nil {
 		d, progress = l.end(g.cfg, t, e)
 	}
-	paced := g.pace(key, e, progress && t.loop != nil)
+	paced := g.pace(key, e, progress && t.loop != nil || t.others)
 	switch {
 	case l == nil:
 	case d.Closed:

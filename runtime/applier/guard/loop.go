@@ -32,6 +32,7 @@ type Trial struct {
 
 	loop    *loop
 	asking  bool // the last run requested this one within MinRequeue
+	others  bool // no write is observed, and something other than the last run caused this one
 	cause   cause
 	touched bool          // another writer changed an object after the last run wrote it
 	quiet   time.Duration // how long no run changed anything, if that was longer than the gap
@@ -56,6 +57,8 @@ type End struct {
 	Host   bool
 	// Failed reports whether the run failed.
 	Failed bool
+	// Gone reports whether the object does not exist.
+	Gone bool
 	// Fields are the changed fields of the objects of Trial.Inspect.
 	Fields []Field
 }
@@ -110,6 +113,12 @@ func (l *loop) begin(cfg Config, s *Start) Trial {
 		t.Inspect = l.wrote[:min(len(l.wrote), MaxInspect)]
 	}
 	return t
+}
+
+// byOthers reports whether a run has a reason other than the time that the last run requested.
+func (s *Start) byOthers() bool {
+	asked := func(t abi.ReasonType) bool { return t == abi.ReasonRequeue || t == abi.ReasonRetry }
+	return !asked(s.First.Type) || slices.ContainsFunc(s.More, func(r abi.Reason) bool { return !asked(r.Type) })
 }
 
 // causeOf determines whether a run was caused only by the last run's writes.

@@ -24,8 +24,8 @@ type rate struct {
 	seen  time.Time     // when the last run ended
 }
 
-// end returns the rate after one more run, and the decision. A run that makes progress starts a new sequence; a run that asks for nothing,
-// or for a later time, ends it.
+// end returns the rate after one more run, and the decision. A run that makes progress, or that something else caused, starts a new
+// sequence; a run that asks for nothing, or for a later time, ends it.
 func (r rate) end(cfg Config, e *End, progress bool) (rate, Decision) {
 	if e.Host {
 		r.seen = e.Time

@@ -230,3 +230,34 @@ func TestGuard_RatesAreBounded(t *testing.T) {
 		t.Errorf("%+v, %+v", d, g.Stats())
 	}
 }
+
+// TestGuard_RatesEndWithTheirCause: a run that something else caused starts a new sequence, and nothing remains of an object that is gone.
+func TestGuard_RatesEndWithTheirCause(t *testing.T) {
+	g, err := New(Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, now := abi.Key{Name: "a"}, time.Unix(0, 0)
+	run := func(why abi.ReasonType, gone, asks bool) Decision {
+		now = now.Add(time.Second)
+		trial := g.Begin(key, &Start{Time: now, First: abi.Reason{Type: why}})
+		return g.End(key, trial, &End{Time: now, Action: abi.Action{Requeue: asks}, Gone: gone})
+	}
+	spin := func(gone bool) {
+		for range 30 {
+			run(abi.ReasonRequeue, gone, true)
+		}
+		if st := g.Stats(); st.Hot != 1 {
+			t.Fatalf("not hot: %+v", st)
+		}
+	}
+	spin(false)
+	if d := run(abi.ReasonObjectUpdated, false, true); d.Floor != 0 || !d.Closed {
+		t.Errorf("after a change by others: %+v", d)
+	}
+	spin(true)
+	run(abi.ReasonRequeue, true, false)
+	if st := g.Stats(); st.Hot+st.Asking+st.Objects != 0 {
+		t.Errorf("of an object that is gone: %+v", st)
+	}
+}
