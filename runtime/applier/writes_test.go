@@ -238,14 +238,14 @@ func TestWriteLog_WhatChangedSomething(t *testing.T) {
 		cached string
 		want   []string // versions
 	}{
-		"a new child, and the watch was faster": {[]abi.Write{created}, "7", []string{"7"}},
-		"its own object": {[]abi.Write{ofSelf("9")}, "4", []string{"9"}},
-		"its own object, and the watch was faster": {[]abi.Write{ofSelf("9")}, "9", []string{"9"}},
-		"its own object as it was":                 {[]abi.Write{ofSelf("4")}, "4", nil},
-		"its own object twice":                     {[]abi.Write{ofSelf("9"), ofSelf("10")}, "10", []string{"10"}},
-		"a child":                                  {[]abi.Write{child("a", 7)}, "6", []string{"7"}},
-		"a child as it was":                        {[]abi.Write{child("a", 7)}, "7", nil},
-		"a new child":                              {[]abi.Write{child("a", 7)}, "", []string{"7"}},
+		"a new child, and the watch was faster":             {[]abi.Write{created}, "7", []string{"7"}},
+		"its own object":                                    {[]abi.Write{ofSelf("9")}, "4", []string{"9"}},
+		"its own object, and the watch was faster":          {[]abi.Write{ofSelf("9")}, "9", []string{"9"}},
+		"its own object as it was":                          {[]abi.Write{ofSelf("4")}, "4", nil},
+		"its own object twice":                              {[]abi.Write{ofSelf("9"), ofSelf("10")}, "10", []string{"10"}},
+		"a child":                                           {[]abi.Write{child("a", 7)}, "6", []string{"7"}},
+		"a child as it was":                                 {[]abi.Write{child("a", 7)}, "7", nil},
+		"a new child":                                       {[]abi.Write{child("a", 7)}, "", []string{"7"}},
 		"a child of the last run, and the watch was faster": {[]abi.Write{child("b", 8)}, "8", []string{"8"}},
 		"a child of the last run as it was":                 {[]abi.Write{child("b", 3)}, "3", nil},
 		"a child that is deleted":                           {[]abi.Write{deleted}, "7", []string{""}},
