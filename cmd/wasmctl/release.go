@@ -38,13 +38,15 @@ func newCmdRelease(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "release [CONTROLLER] [NAMESPACE/]NAME...",
 		Short: "Take the finalizer of a controller off objects",
-		Long: `Takes the finalizer of a controller off objects that it no longer finalizes, so that they can be deleted. Nothing is cleaned up. With
---all, these are the objects that wasmctl status lists as stranded: they have left the namespaces or the selectors of the controller. A named object can also be one that is being deleted and whose cleanup fails. An object that the controller
-watches is refused unless it is being deleted, because the controller would add the finalizer again.
+		Long: `Takes the finalizer of a controller off objects that it no longer finalizes, so that they can be deleted. Nothing is
+cleaned up. With --all, these are all objects that have the finalizer but are outside of the namespaces and selectors
+of the controller; wasmctl status counts them. A named object can also be one that is being deleted and whose cleanup
+fails. An object that the controller watches is refused unless it is being deleted, because the controller would add
+the finalizer again.
 
-The running process takes the finalizer off. If no process runs the controller any more, name the kind with --for and the finalizer
-with --finalizer: the command then connects to the cluster itself, as kubectl does, and --all means all objects of the kind that
-have the finalizer, in --namespace or in all namespaces.
+The running process takes the finalizer off. If no process runs the controller any more, name the kind with --for and
+the finalizer with --finalizer: the command then connects to the cluster itself, as kubectl does, and --all means all
+objects of the kind that have the finalizer, in --namespace or in all namespaces.
 
 The exit code is 0 if no object has the finalizer any more, and otherwise 1, or 6 without the right to list the objects.`,
 		Example: `  wasmctl release webapp shop/hello

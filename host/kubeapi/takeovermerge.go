@@ -78,7 +78,10 @@ func (t *takeover) take(e *metav1.ManagedFieldsEntry, applied *fieldpath.Set) er
 	if taken.Empty() || !shared && !t.refused && !slices.Contains(t.listed, e.Manager) {
 		return nil
 	}
-	t.taken, t.from = t.taken.Union(taken), append(t.from, e.Manager)
+	t.taken = t.taken.Union(taken)
+	if !slices.Contains(t.from, e.Manager) { // it may have an entry of updates and one of applies
+		t.from = append(t.from, e.Manager)
+	}
 	rest := all.Difference(taken)
 	if rest.Empty() {
 		e.FieldsV1 = nil
