@@ -22,7 +22,7 @@ var othersFlags = strings.Fields("apiserver-flag data-dir exit-on-stdin-close no
 	" enable-admission-plugins shutdown-watch-termination-grace-period" + // kube-apiserver
 	" bump-revision mark-compacted" + // etcdutl
 	" features lib no-default-features open precise release target" + // cargo
-	" from-file server-side show-managed-fields type" + // kubectl
+	" from-file resource resource-name server-side show-managed-fields type verb" + // kubectl
 	" initial-memory" + // wasm-ld
 	" include" + // grep
 	" insecure-ignore-tlog tlog-upload use-signing-config" + // cosign
