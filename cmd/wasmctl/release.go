@@ -125,6 +125,11 @@ func (o *releaseOptions) ofCluster(ctx context.Context, args []string) ([]admin.
 			keys[i].Namespace = cmp.Or(keys[i].Namespace, metav1.NamespaceDefault)
 		}
 	}
+	for _, key := range keys {
+		if _, err := finder.Named(ctx, key); err != nil {
+			return nil, err
+		}
+	}
 	if o.all {
 		found, err := finder.All(ctx, namespace, nil)
 		if apierrors.IsForbidden(err) {

@@ -175,11 +175,13 @@ func (c *Controller) releasable(ctx context.Context, s *strandedState, key abi.K
 	if err := c.CheckKey(key); err != nil {
 		return admin.Invalid(err)
 	}
-	o, err := s.finder.Get(ctx, key)
-	if err != nil {
+	o, err := s.finder.Named(ctx, key)
+	switch {
+	case errors.Is(err, stranded.ErrAbsent):
+		return admin.Refuse(err)
+	case err != nil:
 		return err
-	}
-	if o != nil && o.DeletionTimestamp == nil && s.scope.Has(o) {
+	case o.DeletionTimestamp == nil && s.scope.Has(o):
 		return admin.Refuse(fmt.Errorf("%s[%s]: the controller %s watches it, and would add the finalizer again; delete it first, or stop the controller", c.kind.Name(), key, c.name))
 	}
 	return nil

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 )
@@ -14,8 +16,21 @@ import (
 // maxAttempts is the number of times that the finalizer is taken off, if others change the finalizers of the object at the same time.
 const maxAttempts = 5
 
+// ErrAbsent is the error of Named for an object without the finalizer.
+var ErrAbsent = errors.New("it does not exist, or does not have the finalizer")
+
 // Remove takes a finalizer off an object, given as msgpack.
 type Remove func(ctx context.Context, object []byte) error
+
+// Named returns an object that a user has named. The error matches ErrAbsent if it does not exist or does not have the finalizer: the name
+// may be mistyped.
+func (f *Finder) Named(ctx context.Context, key abi.Key) (*metav1.PartialObjectMetadata, error) {
+	o, err := f.Get(ctx, key)
+	if err == nil && o == nil {
+		err = fmt.Errorf("%s[%s]: %w %s: nothing was released", f.Kind.Name(), key, ErrAbsent, f.Finalizer)
+	}
+	return o, err
+}
 
 // Release takes the finalizer off objects and returns a result for each. If remove is nil, it changes nothing.
 func (f *Finder) Release(ctx context.Context, keys []abi.Key, remove Remove) []admin.Released {

@@ -119,8 +119,8 @@ func TestStranded_ObjectsThatLeaveTheWatchAreNamedAndReleased(t *testing.T) {
 	if got := r.finalizers(t.Context()); got != "ftp"+mark {
 		t.Errorf("after the release: %s", got)
 	}
-	if out := e2e.Steer(t, "release", socket, f.Ns+"/www"); !strings.HasPrefix(out, "not found, or without the finalizer: ") {
-		t.Errorf("a second release printed %q", out)
+	if code, out := e2e.Refused(t, "release", socket, f.Ns+"/www"); code != 1 || !strings.Contains(out, "nothing was released") {
+		t.Errorf("a second release: %d, %s", code, out)
 	}
 	c.WantLine(`"level":"WARN"`, "does not watch it", `"object":"`+f.Ns+`/www"`)
 	c.Signal(syscall.SIGTERM)
@@ -158,6 +158,9 @@ func TestStranded_NamespacesThatLeaveTheListAreFoundAtTheStart(t *testing.T) {
 	stop(c)
 
 	direct := []string{"release", "--kubeconfig", f.Cluster.Kubeconfig(), "--for", "dnsrecords.examples.wasmctl.dev", "--finalizer", name, "-n", f.Ns}
+	if code, out := e2e.Exec(t, nil, append(direct, "mistyped", "www")...); code != 1 || !strings.Contains(out, "nothing was released") {
+		t.Errorf("release of a mistyped name and another one: %d, %s", code, out)
+	}
 	if out := e2e.Output(t, append(direct, "www", "--dry-run")...); out != "would release "+f.Ns+"/www\n" {
 		t.Errorf("release --dry-run printed %q", out)
 	}
