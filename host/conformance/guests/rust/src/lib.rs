@@ -11,8 +11,8 @@ use std::time::Duration;
 use ops::{operate, Report};
 use steps::{request, steps};
 use wasmctl::{
-    json, Action, Capability, Context, Error, Failure, Limits, Manifest, Object, ObjectKey, Reconciler, Value, Watch,
-    WatchEvent,
+    json, Action, Capability, Context, Error, Failure, Limits, Manifest, Object, ObjectKey,
+    Reconciler, Value, Watch, WatchEvent,
 };
 
 fn manifest() -> Manifest {
@@ -24,7 +24,11 @@ fn manifest() -> Manifest {
     };
     let configmaps = Capability {
         fields: vec!["data".into(), "metadata.labels[größe]".into()],
-        ..Capability::new("", "configmaps", &["get", "list", "create", "update", "patch", "delete"])
+        ..Capability::new(
+            "",
+            "configmaps",
+            &["get", "list", "create", "update", "patch", "delete"],
+        )
     };
     let limits = Limits {
         memory: 256 << 20,
@@ -44,7 +48,9 @@ fn manifest() -> Manifest {
             .predicates(&["generation"]),
         owns: vec![Watch::new("", "v1", "ConfigMap").controller_only()],
         watches: vec![
-            Watch::new("", "v1", "Secret").mapper(map_event).filter(keep_event),
+            Watch::new("", "v1", "Secret")
+                .mapper(map_event)
+                .filter(keep_event),
             Watch::new("apps", "v1", "Deployment")
                 .namespaces(&["default", "größe"])
                 .map("label:conformance.wasmctl.dev/case")
@@ -59,17 +65,21 @@ fn manifest() -> Manifest {
         limits,
         finalizer: "conformance.wasmctl.dev/case".into(),
         concurrency: 2,
-        config: [("greeting", "hello"), ("größe", "klein")].map(|(k, v)| (k.into(), v.into())).into(),
+        config: [("greeting", "hello"), ("größe", "klein")]
+            .map(|(k, v)| (k.into(), v.into()))
+            .into(),
         requires: vec!["config_get".into()],
         wants: vec!["teleport".into()],
     }
 }
 
 fn reconciler() -> Reconciler {
-    Reconciler::new(manifest(), |obj: &Object, ctx: &Context| run(obj, ctx, "reconcile"))
-        .finalize(|obj: &Object, ctx: &Context| run(obj, ctx, "finalize"))
-        .error_policy(error_policy)
-        .configure(configure)
+    Reconciler::new(manifest(), |obj: &Object, ctx: &Context| {
+        run(obj, ctx, "reconcile")
+    })
+    .finalize(|obj: &Object, ctx: &Context| run(obj, ctx, "finalize"))
+    .error_policy(error_policy)
+    .configure(configure)
 }
 
 wasmctl::export!(reconciler);
@@ -87,7 +97,9 @@ fn run(obj: &Object, ctx: &Context, entry: &str) -> Result<Action, Error> {
         return Err(failure(then.at(&["error"])).with_status(&report));
     }
     let children = then.elements(&["apply"]);
-    let mut action = children.fold(next(then).status(&report), |action, child| action.and_apply(&child));
+    let mut action = children.fold(next(then).status(&report), |action, child| {
+        action.and_apply(&child)
+    });
     if then.bool(&["prune"]) {
         action = action.prune();
     }
@@ -147,7 +159,10 @@ fn map_event(e: &WatchEvent, ctx: &Context) -> Result<Vec<ObjectKey>, Error> {
     if what.exists(&["error"]) {
         return Err(failure(what.at(&["error"])));
     }
-    Ok(what.elements(&["keys"]).map(|k| ObjectKey::new(k.str(&["namespace"]), k.str(&["name"]))).collect())
+    Ok(what
+        .elements(&["keys"])
+        .map(|k| ObjectKey::new(k.str(&["namespace"]), k.str(&["name"])))
+        .collect())
 }
 
 fn keep_event(e: &WatchEvent, ctx: &Context) -> bool {
@@ -176,7 +191,8 @@ fn configure(settings: &BTreeMap<String, String>, ctx: &Context) -> Result<(), E
     let mut reports = Vec::new();
     if setting("try") == "yes" {
         let key = Object::new(&json!({"key": "greeting"}))?;
-        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "namespace": "default", "name": "a"});
+        let object =
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "namespace": "default", "name": "a"});
         reports.push(operate(ctx, "config_get", key.value()));
         reports.push(operate(ctx, "api_get", Object::new(&object)?.value()));
     }

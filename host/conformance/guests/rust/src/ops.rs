@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 use wasmctl::{
-    json, ApiError, Builder, Context, DeleteParams, Event, EventObject, EventType, GetParams, ListParams, Object,
-    ObjectRef, Patch, PatchOp, PatchParams, Preconditions, Value,
+    json, ApiError, Builder, Context, DeleteParams, Event, EventObject, EventType, GetParams,
+    ListParams, Object, ObjectRef, Patch, PatchOp, PatchParams, Preconditions, Value,
 };
 
 /// What a step saw.
@@ -14,11 +14,22 @@ pub fn operate(ctx: &Context, op: &str, req: Value) -> Report {
     match op {
         "api_get" => answer(ctx.client().get_with(
             &at,
-            &GetParams { subresource: text(req, "subresource"), resource_version: text(req, "resourceVersion") },
+            &GetParams {
+                subresource: text(req, "subresource"),
+                resource_version: text(req, "resourceVersion"),
+            },
         )),
-        "api_list" => answer(ctx.client().list(&at, &list_params(req)).map(|l| l.into_object())),
+        "api_list" => answer(
+            ctx.client()
+                .list(&at, &list_params(req))
+                .map(|l| l.into_object()),
+        ),
         "cache_get" => answer(ctx.cache().get(&at)),
-        "cache_list" => answer(ctx.cache().list(&at, &list_params(req)).map(|l| l.into_object())),
+        "cache_list" => answer(
+            ctx.cache()
+                .list(&at, &list_params(req))
+                .map(|l| l.into_object()),
+        ),
         "api_create" | "api_update" | "api_apply" => answer(write(ctx, op, req)),
         "api_patch" => answer(ctx.client().patch(&at, &patch(req), &params(req))),
         "api_delete" => done(ctx.client().delete(&at, &deletion(req))),
@@ -34,7 +45,9 @@ pub fn operate(ctx: &Context, op: &str, req: Value) -> Report {
 fn write(ctx: &Context, op: &str, req: Value) -> Result<Object<'static>, ApiError> {
     let (body, params) = (req.at(&["object"]), params(req));
     if req.exists(&["kind"]) {
-        let sub = ctx.client().subresource(&object_ref(req), req.str(&["subresource"]));
+        let sub = ctx
+            .client()
+            .subresource(&object_ref(req), req.str(&["subresource"]));
         return match op {
             "api_create" => sub.create(&body, &params),
             "api_update" => sub.update(&body, &params),
@@ -53,7 +66,8 @@ fn text(v: Value, key: &str) -> String {
 }
 
 pub fn object_ref(v: Value) -> ObjectRef {
-    ObjectRef::new(v.str(&["apiVersion"]), v.str(&["kind"]), v.str(&["name"])).within(v.str(&["namespace"]))
+    ObjectRef::new(v.str(&["apiVersion"]), v.str(&["kind"]), v.str(&["name"]))
+        .within(v.str(&["namespace"]))
 }
 
 fn list_params(req: Value) -> ListParams {
@@ -81,7 +95,10 @@ fn params(req: Value) -> PatchParams {
 
 fn preconditions(req: Value) -> Preconditions {
     let p = req.at(&["preconditions"]);
-    Preconditions { uid: text(p, "uid"), resource_version: text(p, "resourceVersion") }
+    Preconditions {
+        uid: text(p, "uid"),
+        resource_version: text(p, "resourceVersion"),
+    }
 }
 
 fn deletion(req: Value) -> DeleteParams {
@@ -118,7 +135,10 @@ fn patch_op(o: Value) -> PatchOp {
 fn event(req: Value) -> Event {
     let object = |key: &str| {
         let v = req.at(&[key]);
-        v.exists(&[]).then(|| EventObject { object: object_ref(v), uid: text(v, "uid") })
+        v.exists(&[]).then(|| EventObject {
+            object: object_ref(v),
+            uid: text(v, "uid"),
+        })
     };
     Event {
         type_: match req.str(&["type"]) {
@@ -135,7 +155,7 @@ fn event(req: Value) -> Event {
 }
 
 /// Reports the answer of an operation.
-pub fn answer<T: serde::Serialize>(result: Result<T, ApiError>) -> Report {
+fn answer<T: serde::Serialize>(result: Result<T, ApiError>) -> Report {
     match result {
         Ok(body) => json!({"status": 0, "body": body}),
         Err(e) => fault(&e),

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde::{Deserialize, Serialize};
 use wasmctl::{json, Attr, Budget, Context, Level, Metric, Object, Reason, Type, Value};
 
-use crate::ops::{answer, fault, operate, Report};
+use crate::ops::{fault, operate, Report};
 
 /// Carries out all steps of a list and returns one report for each.
 pub fn steps(ctx: &Context, obj: &Object, list: Value) -> Vec<Report> {
@@ -21,7 +21,11 @@ fn step(ctx: &Context, obj: &Object, s: Value) -> Report {
         "log" => log(ctx, s),
         "levels" => {
             let levels = [Level::Debug, Level::Info, Level::Warn, Level::Error];
-            let kept: Vec<_> = levels.into_iter().filter(|l| ctx.log().enabled(*l)).map(|l| l as i32).collect();
+            let kept: Vec<_> = levels
+                .into_iter()
+                .filter(|l| ctx.log().enabled(*l))
+                .map(|l| l as i32)
+                .collect();
             json!({"kept": kept})
         }
         "trap" => panic!("{}", s.str(&["text"])),
@@ -47,7 +51,11 @@ fn facts(ctx: &Context, what: &str, s: Value) -> Report {
             }
         }
         "metric" => {
-            let kind = if s.int(&["kind"]) == 0 { Metric::Counter } else { Metric::Gauge };
+            let kind = if s.int(&["kind"]) == 0 {
+                Metric::Counter
+            } else {
+                Metric::Gauge
+            };
             match ctx.metric(kind, s.str(&["name"]), s.float(&["value"])) {
                 Ok(()) => json!({"status": 0}),
                 Err(e) => fault(&e),
@@ -70,7 +78,11 @@ fn facts(ctx: &Context, what: &str, s: Value) -> Report {
 /// All that the SDK says of the run.
 pub fn request(ctx: &Context, obj: &Object, s: Value) -> Report {
     let (reasons, dropped) = ctx.reasons();
-    let caps: BTreeMap<_, _> = s.strings(&["caps"]).into_iter().map(|c| (c.clone(), ctx.host_has(&c))).collect();
+    let caps: BTreeMap<_, _> = s
+        .strings(&["caps"])
+        .into_iter()
+        .map(|c| (c.clone(), ctx.host_has(&c)))
+        .collect();
     json!({
         "id": ctx.id(),
         "controller": ctx.controller(),
@@ -129,6 +141,7 @@ fn read(obj: &Object, form: &str, path: &[String]) -> Report {
             Type::String => "string",
             Type::Array => "array",
             Type::Map => "map",
+            Type::Opaque => "opaque",
         }}),
     }
 }
@@ -160,6 +173,9 @@ fn grow() -> ! {
     let mut kept = Vec::new();
     loop {
         kept.push(vec![1u8; 1 << 20]);
-        DONE.fetch_add(kept.iter().map(|b| u64::from(b[4096])).sum(), Ordering::Relaxed);
+        DONE.fetch_add(
+            kept.iter().map(|b| u64::from(b[4096])).sum(),
+            Ordering::Relaxed,
+        );
     }
 }
