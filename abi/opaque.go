@@ -69,9 +69,19 @@ func Plain(b []byte) ([]byte, error) {
 	return AppendValue(make([]byte, 0, len(b)), v)
 }
 
-// mayHaveOpaque reports whether a byte occurs that may be the first of opaque JSON.
+// mayHaveOpaque reports whether bytes occur that may be the head of opaque JSON. It looks for the type in one pass, because each object that
+// is sent to a guest is searched.
 func mayHaveOpaque(b []byte) bool {
-	return bytes.IndexByte(b, 0xc7) >= 0 || bytes.IndexByte(b, 0xc8) >= 0 || bytes.IndexByte(b, 0xc9) >= 0
+	for at := 0; ; at++ {
+		i := bytes.IndexByte(b[at:], opaqueType)
+		if i < 0 {
+			return false
+		}
+		at += i
+		if at >= 2 && b[at-2] == 0xc7 || at >= 3 && b[at-3] == 0xc8 || at >= 5 && b[at-5] == 0xc9 {
+			return true
+		}
+	}
 }
 
 // jsonReader decodes valid JSON into the types of DecodeValue. The last of several values of a key counts, unless keys have to be unique.

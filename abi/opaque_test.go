@@ -92,3 +92,18 @@ func TestOpaque_InvalidIsRefused(t *testing.T) {
 		t.Errorf("a key that appears twice: %v, %v", err, twice.Check())
 	}
 }
+
+// TestMayHaveOpaque_FindsEachForm at the start, within and at the end of other bytes, which may look alike.
+func TestMayHaveOpaque_FindsEachForm(t *testing.T) {
+	for _, n := range []int{2, 300, 70000} {
+		js := append(append([]byte{'"'}, bytes.Repeat([]byte{'x'}, n-2)...), '"')
+		for _, around := range [][]byte{nil, {0x01}, {0xc7, 0xc8, 0xc9}, {0x01, 0x01, 0x02}} {
+			if b := append(AppendOpaque(bytes.Clone(around), js), around...); !mayHaveOpaque(b) {
+				t.Errorf("%d bytes of JSON between %x: not found", n, around)
+			}
+			if mayHaveOpaque(around) {
+				t.Errorf("%x: found", around)
+			}
+		}
+	}
+}
