@@ -244,17 +244,19 @@ func (r *reader) skip(depth int) error {
 	return err
 }
 
+// nestedLen reads the head of a map or of an array.
+func (r *reader) nestedLen(k kind) (int, error) {
+	if k == kindMap {
+		return r.mapLen()
+	}
+	return r.arrayLen()
+}
+
 func (r *reader) skipNested(k kind, depth int) error {
 	if depth >= MaxDepth {
 		return ErrTooDeep
 	}
-	var n int
-	var err error
-	if k == kindMap {
-		n, err = r.mapLen()
-	} else {
-		n, err = r.arrayLen()
-	}
+	n, err := r.nestedLen(k)
 	for i := 0; i < n && err == nil; i++ {
 		if k == kindMap {
 			if _, err = r.str(); err != nil {

@@ -44,13 +44,7 @@ func (r *reader) texts() (*Texts, error) {
 
 func (r *reader) nestedTexts(k kind) (*Texts, error) {
 	t := &Texts{Keys: map[string]*Texts{}, Elements: map[int]*Texts{}}
-	var n int
-	var err error
-	if k == kindMap {
-		n, err = r.mapLen()
-	} else {
-		n, err = r.arrayLen()
-	}
+	n, err := r.nestedLen(k)
 	for i := 0; i < n && err == nil; i++ {
 		var key []byte
 		if k == kindMap {
