@@ -111,7 +111,7 @@ func (o *releaseOptions) ofCluster(ctx context.Context, args []string) ([]admin.
 	if o.all == (len(args) > 0) {
 		return nil, errWantObjects
 	}
-	api, finder, err := o.connect(ctx)
+	finder, err := o.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -142,36 +142,31 @@ func (o *releaseOptions) ofCluster(ctx context.Context, args []string) ([]admin.
 			keys = append(keys, found[i].Key)
 		}
 	}
-	if o.dryRun {
-		return finder.Release(ctx, keys, nil), nil
-	}
-	return finder.Release(ctx, keys, func(ctx context.Context, object []byte) error {
-		return api.RemoveFinalizer(ctx, finder.Kind, object, o.finalizer)
-	}), nil
+	return finder.Release(ctx, keys, o.dryRun), nil
 }
 
-// connect returns the clients for the kind of the flags.
-func (o *releaseOptions) connect(ctx context.Context) (*kubeapi.API, *stranded.Finder, error) {
+// connect returns a Finder for the kind of the flags.
+func (o *releaseOptions) connect(ctx context.Context) (*stranded.Finder, error) {
 	config, err := loadConfig(o.kubeconfig, o.context)
 	if err != nil {
-		return nil, nil, failure.Cluster.Wrap(err)
+		return nil, failure.Cluster.Wrap(err)
 	}
 	config.QPS = -1 // the API server's priority and fairness limits requests
 	client, err := kubeapi.NewClient(config)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	lists, err := metadata.NewForConfig(config)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	guess := &plan.Guess{Resolver: kinds.NewResolver(client, slog.New(slog.DiscardHandler))}
 	kind, err := guess.Named(ctx, "--for", o.kind)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	api, err := kubeapi.New(kubeapi.Config{Client: client, Resolver: guess.Resolver, Controller: "release"})
-	return api, &stranded.Finder{Client: lists, Kind: kind, Finalizer: o.finalizer}, err
+	return &stranded.Finder{Client: lists, API: api, Kind: kind, Finalizer: o.finalizer}, err
 }
 
 // report prints the results. It returns an error if an object still has the finalizer.

@@ -42,7 +42,7 @@ func (c *Controller) newStranded() *strandedState {
 		return nil
 	}
 	s := &strandedState{
-		finder: stranded.Finder{Client: c.Metadata, Kind: c.kind.Kind, Finalizer: c.finalizer()},
+		finder: stranded.Finder{Client: c.Metadata, API: c.api, Kind: c.kind.Kind, Finalizer: c.finalizer()},
 		scope:  stranded.Scope{Namespaces: w.Namespaces, Labels: selector}, left: make(chan abi.Key, stranded.MaxObjects),
 	}
 	if w.FieldSelector != "" {
@@ -159,13 +159,7 @@ func (c *Controller) ReleaseObjects(ctx context.Context, what admin.Release) ([]
 			what.Objects = append(what.Objects, o.Key)
 		}
 	}
-	remove := func(ctx context.Context, object []byte) error {
-		return c.api.RemoveFinalizer(ctx, c.kind.Kind, object, s.finder.Finalizer)
-	}
-	if what.DryRun {
-		remove = nil
-	}
-	released := s.finder.Release(ctx, what.Objects, remove)
+	released := s.finder.Release(ctx, what.Objects, what.DryRun)
 	c.log.Info("released objects from the finalizer", "controller", c.name, slog.Int("objects", len(released)), slog.Bool("dry_run", what.DryRun))
 	return released, nil
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/metadata"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/kubeapi"
 	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 )
 
@@ -42,9 +43,10 @@ func (s *Scope) Has(o *metav1.PartialObjectMetadata) bool {
 // pageSize is the number of objects of one response.
 const pageSize = 500
 
-// Finder finds objects that have a finalizer. It requests only the metadata of objects.
+// Finder finds objects that have a finalizer, and releases them. It requests only the metadata of objects.
 type Finder struct {
 	Client    metadata.Interface
+	API       *kubeapi.API // takes the finalizer off
 	Kind      kinds.Kind
 	Finalizer string
 }

@@ -19,9 +19,6 @@ const maxAttempts = 5
 // ErrAbsent is the error of Named for an object without the finalizer.
 var ErrAbsent = errors.New("it does not exist, or does not have the finalizer")
 
-// Remove takes a finalizer off an object, given as msgpack.
-type Remove func(ctx context.Context, object []byte) error
-
 // Named returns an object that a user has named. The error matches ErrAbsent if it does not exist or does not have the finalizer: the name
 // may be mistyped.
 func (f *Finder) Named(ctx context.Context, key abi.Key) (*metav1.PartialObjectMetadata, error) {
@@ -32,16 +29,16 @@ func (f *Finder) Named(ctx context.Context, key abi.Key) (*metav1.PartialObjectM
 	return o, err
 }
 
-// Release takes the finalizer off objects and returns a result for each. If remove is nil, it changes nothing.
-func (f *Finder) Release(ctx context.Context, keys []abi.Key, remove Remove) []admin.Released {
+// Release takes the finalizer off objects and returns a result for each. With dryRun, it changes nothing.
+func (f *Finder) Release(ctx context.Context, keys []abi.Key, dryRun bool) []admin.Released {
 	results := make([]admin.Released, len(keys))
 	for i, key := range keys {
-		results[i] = f.release(ctx, key, remove)
+		results[i] = f.release(ctx, key, dryRun)
 	}
 	return results
 }
 
-func (f *Finder) release(ctx context.Context, key abi.Key, remove Remove) (r admin.Released) {
+func (f *Finder) release(ctx context.Context, key abi.Key, dryRun bool) (r admin.Released) {
 	r.Object = key.String()
 	var err error
 	for range maxAttempts {
@@ -55,10 +52,10 @@ func (f *Finder) release(ctx context.Context, key abi.Key, remove Remove) (r adm
 		}
 		found := objectOf(o)
 		r.Deleting = !found.Deleted.IsZero()
-		if remove == nil {
+		if dryRun {
 			return r
 		}
-		if err = remove(ctx, identity(&found)); err == nil {
+		if err = f.API.RemoveFinalizer(ctx, f.Kind, identity(&found), f.Finalizer); err == nil {
 			return r
 		}
 		if e, ok := errors.AsType[*abi.ResultError](err); !ok || e.Class != abi.ErrorConflict {

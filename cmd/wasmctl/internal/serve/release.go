@@ -113,7 +113,7 @@ func (l *listing) listOne(ctx context.Context, s *Server, some batch, namespace 
 }
 
 func (b *batch) finder(as *identity) *stranded.Finder {
-	return &stranded.Finder{Client: as.lists, Kind: b.kind, Finalizer: b.finalizer.Name}
+	return &stranded.Finder{Client: as.lists, API: as.api, Kind: b.kind, Finalizer: b.finalizer.Name}
 }
 
 func (l *listing) count() (n int) {
@@ -201,9 +201,7 @@ func (b *batch) release(ctx context.Context, s *Server) (done results, failure e
 		}
 		var left []abi.Key
 		failure = nil
-		for i, r := range b.finder(as).Release(ctx, keys, func(ctx context.Context, object []byte) error {
-			return as.api.RemoveFinalizer(ctx, b.kind, object, b.finalizer.Name)
-		}) {
+		for i, r := range b.finder(as).Release(ctx, keys, false) {
 			switch {
 			case r.Error != "":
 				left = append(left, keys[i])
