@@ -93,16 +93,16 @@ var edges = []edge{{
 	events: []string{"Applied a", "Deleted b"}, content: "a/11",
 }, {
 	name: "an older state: versions have run backwards", on: lines("MODIFIED a 11", "MODIFIED a 9"), open: true,
-	replies: []reply{{body: streamed(""), open: true}}, requests: []string{"stream"},
-	events: []string{"Applied a", "Relisted a"}, content: "a/5 b/6",
+	replies: []reply{{body: streamed(""), open: true, after: time.Millisecond}}, requests: []string{"stream"},
+	events: []string{"Applied a", "Relisted a"}, content: "a/5 b/6", within: second,
 }, {
 	name: "an older deletion: versions have run backwards", on: lines("ADDED a 12 other", "DELETED a 11"), open: true,
-	replies: []reply{{body: streamed(""), open: true}}, requests: []string{"stream"},
-	events: []string{"Deleted a", "Applied a", "Deleted a", "Relisted a"}, content: "a/5 b/6",
+	replies: []reply{{body: streamed(""), open: true, after: time.Millisecond}}, requests: []string{"stream"},
+	events: []string{"Deleted a", "Applied a", "Deleted a", "Relisted a"}, content: "a/5 b/6", within: second,
 }, {
 	name: "an older bookmark: versions have run backwards", on: lines("MODIFIED a 11") + bookmark("9", false), open: true,
-	replies: []reply{{body: streamed(""), open: true}}, requests: []string{"stream"},
-	events: []string{"Applied a", "Relisted a"}, content: "a/5 b/6",
+	replies: []reply{{body: streamed(""), open: true, after: time.Millisecond}}, requests: []string{"stream"},
+	events: []string{"Applied a", "Relisted a"}, content: "a/5 b/6", within: second,
 }, {
 	name: "an object too large to pack: left out", open: true,
 	on:     encodeLine("ADDED", hugeObject()) + line("ADDED c 13"),

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/rest"
@@ -40,6 +41,7 @@ type reply struct {
 	err    error         // instead of a response or, with a body, after it
 	open   bool          // the response does not end after the body
 	stream io.ReadCloser // instead of body, err and open
+	after  time.Duration // the time until the response
 }
 
 // openWire returns an API server that answers from the start.
@@ -55,14 +57,18 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.URL.Path == "/version" { // it has no version
 		return &http.Response{StatusCode: http.StatusNotFound, Body: http.NoBody, Request: r}, nil
 	}
+	next := w.take(r)
+	pass(next.after)
+	return next.response(r)
+}
+
+// take records a request, and returns the reply to it.
+func (w *wire) take(r *http.Request) reply {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	q := r.URL.Query()
 	if q.Get("limit") == "1" { // asked for the version, which is far from running backwards
-		return &http.Response{
-			StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Request: r,
-			Body: io.NopCloser(strings.NewReader(`{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"1000000"},"items":[]}`)),
-		}, nil
+		return reply{body: `{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"1000000"},"items":[]}`}
 	}
 	verb := "list"
 	switch {
@@ -81,6 +87,11 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	case q.Get("watch") == "":
 		w.Errorf("a %s too many", verb)
 	}
+	return next
+}
+
+// response returns the response, or the error instead of one.
+func (next *reply) response(r *http.Request) (*http.Response, error) {
 	if next.err != nil && next.body == "" {
 		return nil, next.err
 	}
@@ -88,7 +99,7 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	maps.Copy(header, next.header)
 	answer := next.stream
 	if answer == nil {
-		answer = &wireBody{text: strings.NewReader(next.body), reply: next, done: r.Context().Done(), closed: make(chan struct{})}
+		answer = &wireBody{text: strings.NewReader(next.body), reply: *next, done: r.Context().Done(), closed: make(chan struct{})}
 	}
 	return &http.Response{
 		StatusCode: cmp.Or(next.status, http.StatusOK), Header: header, Request: r,
