@@ -218,8 +218,8 @@ func (a *API) admit(ctx context.Context, r *request, req []byte) *abi.Response {
 	if denied := a.checkReads(ctx, r); denied != nil {
 		return refused(denied.response())
 	}
-	s, own := a.subjectOf(ctx, r)
-	if err := r.unpack(s, own); err != nil {
+	subject, own := a.subjectOf(ctx, r)
+	if err := r.unpack(subject, own); err != nil {
 		return refused(misread(err))
 	}
 	return nil

@@ -33,7 +33,7 @@ func (a *API) applyStatus(ctx context.Context, o *owner, m *remembered, d *abi.D
 	if err := r.setStatus(o, d.Status); err != nil {
 		return fail(err)
 	}
-	r.bind(subject{o.uid, o.resourceVersion})
+	r.bind(version{o.uid, o.resourceVersion})
 	if err := r.addPreconditions(); err != nil {
 		return fail(err)
 	}

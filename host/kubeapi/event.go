@@ -140,7 +140,7 @@ func (a *API) referenceOf(ctx context.Context, key string, o *abi.EventObject) (
 	if run := abi.RunFrom(ctx); run != nil && o.UID == "" && gv.Group == a.reconciled.Group && o.Kind == a.reconciled.Kind &&
 		(abi.Key{Namespace: o.Namespace, Name: o.Name}) == run.Key {
 		named := *o
-		named.UID = subjectIn(run.Object).uid
+		named.UID = versionIn(run.Object).UID
 		o = &named
 	}
 	return &corev1.ObjectReference{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, UID: types.UID(o.UID)}, nil

@@ -105,9 +105,9 @@ func (r *request) checkPatch() error {
 	return nil
 }
 
-// unpack decodes the body of a permitted request, and completes it. If own is set, s is the object of the
+// unpack decodes the body of a permitted request, and completes it. If own is set, subject is the object of the
 // request. Errors are badRequest or a refusal.
-func (r *request) unpack(s subject, own bool) error {
+func (r *request) unpack(subject version, own bool) error {
 	var err error
 	if err := r.ledger.takePacked(r.Object); err != nil {
 		return err
@@ -140,7 +140,7 @@ func (r *request) unpack(s subject, own bool) error {
 		}
 	}
 	if own {
-		r.bind(s)
+		r.bind(subject)
 	}
 	return r.addPreconditions()
 }

@@ -39,7 +39,7 @@ func (a *API) send(ctx context.Context, r *request) abi.Response {
 	}
 	answer := fromJSONBy(r.transcoder(), r.ledger, js)
 	if r.op == abi.OpAPIGet && answer.Status == abi.StatusOK {
-		a.compare(r, subjectIn(answer.Body).resourceVersion)
+		a.compare(r, versionIn(answer.Body).ResourceVersion)
 	}
 	return answer
 }

@@ -13,38 +13,36 @@ import (
 	"github.com/wasmctl/wasmctl/internal/packed"
 )
 
-// subject is the object that a run is about. A later object with the same name is another one.
-type subject struct{ uid, resourceVersion string }
-
-// subjectIn returns the uid and the resourceVersion of a packed object.
-func subjectIn(object []byte) (s subject) {
+// versionIn is versionOf for a packed object.
+func versionIn(object []byte) (v version) {
 	c := packed.At(packed.Find(object, "metadata"))
 	for range c.MapLen() {
 		switch string(c.Text()) {
 		case "uid":
-			s.uid = string(c.Text())
+			v.UID = string(c.Text())
 		case "resourceVersion":
-			s.resourceVersion = string(c.Text())
+			v.ResourceVersion = string(c.Text())
 		default:
 			c.Skip()
 		}
 	}
-	return s
+	return v
 }
 
-// subjectOf returns the subject of a run, if a request is about that object.
-func (a *API) subjectOf(ctx context.Context, r *request) (s subject, ok bool) {
+// subjectOf returns the object that a run is about, if a request is about it. A later object with the same
+// name is another one.
+func (a *API) subjectOf(ctx context.Context, r *request) (subject version, ok bool) {
 	run := abi.RunFrom(ctx)
 	if run == nil || r.key != run.Key || r.kind.Group != a.reconciled.Group || r.kind.Resource != a.reconciled.Resource {
-		return s, false
+		return subject, false
 	}
-	s = subjectIn(run.Object)
-	return s, s.uid != ""
+	subject = versionIn(run.Object)
+	return subject, subject.UID != ""
 }
 
 // bind adds the UID of the subject to a write that names the object but no UID. Where the API server
 // would ignore a UID, the write also gets the version that the run has seen.
-func (r *request) bind(s subject) {
+func (r *request) bind(subject version) {
 	if r.op == abi.OpAPICreate || !slices.Contains(opsWrite, r.op) && r.op != abi.OpAPIDelete {
 		return
 	}
@@ -53,11 +51,11 @@ func (r *request) bind(s subject) {
 		if r.Preconditions != nil {
 			p = *r.Preconditions
 		}
-		p.UID = s.uid
+		p.UID = subject.UID
 		r.Preconditions = &p
 	}
-	if r.wantedUID() == s.uid && r.ignoresUID() && !r.wantsVersion() {
-		r.pins.version = s.resourceVersion
+	if r.wantedUID() == subject.UID && r.ignoresUID() && !r.wantsVersion() {
+		r.pins.version = subject.ResourceVersion
 	}
 }
 
@@ -118,7 +116,7 @@ func (a *API) outlived(ctx context.Context, r *request) error {
 	if run == nil || a.cache == nil || run.Key.Name == "" {
 		return nil
 	}
-	uid := subjectIn(run.Object).uid
+	uid := versionIn(run.Object).UID
 	if uid == "" && run.Object != nil {
 		return nil
 	}

@@ -268,7 +268,7 @@ func TestDeclare_WritesTheStatusOfAChangedObject(t *testing.T) {
 func TestCall_NothingIsWrittenForAReplacedObject(t *testing.T) {
 	w := newOfRuns(t)
 	run, owner := w.create()
-	reference := map[string]any{"apiVersion": "kubeapi.wasmctl.dev/v1", "kind": "Sprocket", "name": "s", "uid": subjectIn(abi.RunFrom(run).Object).uid}
+	reference := map[string]any{"apiVersion": "kubeapi.wasmctl.dev/v1", "kind": "Sprocket", "name": "s", "uid": versionIn(abi.RunFrom(run).Object).UID}
 	child := func(name string, owners ...any) []byte {
 		meta := map[string]any{"name": name, "namespace": "a"}
 		if owners != nil {
@@ -304,7 +304,7 @@ func TestCall_NothingIsWrittenForAReplacedObject(t *testing.T) {
 func TestCall_UIDOfAStatusHolds(t *testing.T) {
 	w := newOfRuns(t)
 	run, _ := w.create()
-	uid := subjectIn(abi.RunFrom(run).Object).uid
+	uid := versionIn(abi.RunFrom(run).Object).UID
 	req := func(uid string) []byte {
 		return msg(t, with(byName()["merge status"].req, "preconditions", map[string]any{"uid": uid}))
 	}
@@ -327,8 +327,8 @@ func TestEvent_IsAboutTheObjectOfItsRun(t *testing.T) {
 	if got := w.Call(run, abi.OpEventRecord, msg(t, req)); got.Status != abi.StatusOK {
 		t.Fatalf("%v: %s", got.Status, got.Body)
 	}
-	if got := w.told[0].Event.Regarding.UID; string(got) != subjectIn(abi.RunFrom(run).Object).uid {
-		t.Errorf("the event is about %q, want %q", got, subjectIn(abi.RunFrom(run).Object).uid)
+	if got := w.told[0].Event.Regarding.UID; string(got) != versionIn(abi.RunFrom(run).Object).UID {
+		t.Errorf("the event is about %q, want %q", got, versionIn(abi.RunFrom(run).Object).UID)
 	}
 }
 

@@ -199,16 +199,15 @@ func canaryOf(c *admin.Canary, usual rollout.Canary) (*rollout.Canary, error) {
 		return &usual, nil
 	}
 	spec := v1alpha1.Canary{Namespaces: c.Namespaces, Time: v1alpha1.Duration(usual.Time.String())}
-	var errs [2]error
+	var badShare, badSelector error
 	if c.Share != "" {
-		errs[0] = spec.Percent.UnmarshalJSON([]byte(strconv.Quote(c.Share)))
+		badShare = spec.Percent.UnmarshalJSON([]byte(strconv.Quote(c.Share)))
 	}
-	spec.Selector, errs[1] = v1alpha1.SelectorOf(strings.TrimSpace(c.Selector))
+	spec.Selector, badSelector = v1alpha1.SelectorOf(strings.TrimSpace(c.Selector))
 	if c.Share == v1alpha1.CanaryOff && (len(c.Namespaces) > 0 || spec.Selector != nil) {
 		return nil, errors.New("canary off: omit its namespaces and its selector")
 	}
-	err := errors.Join(errors.Join(errs[:]...), spec.Validate(nil).ToAggregate())
-	if err != nil {
+	if err := errors.Join(badShare, badSelector, spec.Validate(nil).ToAggregate()); err != nil {
 		return nil, fmt.Errorf("canary: %w", err)
 	}
 	o := rollout.CanaryOf(&spec)
