@@ -20,6 +20,7 @@ type lock struct {
 	gate     *Gate
 	standby  standby
 	acquired time.Time
+	holder   string                // of the lease, as last read or written
 	leads    func(identity string) // called with the holder of the lease
 	log      *slog.Logger
 	failed   map[string]string // the last logged error of each operation
@@ -35,8 +36,11 @@ func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 		if l.taken(r, err) {
 			l.gate.Close(ErrLost)
 		}
-		if err != nil || r.HolderIdentity == "" {
+		if err != nil {
 			return r, raw, err
+		}
+		if l.holder = r.HolderIdentity; l.holder == "" {
+			return r, raw, nil
 		}
 		l.leads(r.HolderIdentity)
 		if l.gate.Elected() || r.HolderIdentity == l.Identity() {
@@ -67,6 +71,7 @@ func (l *lock) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) 
 	sent := l.stamp(&r)
 	err := l.Interface.Create(ctx, r)
 	if err == nil {
+		l.holder = r.HolderIdentity
 		l.gate.Renewed(sent)
 		l.leads(r.HolderIdentity)
 	}
@@ -75,13 +80,20 @@ func (l *lock) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) 
 }
 
 // Update implements resourcelock.Interface. A record without a holder releases the lease: from the moment it is sent, another replica may
-// write, so this one must have stopped. (client-go calls OnStoppedLeading only afterwards.)
+// write, so this one must have stopped. (client-go calls OnStoppedLeading only afterwards.) The lease of another replica is not released:
+// client-go would, because it reads the lease for the latest version, but not for its holder.
 func (l *lock) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
 	if r.HolderIdentity == "" {
 		l.gate.Close(ErrLost) // in an orderly stop, it is closed already
+		if l.holder != l.Identity() {
+			return ErrLost
+		}
 	}
 	sent := l.stamp(&r)
 	err := l.Interface.Update(ctx, r)
+	if err == nil {
+		l.holder = r.HolderIdentity
+	}
 	if err == nil && r.HolderIdentity == l.Identity() {
 		l.gate.Renewed(sent)
 		l.leads(r.HolderIdentity)

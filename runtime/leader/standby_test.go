@@ -25,9 +25,8 @@ var leases = schema.GroupResource{Group: "coordination.k8s.io", Resource: "lease
 
 // lease is a Lease shared by all replicas.
 type lease struct {
-	latency time.Duration
-
 	mu      sync.Mutex
+	latency time.Duration                      // guarded by mu
 	record  *resourcelock.LeaderElectionRecord // guarded by mu
 	version int                                // guarded by mu
 	renewed time.Time                          // guarded by mu; of the last write
@@ -48,8 +47,11 @@ func (v *view) RecordEvent(string) {}
 
 // request simulates the path of a request: a killed process sends none.
 func (v *view) request(ctx context.Context) error {
+	v.mu.Lock()
+	latency := v.latency
+	v.mu.Unlock()
 	select {
-	case <-time.After(v.latency):
+	case <-time.After(latency):
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -163,7 +165,35 @@ func TestElector_TakesOverWhenTheLeaseEnds(t *testing.T) {
 	}
 }
 
-// A leader stops writing when it sees that the lease is not its own, at the next renewal.
+// A leader that could not renew the lease, and is back when another replica has it, does not release the lease of the other.
+func TestElector_ReleasesOnlyItsOwnLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &lease{latency: 5 * time.Millisecond}
+		first, _ := l.process(t, "first")
+		<-first.Gate().Open()
+		<-time.After(time.Minute)
+		set := func(latency time.Duration) {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.latency = latency
+		}
+		set(time.Hour) // it hangs in its next renewal
+		<-time.After(leader.DefaultRenewDeadline / 2)
+		set(5 * time.Millisecond)
+		l.mu.Lock()
+		l.version++
+		l.record = &resourcelock.LeaderElectionRecord{HolderIdentity: "second", RenewTime: metav1.Now(), LeaseDurationSeconds: 15}
+		l.mu.Unlock()
+		<-time.After(time.Minute)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if !errors.Is(first.Gate().Err(), leader.ErrLost) || l.record.HolderIdentity != "second" {
+			t.Errorf("gate: %v, the lease has %+v", first.Gate().Err(), l.record)
+		}
+	})
+}
+
+// A leader stops writing when it sees that the lease is not its own, at the next renewal, and does not release the lease of another.
 func TestElector_StopsOnSight(t *testing.T) {
 	for name, change := range map[string]func(*lease){
 		"another holder": func(l *lease) {
@@ -180,10 +210,17 @@ func TestElector_StopsOnSight(t *testing.T) {
 			l.mu.Lock()
 			l.version++
 			change(l)
+			changed := l.version
 			l.mu.Unlock()
 			<-time.After(leader.DefaultRetryPeriod + 3*l.latency)
 			if !errors.Is(first.Gate().Err(), leader.ErrLost) {
 				t.Errorf("%s: the leader may write: %v", name, first.Gate().Err())
+			}
+			<-time.After(time.Minute)
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			if l.version != changed {
+				t.Errorf("%s: the former leader wrote %+v", name, l.record)
 			}
 		})
 	}
