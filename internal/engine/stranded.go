@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -20,7 +21,7 @@ import (
 
 // The pace of the search for stranded objects.
 const (
-	strandedRound   = 2 * time.Second  // between two looks at objects that have left the watch
+	strandedRound   = 2 * time.Second  // before each round, which looks at objects
 	strandedRecheck = time.Minute      // between two looks at stranded objects
 	strandedPause   = time.Minute      // after an error
 	strandedList    = 10 * time.Minute // between two lists
@@ -31,7 +32,14 @@ const (
 type strandedState struct {
 	finder stranded.Finder
 	scope  stranded.Scope
-	left   chan abi.Key // objects that have left the watch
+
+	wake chan struct{} // has one element if there may be something in left
+	mu   sync.Mutex
+	left []abi.Key // guarded by mu; objects that have left the watch
+	lost bool      // guarded by mu; there were more
+
+	table          stranded.Table // owned by findStranded
+	next, nextList time.Time      // no request and no list before these times; owned by findStranded
 }
 
 // newStranded returns the search, or nil if the controller has no finalizer.
@@ -43,7 +51,7 @@ func (c *Controller) newStranded() *strandedState {
 	}
 	s := &strandedState{
 		finder: stranded.Finder{Client: c.Metadata, API: c.api, Kind: c.kind.Kind, Finalizer: c.finalizer()},
-		scope:  stranded.Scope{Namespaces: w.Namespaces, Labels: selector}, left: make(chan abi.Key, stranded.MaxObjects),
+		scope:  stranded.Scope{Namespaces: w.Namespaces, Labels: selector}, wake: make(chan struct{}, 1),
 	}
 	if w.FieldSelector != "" {
 		s.scope.Selected = func(key abi.Key) bool { return c.member() != nil || c.Runtime.Stored(key) != nil }
@@ -60,61 +68,79 @@ func (c *Controller) searchStranded(cfg *controller.Config) {
 
 // leave records that an object has left the watch. If there are too many, all objects are listed.
 func (s *strandedState) leave(key abi.Key) {
+	s.mu.Lock()
+	if len(s.left) < stranded.MaxObjects {
+		s.left = append(s.left, key)
+	} else {
+		s.lost = true
+	}
+	s.mu.Unlock()
 	select {
-	case s.left <- key:
+	case s.wake <- struct{}{}:
 	default:
 	}
 }
 
-// findStranded looks for stranded objects until ctx ends.
+// drain adds the objects that have left the watch to the table.
+func (s *strandedState) drain() {
+	s.mu.Lock()
+	left, lost := s.left, s.lost
+	s.left, s.lost = nil, false
+	s.mu.Unlock()
+	for _, key := range left {
+		s.table.Left(key)
+	}
+	if lost {
+		s.table.Missed()
+	}
+}
+
+// findStranded looks for stranded objects until ctx ends. It sleeps while there is nothing to look at.
 func (c *Controller) findStranded(ctx context.Context, s *strandedState) {
-	var table stranded.Table
-	round, recheck := time.NewTicker(strandedRound), time.NewTicker(strandedRecheck)
-	defer round.Stop()
+	recheck := time.NewTicker(strandedRecheck)
 	defer recheck.Stop()
-	var next, nextList time.Time // no request and no list before these times
+	round := time.After(strandedRound) // nil if no round is needed
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-recheck.C:
-			table.Recheck()
-			continue
-		case <-round.C:
+			s.table.Recheck()
+		case <-s.wake:
+			s.drain()
+		case <-round:
+			round = nil
+			c.searchRound(ctx, s)
 		}
-		s.drain(&table)
-		gets, list := table.Task()
-		now := time.Now()
-		list = list && !now.Before(nextList) // until then, some objects are looked at
-		if len(gets) == 0 && !list || now.Before(next) || s.scope.Selected != nil && len(c.Runtime.Unsynced()) > 0 {
-			continue
-		}
-		switch err := c.lookForStranded(ctx, s, &table, gets, list); {
-		case err != nil && ctx.Err() == nil:
-			c.log.Debug("cannot look for objects outside of the watched set", "controller", c.name, "error", err)
-			next = now.Add(strandedPause)
-		case list:
-			nextList = now.Add(strandedList)
+		if round == nil && s.table.Needed() {
+			round = time.After(strandedRound)
 		}
 	}
 }
 
-// drain records the objects that have left the watch.
-func (s *strandedState) drain(table *stranded.Table) {
-	if len(s.left) == cap(s.left) {
-		table.Missed()
+// searchRound carries out a Task of the table, unless it is too early.
+func (c *Controller) searchRound(ctx context.Context, s *strandedState) {
+	gets, list := s.table.Task()
+	now := time.Now()
+	list = list && !now.Before(s.nextList) // until then, some objects are looked at
+	if len(gets) == 0 && !list || now.Before(s.next) || s.scope.Selected != nil && len(c.Runtime.Unsynced()) > 0 {
+		return
 	}
-	for len(s.left) > 0 {
-		table.Left(<-s.left)
+	switch err := c.lookForStranded(ctx, s, gets, list); {
+	case err != nil && ctx.Err() == nil:
+		c.log.Debug("cannot look for objects outside of the watched set", "controller", c.name, "error", err)
+		s.next = now.Add(strandedPause)
+	case list:
+		s.nextList = now.Add(strandedList)
 	}
 }
 
 // lookForStranded performs one round, and logs the first object that it finds stranded.
-func (c *Controller) lookForStranded(ctx context.Context, s *strandedState, table *stranded.Table, gets []abi.Key, list bool) error {
+func (c *Controller) lookForStranded(ctx context.Context, s *strandedState, gets []abi.Key, list bool) error {
 	ctx, cancel := context.WithTimeout(ctx, strandedTimeout)
 	defer cancel()
-	err := s.finder.Look(ctx, table, &s.scope, gets, list)
-	view, now := table.View(), time.Now()
+	err := s.finder.Look(ctx, &s.table, &s.scope, gets, list)
+	view, now := s.table.View(), time.Now()
 	known := map[string]bool{}
 	if old := c.stranded.Swap(view); old != nil {
 		for _, o := range old.Stranded(now) {

@@ -122,6 +122,9 @@ func (t *Table) Task() (gets []abi.Key, list bool) {
 	return gets, !t.listed
 }
 
+// Needed reports whether Task returns anything.
+func (t *Table) Needed() bool { return len(t.left) > 0 || !t.listed }
+
 // Found records that an object has the finalizer and is outside of the watched set. It ignores Object.Left.
 func (t *Table) Found(o *Object) {
 	old := t.objects[o.Key]
