@@ -32,10 +32,14 @@ func (d *Decoded) add(now time.Time, n int64) {
 	d.rate.Add(now, float64(n))
 }
 
-// share distributes the bytes decoded since the last call among the current subscribers.
+// share distributes the bytes decoded since the last call among the current subscribers. While there are none, the bytes are kept for the
+// first one: the list can arrive before the subscription that started the watch joins.
 func (w *sharedWatch) share() {
+	if len(w.subscribers) == 0 {
+		return
+	}
 	n := w.decoded.Swap(0)
-	if n == 0 || len(w.subscribers) == 0 {
+	if n == 0 {
 		return
 	}
 	now, part := time.Now(), n/int64(len(w.subscribers))

@@ -149,7 +149,9 @@ func (w *sharedWatch) loop(ctx context.Context) {
 		case op := <-w.ops:
 			w.apply(op)
 		case m := <-w.join:
+			w.share() // m does not count what was decoded for others
 			w.subscribers = append(w.subscribers, m)
+			w.share()
 			if w.listed {
 				w.handOver(m)
 			}
