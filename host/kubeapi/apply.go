@@ -5,7 +5,6 @@ package kubeapi
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -39,11 +38,12 @@ func (a *API) applyAll(ctx context.Context, o *owner, m *remembered, children []
 			_, known := m.children[c.ref]
 			delete(m.children, c.ref) // whatever the result, the remembered request is no longer the last one
 			mark := c.request.ledger.mark()
-			made, err := a.applyDeclared(ctx, o, c.request, !known)
+			made, err := a.claim(ctx, o, c, !known)
 			if err != nil {
 				return a.applyError(ctx, o, c.request, err).at(i)
 			}
 			m.children[c.ref] = applied{c.digest, made.Metadata.UID, made.Metadata.ResourceVersion}
+			c.request.object = nil
 			c.request.ledger.rewind(mark)
 		}
 		listed[c.ref] = m.children[c.ref]
@@ -55,21 +55,12 @@ func (a *API) applyAll(ctx context.Context, o *owner, m *remembered, children []
 // applyError is writeError for a child. The API server refuses an apply that would give an object a
 // second controller. In this case, the error names the first one.
 func (a *API) applyError(ctx context.Context, o *owner, r *request, err error) *WriteError {
-	if !refusedOwners(err) {
-		return a.writeError(ctx, StepApply, r, err)
+	if refusedOwners(err) {
+		if live, readErr := a.read(ctx, r); readErr == nil && metav1.GetControllerOfNoCopy(live) != nil && !o.controls(live) {
+			err = &foreignError{*metav1.GetControllerOfNoCopy(live), err} // its controller may release it
+		}
 	}
-	live, readErr := a.read(ctx, r)
-	if readErr != nil {
-		return a.writeError(ctx, StepApply, r, err)
-	}
-	other := metav1.GetControllerOfNoCopy(live)
-	e := a.writeError(ctx, StepApply, r, err)
-	if other != nil && string(other.UID) != o.uid {
-		e.Class, e.Reason = abi.ErrorConflict, ReasonForeignController // its controller may release it
-		e.Err = &reworded{err: err, text: fmt.Sprintf("it is controlled by %s %s (uid %s): delete it, or give the child another name",
-			other.Kind, other.Name, other.UID)}
-	}
-	return e
+	return a.writeError(ctx, StepApply, r, err)
 }
 
 // refusedOwners reports whether the API server refused the owner references of an object.

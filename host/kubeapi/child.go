@@ -18,6 +18,8 @@ import (
 type child struct {
 	ref    childRef
 	digest digest
+	// packed is the child in the guest's encoding.
+	packed []byte
 	// request is nil if it would change nothing.
 	request *request
 }
@@ -48,7 +50,7 @@ func (a *API) prepare(ctx context.Context, o *owner, d *abi.Declared, settled ma
 	children := make([]child, 0, len(d.Apply))
 	places := make(map[childRef]int, len(d.Apply))
 	for i, packed := range d.Apply {
-		c := child{digest: o.digestOf(packed, d.Force)}
+		c := child{digest: o.digestOf(packed, d.Force), packed: packed}
 		var known bool
 		if c.ref, known = settled[c.digest]; !known {
 			r, err := a.prepareChild(ctx, o, packed, d.Force)

@@ -22,6 +22,19 @@ type pins struct {
 	uid, version string
 	// keepManagers leaves the owners of fields to the API server.
 	keepManagers bool
+	// claimed means that the version is that of a child which no other object controls.
+	claimed bool
+}
+
+// takenOver follows the version of a child whose fields were taken over. A judged apply is judged again.
+func (p *pins) takenOver(version string) {
+	switch {
+	case !p.claimed:
+	case p.keepManagers:
+		p.claimed = false
+	default:
+		p.version = version
+	}
 }
 
 // version identifies an object in a certain state.
@@ -53,9 +66,9 @@ func (r *request) wantsVersion() bool {
 }
 
 // lostPins reports whether the API server has refused a write because of its pins. The write may be
-// valid for the current object.
+// valid for the current object, unless another object has become its controller.
 func (r *request) lostPins(err error) bool {
-	return r.pins != pins{} && apierrors.IsConflict(err) && len(fieldConflicts(err)) == 0 && !r.wantsVersion()
+	return r.pins != pins{} && !r.pins.claimed && apierrors.IsConflict(err) && len(fieldConflicts(err)) == 0 && !r.wantsVersion()
 }
 
 // pinned returns the body with its pins. They are at the end, so that nothing from the guest

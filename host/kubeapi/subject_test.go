@@ -66,7 +66,7 @@ func (c *cacheOf) Stored(gvr schema.GroupVersionResource, key abi.Key) (abi.Stor
 func (c *cacheOf) refresh() {
 	c.stored = map[string]*storedObject{}
 	for _, object := range c.server.Objects() {
-		o := &storedObject{unstructured.Unstructured{Object: object}, c.t}
+		o := &storedObject{*(&unstructured.Unstructured{Object: object}).DeepCopy(), c.t}
 		o.SetManagedFields(nil)
 		kind, _ := c.server.Kind(o.GroupVersionKind())
 		c.stored[storedName(kind.Resource, abi.Key{Namespace: o.GetNamespace(), Name: o.GetName()})] = o

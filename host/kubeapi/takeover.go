@@ -128,7 +128,7 @@ func (a *API) takeOver(ctx context.Context, o *owner, r *request, js []byte) (ta
 	if err := m.merge(live.ManagedFields); err != nil || len(m.from) == 0 || !a.mayTake(r, js, &m) {
 		return false, err
 	}
-	_, err = a.exchange(ctx, &request{
+	js, err = a.exchange(ctx, &request{
 		op: abi.OpAPIPatch, kind: r.kind, key: r.key, ledger: r.ledger, takenFrom: m.from,
 		APIRequest: abi.APIRequest{PatchType: abi.PatchJSON},
 		patch: []any{
@@ -137,7 +137,15 @@ func (a *API) takeOver(ctx context.Context, o *owner, r *request, js []byte) (ta
 			operation("replace", "/metadata/resourceVersion", live.ResourceVersion), // 409 if the object has changed
 		},
 	})
-	return err == nil, err
+	if err != nil {
+		return false, err
+	}
+	var made applyResult
+	if err := json.Unmarshal(js, &made); err != nil {
+		return false, err
+	}
+	r.pins.takenOver(made.Metadata.ResourceVersion)
+	return true, nil
 }
 
 // present returns the object of an apply with the right to patch it: an empty patch, which is not carried

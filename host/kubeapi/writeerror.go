@@ -120,6 +120,10 @@ func (a *API) writeError(ctx context.Context, step Step, r *request, err error) 
 			e.shown = concealed(err)
 		}
 	}
+	if _, ok := errors.AsType[*foreignError](err); ok {
+		e.Class, e.Reason = abi.ErrorConflict, ReasonForeignController
+		return e
+	}
 	if status, ok := errors.AsType[*apierrors.StatusError](err); ok {
 		e.fromStatus(&status.ErrStatus)
 		if _, lost := errors.AsType[*replacedError](err); lost {
