@@ -217,7 +217,7 @@ func (v *verdict) hot() {
 	}
 	switch l := &v.object.Loop; l.Cause {
 	case guard.CauseNone:
-	case guard.CauseWrites, guard.CauseContested:
+	case guard.CauseWrites, guard.CauseContested, guard.CauseChain:
 		v.report("", "it is in a hot loop: %s, %d runs in a row, so the hot-loop guard delays it by %v after each run", l.Cause, l.Runs, l.Delay)
 	case guard.CauseRequeue, guard.CauseRetry:
 		v.report("", "it is in a hot loop: %s, %d in a row, so the hot-loop guard starts the next one after %v, unless something else triggers it; a delay of %v or more is never changed",

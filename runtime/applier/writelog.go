@@ -25,7 +25,7 @@ func (r *run) begin(ctx context.Context) {
 	w := &r.writeLog
 	w.trial = r.a.guard.Begin(r.out.Key, &guard.Start{
 		Time: r.out.Started, First: r.out.Reasons.First, More: r.out.Reasons.More,
-		UID: r.head.uid, Version: r.a.version,
+		UID: r.head.uid, ResourceVersion: r.head.resourceVersion, Version: r.a.version,
 	})
 	if r.a.cfg.Cluster == nil || len(w.trial.Inspect) == 0 {
 		return
@@ -62,15 +62,16 @@ func (r *run) write(w abi.Write) {
 		}
 		r.wrote.list = addWrite(r.wrote.list, &w)
 	}
-	if !r.a.guard.Off() {
-		r.writeLog.note(&w, &r.head, version)
+	if !r.a.guard.Off() && r.writeLog.note(&w, &r.head, version) {
+		r.a.guard.Wrote(&r.writeLog.trial, &w, time.Now())
 	}
 }
 
-// note records a write to a watched object; cached is the object's version in the cache.
-func (n *writeLog) note(w *abi.Write, self *head, cached string) {
+// note records a write to a watched object, and reports whether it changed the object; cached is the object's version in the cache.
+func (n *writeLog) note(w *abi.Write, self *head, cached string) (changed bool) {
 	// A new object was not there before, although its event may be in the cache before its answer.
-	if w.Op == abi.OpAPICreate || w.ResourceVersion != n.base(w, self, cached) || w.Deleted && w.ResourceVersion == "" {
+	changed = w.Op == abi.OpAPICreate || w.ResourceVersion != n.base(w, self, cached) || w.Deleted && w.ResourceVersion == ""
+	if changed {
 		n.changes, _ = guard.Put(n.changes, w)
 	}
 	for i := range n.before {
@@ -78,6 +79,7 @@ func (n *writeLog) note(w *abi.Write, self *head, cached string) {
 			n.after[i] = bytes.Clone(w.Body)
 		}
 	}
+	return changed
 }
 
 // base returns the resourceVersion that the object had before the write: that of the run's previous write to it, or the one that the run
@@ -152,6 +154,7 @@ func (r *run) remember() {
 var remedies = map[guard.Cause]string{
 	guard.CauseWrites:    "write only changes and no timestamps, or ignore the event with a predicate",
 	guard.CauseContested: "let only one of them manage the field",
+	guard.CauseChain:     "let each field be written for one object only, write only changes and no timestamps, or ignore the event with a predicate",
 	guard.CauseRequeue:   "wait for a change, or requeue after " + guard.MinRequeue.String() + " or more",
 	guard.CauseRetry:     "let error_policy retry after " + guard.MinRequeue.String() + " or more, or leave the retry to the host's back-off",
 }

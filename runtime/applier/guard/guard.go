@@ -9,8 +9,8 @@
 // # What is not a hot loop
 //
 // A run that changes nothing, and requests no other run within MinRequeue. A run with another cause: a change of an object that the last
-// run did not change, a resync, a user. A sequence of runs that each change another object, or in which others react to the writes without
-// reverting them, as in a rolling update.
+// run did not change, unless that run led to it; a resync, a user. A sequence of runs that each change another object, or in which others
+// react to the writes without reverting them, as in a rolling update.
 package guard
 
 import (
@@ -48,6 +48,7 @@ const (
 	CauseNone      Cause = iota // the object is not in a hot loop
 	CauseWrites                 // the writes of a run trigger the next
 	CauseContested              // another writer reverts the writes of a run, which triggers the next
+	CauseChain                  // runs of several objects of the controller trigger each other
 	CauseRequeue                // a run requests the next one within MinRequeue
 	CauseRetry                  // a run fails, and requests a retry within MinRequeue
 )
@@ -55,7 +56,8 @@ const (
 // String describes the runs of the object: "its own writes trigger it".
 func (c Cause) String() string {
 	return [...]string{
-		"it is in no hot loop", "its own writes trigger it", "another writer reverts its writes", "its runs ask for the next one at once",
+		"it is in no hot loop", "its own writes trigger it", "another writer reverts its writes",
+		"objects of this controller trigger each other", "its runs ask for the next one at once",
 		"its runs fail and ask for a retry at once",
 	}[min(c, CauseRetry)]
 }
@@ -106,12 +108,13 @@ type Stats struct {
 type Guard struct {
 	cfg Config
 
-	mu    sync.Mutex
-	byKey map[abi.Key]*loop // guarded by mu; see loop for its fields
-	rates map[abi.Key]rate  // guarded by mu; none is zero
-	stats Stats             // guarded by mu
-	sweep int               // guarded by mu: the number of loops at which to remove old ones
-	swept time.Time         // guarded by mu: when old rates were last removed
+	mu     sync.Mutex
+	byKey  map[abi.Key]*loop // guarded by mu; see loop for its fields
+	rates  map[abi.Key]rate  // guarded by mu; none is zero
+	chains chains            // guarded by mu
+	stats  Stats             // guarded by mu
+	sweep  int               // guarded by mu: the number of loops at which to remove old ones
+	swept  time.Time         // guarded by mu: when old rates were last removed
 }
 
 // New returns a Guard. The error is that of Config.Validate.
@@ -149,7 +152,7 @@ func (g *Guard) Begin(key abi.Key, s *Start) Trial {
 	if l == nil {
 		return Trial{asking: asking, others: s.byOthers()}
 	}
-	t := l.begin(g.cfg, s)
+	t := l.begin(g.cfg, s, g.madeBy)
 	t.asking = asking
 	return t
 }

@@ -3,7 +3,6 @@
 package guard
 
 import (
-	"slices"
 	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
@@ -15,8 +14,8 @@ type Start struct {
 	// First and More are the reasons of the run.
 	First abi.Reason
 	More  []abi.Reason
-	// UID is the uid of the reconciled object.
-	UID string
+	// UID and ResourceVersion are those of the reconciled object.
+	UID, ResourceVersion string
 	// Version returns the resourceVersion that a written object has in the cache now, or "" if it is not there.
 	Version func(w *abi.Write) string
 }
@@ -34,18 +33,11 @@ type Trial struct {
 	asking  bool // the last run requested this one within MinRequeue
 	others  bool // no write is observed, and something other than the last run caused this one
 	cause   cause
+	depth   int           // how many runs led to this one, each by a write that caused the next; see chains
+	chained bool          // runs of other objects are among them
 	touched bool          // another writer changed an object after the last run wrote it
 	quiet   time.Duration // how long no run changed anything, if that was longer than the gap
 }
-
-// cause is the cause of a run.
-type cause uint8
-
-const (
-	causeOther cause = iota // something other than the last run
-	causeAsked              // the time that the last run requested has come
-	causeOwn                // only writes of the last run
-)
 
 // End describes a completed run.
 type End struct {
@@ -93,12 +85,13 @@ type loop struct {
 
 	free   time.Time   // when the object was allowed to run again after its last change
 	due    time.Time   // the time that the last run requested; zero if none
+	depth  int         // Trial.depth of the last run that changed something
 	wrote  []abi.Write // the changes of the last run that changed something
 	known  []abi.Write // all objects changed in this sequence of runs
 	fields []Field     // of the last inspected run that changed something
 }
 
-func (l *loop) begin(cfg Config, s *Start) Trial {
+func (l *loop) begin(cfg Config, s *Start, madeBy func(version string) (depth int)) Trial {
 	t := Trial{loop: l}
 	if idle := s.Time.Sub(l.free); idle > cfg.gap() {
 		t.quiet = idle
@@ -108,66 +101,11 @@ func (l *loop) begin(cfg Config, s *Start) Trial {
 	for i := range l.wrote {
 		t.Versions[i] = s.Version(&l.wrote[i])
 	}
-	t.cause, t.touched = l.causeOf(s, t.Versions)
-	if t.cause == causeOwn && !l.hot && l.count >= cfg.Runs-3 {
+	l.findCause(&t, s, madeBy)
+	if t.cause == causeOwn && !t.chained && !l.hot && l.count >= cfg.Runs-3 {
 		t.Inspect = l.wrote[:min(len(l.wrote), MaxInspect)]
 	}
 	return t
-}
-
-// byOthers reports whether a run has a reason other than the time that the last run requested.
-func (s *Start) byOthers() bool {
-	asked := func(t abi.ReasonType) bool { return t == abi.ReasonRequeue || t == abi.ReasonRetry }
-	return !asked(s.First.Type) || slices.ContainsFunc(s.More, func(r abi.Reason) bool { return !asked(r.Type) })
-}
-
-// causeOf determines whether a run was caused only by the last run's writes.
-func (l *loop) causeOf(s *Start, versions []string) (c cause, touched bool) {
-	if !l.due.IsZero() && !s.Time.Before(l.due) {
-		return causeAsked, false
-	}
-	c = causeAsked
-	for i := -1; i < len(s.More); i++ {
-		reason := &s.First
-		if i >= 0 {
-			reason = &s.More[i]
-		}
-		if reason.Type == abi.ReasonRequeue || reason.Type == abi.ReasonRetry {
-			continue // a timer that was absorbed by a change
-		}
-		at := l.written(s, reason)
-		if at < 0 {
-			return causeOther, false
-		}
-		c = causeOwn
-		w, now := &l.wrote[at], versions[at]
-		gone := w.Deleted && now == ""
-		touched = touched || now != w.ResourceVersion && !gone
-	}
-	return c, touched
-}
-
-// written returns the index of the last run's write that the reason refers to, or -1.
-func (l *loop) written(s *Start, reason *abi.Reason) int {
-	return slices.IndexFunc(l.wrote, func(w abi.Write) bool {
-		switch reason.Type {
-		case abi.ReasonObjectUpdated:
-			return w.UID != "" && w.UID == s.UID
-		case abi.ReasonRelated:
-			return w.Key == reason.Ref && isResource(&w, reason.Resource)
-		default:
-			return false
-		}
-	})
-}
-
-// isResource reports whether w is a write to a resource such as "deployments.apps" or "pods".
-func isResource(w *abi.Write, resource string) bool {
-	n := len(w.Resource)
-	if w.Group == "" {
-		return resource == w.Resource
-	}
-	return len(resource) == n+1+len(w.Group) && resource[:n] == w.Resource && resource[n] == '.' && resource[n+1:] == w.Group
 }
 
 // end completes a trial, and reports whether the run made progress: it changed an object for the first time in this sequence of runs. The
@@ -180,7 +118,7 @@ func (l *loop) end(cfg Config, t Trial, e *End) (d Decision, progress bool) {
 	if len(e.Changes) == 0 {
 		return l.changedNothing(cfg), false
 	}
-	l.free, l.wrote = e.Time, e.Changes
+	l.free, l.wrote, l.depth = e.Time, e.Changes, t.depth
 	progress = l.learn(e.Changes)
 	switch t.cause {
 	case causeOther:
@@ -237,8 +175,11 @@ func (l *loop) judge(cfg Config, t Trial, before []Field) Decision {
 		return Decision{}
 	}
 	l.hot, l.why = true, CauseWrites
-	if contested {
+	switch {
+	case contested:
 		l.why = CauseContested
+	case t.chained:
+		l.why = CauseChain
 	}
 	d := l.delayMore(cfg)
 	d.Opened, d.Cause, d.Fields = true, l.why, l.fields
