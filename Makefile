@@ -12,10 +12,10 @@ GOVULNCHECK := $(BIN)/tools/govulncheck-$(lastword $(subst @, ,$(GOVULNCHECK_PAC
 SHIPPED  := . adapter/controller-runtime guest-sdk/go guest-sdk/controller-runtime host/oci/keyless
 # The Go modules of this repository; the root module is first.
 KUBEBUILDER := $(wildcard examples/kubebuilder/*/go.mod)
-MODULES  := . adapter/controller-runtime guest-sdk/go guest-sdk/controller-runtime guest-sdk/kube-openapi guest-sdk/gnostic-models examples $(KUBEBUILDER:/go.mod=) bench host/conformance/guests/go host/oci/keyless cmd/release devcluster/server
+MODULES  := . adapter/controller-runtime guest-sdk/go guest-sdk/controller-runtime guest-sdk/kube-openapi guest-sdk/gnostic-models examples $(KUBEBUILDER:/go.mod=) bench host/conformance/guests/go host/oci/keyless cmd/release test/chart devcluster/server
 # Modules that lint, vet and tests look at. devcluster/server has targets of its
 # own: analysing Kubernetes itself takes minutes.
-OURS     := . adapter/controller-runtime guest-sdk/go guest-sdk/controller-runtime guest-sdk/kube-openapi guest-sdk/gnostic-models examples $(KUBEBUILDER:/go.mod=) bench host/conformance/guests/go host/oci/keyless cmd/release
+OURS     := . adapter/controller-runtime guest-sdk/go guest-sdk/controller-runtime guest-sdk/kube-openapi guest-sdk/gnostic-models examples $(KUBEBUILDER:/go.mod=) bench host/conformance/guests/go host/oci/keyless cmd/release test/chart
 EXAMPLES := configmapgenerator secretmirror memcached webapp dnsrecord periodicjob
 GUESTS   := $(EXAMPLES:%=$(BIN)/examples/%.wasm)
 RUST_EXAMPLES := configmapgenerator
@@ -178,6 +178,7 @@ test: build guests $(DEVCLUSTER) ## Run the tests on one real control plane; wit
 	@for m in $(KUBEBUILDER:/go.mod=); do echo "test $$m"; (cd $$m && go test $(TEST_FLAGS) ./...) || exit 1; done
 	cd host/oci/keyless && go test $(TEST_FLAGS) ./...
 	cd cmd/release && go test $(TEST_FLAGS) ./...
+	cd test/chart && go test $(TEST_FLAGS) ./...
 	cd bench && go test $(TEST_FLAGS) ./report
 	@$(MAKE) --no-print-directory test-rust
 	cd devcluster/server && CGO_ENABLED=0 go test -trimpath -vet=off $(TEST_FLAGS) ./...

@@ -71,7 +71,7 @@ takes no more than 256 KiB. Otherwise put the modules into the image (--modules 
 claim=NAME), as NAME.wasm, where NAME is the name of the controller.
 
 With --serve, the objects run wasmctl serve, and ConfigMaps are not needed: the CRDs of Reconciler and ClusterReconciler, and a
-NetworkPolicy, are added. -o helm writes a chart of them, whose values are the image, the replicas, the resources and the PodMonitor.`,
+NetworkPolicy, are added. -o helm writes a chart of them; its values.yaml describes the values.`,
 		Example: `  wasmctl manifests -f controllers.yaml --image registry.example/wasmctl:1.0 | kubectl apply --server-side -f -
   wasmctl manifests -f controllers.yaml --replicas 2 --output-dir deploy/base
   wasmctl manifests -f controllers.yaml --replicas 5 --shards --max-replicas 10 | kubectl apply --server-side -f -

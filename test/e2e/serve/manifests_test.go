@@ -8,23 +8,17 @@ import (
 	"encoding/json"
 	"fmt"
 	"os/exec"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
-	"text/template"
 
-	"github.com/google/go-cmp/cmp"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/yaml"
 
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/devcluster"
@@ -167,92 +161,4 @@ func TestManifestsServe_RunUnderTheRightsThatTheyGive(t *testing.T) {
 	if _, err := kubernetes.NewForConfigOrDie(rc).CoreV1().ConfigMaps(i.ns).Update(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "module"}}, metav1.UpdateOptions{}); !apierrors.IsForbidden(err) {
 		t.Errorf("an update, which the module does not need: %v", err)
 	}
-}
-
-// TestManifestsServe_ChartGivesTheSameObjects: a release of the chart has the objects
-// that are printed for its name and values. It is rendered with Go's text/template:
-// Helm's engine adds functions that the chart does not use.
-func TestManifestsServe_ChartGivesTheSameObjects(t *testing.T) {
-	t.Run("leader", func(t *testing.T) { chartGivesTheSame(t) })
-	t.Run("shards", func(t *testing.T) { chartGivesTheSame(t, "--shards") })
-	t.Run("objects", func(t *testing.T) { chartGivesTheSame(t, "--shards", "--share", "objects") })
-}
-
-func chartGivesTheSame(t *testing.T, flags ...string) {
-	t.Helper()
-	dir := t.TempDir()
-	e2e.Manifests(t, append([]string{"--serve", "-o", "helm", "--output-dir", dir, "--image", "registry.example/wasmctl:1", "--pod-monitor"}, flags...)...)
-	for _, release := range []map[string]any{{"Name": "wasmctl", "Namespace": "wasmctl-system"}, {"Name": "1", "Namespace": "42"}} {
-		for _, replicas := range []string{"1", "3"} {
-			var values map[string]any
-			if err := yaml.Unmarshal(e2e.ReadFile(t, filepath.Join(dir, "values.yaml")), &values); err != nil {
-				t.Fatal(err)
-			}
-			n, _ := strconv.ParseFloat(replicas, 64)
-			values["replicas"] = n // as Helm has it
-			got := render(t, dir, map[string]any{"Release": release, "Values": values})
-			want := objectsOf(t, e2e.Manifests(t, append([]string{
-				"--serve", "--image", "registry.example/wasmctl:1", "--pod-monitor", "--replicas", "3",
-				"--name", fmt.Sprint(release["Name"]), "--namespace", fmt.Sprint(release["Namespace"]),
-			}, flags...)...))
-			for id, o := range want {
-				switch o["kind"] {
-				case "Namespace":
-					delete(want, id)
-				case "CustomResourceDefinition":
-					_ = unstructured.SetNestedField(o, "keep", "metadata", "annotations", "helm.sh/resource-policy")
-				case "Deployment":
-					_ = unstructured.SetNestedField(o, n, "spec", "replicas")
-				case "PodDisruptionBudget":
-					if replicas == "1" && len(flags) == 0 {
-						delete(want, id)
-					}
-				}
-			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("release %v, %s replicas: - printed + chart\n%s", release, replicas, diff)
-			}
-		}
-	}
-}
-
-// render renders the templates of a chart.
-func render(t *testing.T, dir string, data any) map[string]map[string]any {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, "templates", "*.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all bytes.Buffer
-	for _, file := range files {
-		parsed, err := template.New(file).Option("missingkey=error").Parse(string(e2e.ReadFile(t, file)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		all.WriteString("---\n")
-		if err := parsed.Execute(&all, data); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return objectsOf(t, all.Bytes())
-}
-
-// objectsOf decodes the objects of YAML documents, by kind and name.
-func objectsOf(t *testing.T, docs []byte) map[string]map[string]any {
-	t.Helper()
-	out := map[string]map[string]any{}
-	for doc := range bytes.SplitSeq(append([]byte("\n"), docs...), []byte("\n---\n")) {
-		var o map[string]any
-		if err := yaml.Unmarshal(doc, &o); err != nil {
-			t.Fatalf("%v:\n%s", err, doc)
-		}
-		if o != nil {
-			name, _, err := unstructured.NestedString(o, "metadata", "name")
-			if err != nil {
-				t.Fatalf("%v:\n%s", err, doc)
-			}
-			out[fmt.Sprint(o["kind"], " ", name)] = o
-		}
-	}
-	return out
 }

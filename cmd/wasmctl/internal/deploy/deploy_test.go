@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/wasmctl/wasmctl/host/load"
@@ -64,7 +63,7 @@ func TestReplicas_EndInTime(t *testing.T) {
 					} else if !ok {
 						continue
 					}
-					d := c.deployment().(*appsv1.Deployment) //nolint:forcetypeassert // or the test fails
+					d := c.deployment()
 					stop := cmp.Or(drain, 30*time.Second)
 					if shards > 0 {
 						stop += 15 * time.Second

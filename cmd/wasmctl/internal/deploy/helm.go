@@ -3,103 +3,219 @@
 package deploy
 
 import (
-	"cmp"
+	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/project"
 )
 
-// A chart is created from the objects of a Config that has these placeholders for values that
-// differ between releases.
+// A chart is created from the objects of a Config that has these placeholders for the name and the
+// namespace of a release.
 const (
 	markName      = "chart-release"
 	markNamespace = "chart-namespace"
-	markImage     = "chart-image"
-	markReplicas  = 1<<31 - 2
 )
 
-// expressions maps placeholders to template expressions. text/template alone understands all of
-// them.
-var expressions = strings.NewReplacer(
-	markName, "{{ .Release.Name }}", markNamespace, "{{ .Release.Namespace }}", markImage, "{{ .Values.image }}", "2147483646", "{{ .Values.replicas }}")
+// expressions maps placeholders to template expressions.
+var expressions = strings.NewReplacer(markName, "{{ .Release.Name }}", markNamespace, "{{ .Release.Namespace }}")
 
-// conditions are the conditions for kinds of objects that a release may omit. Helm has several
-// types of numbers, so their texts are compared.
+// conditions are the conditions for kinds of objects that a release may omit.
 var conditions = map[string]string{
-	"PodDisruptionBudget": `ne (print .Values.replicas) "1"`,
-	"PodMonitor":          ".Values.podMonitor",
+	"CustomResourceDefinition": ".Values.crds.enabled",
+	"NetworkPolicy":            ".Values.networkPolicy.enabled",
+	"PodDisruptionBudget":      "and .Values.podDisruptionBudget.enabled (gt (int .Values.replicas) 1)",
+	"PodMonitor":               ".Values.podMonitor.enabled",
+	"ServiceMonitor":           ".Values.serviceMonitor.enabled",
 }
 
-var (
-	marked    = regexp.MustCompile(`(?m)^( *(?:- )?(?:[\w./-]+: )?)(\S*chart-\S+)$`)
-	resources = regexp.MustCompile(`(?m)^( +)resources:\n(?:\s+(?:limits|requests):\n(?:\s+(?:cpu|memory): \S+\n)+)+`)
-)
+// notes is what helm install prints.
+const notes = `wasmctl serve is installed. To wait until it is ready, and to test it:
 
-// Chart returns the files of a Helm chart of wasmctl serve, by name. Its values are those of the
-// Config. It elects a leader with any number of replicas, unless these share the objects. It has no
+    kubectl -n {{ .Release.Namespace }} rollout status deployment/{{ .Release.Name }}
+    helm -n {{ .Release.Namespace }} test {{ .Release.Name }}
+
+It runs a module for each Reconciler of the cluster:
+
+    kubectl get reconcilers --all-namespaces
+
+Before you uninstall this release, delete all Reconcilers and wait until they are gone: the running process releases
+their objects. The CRDs stay after the uninstall.
+`
+
+// Chart returns the files of a Helm chart of wasmctl serve, by name. Its values have the defaults of
+// the Config. It elects a leader with any number of replicas, unless these share the objects. It has no
 // Namespace, which Helm creates. rights returns the rights in a namespace.
 func (c *Config) Chart(version string, rights func(namespace string) []abi.Capability) (map[string][]byte, error) {
 	t := *c
-	t.Name, t.Namespace, t.Image, t.Replicas, t.PodMonitor, t.Rights = markName, markNamespace, markImage, markReplicas, true, rights(markNamespace)
-	files := map[string][]byte{}
-	for _, object := range t.Objects() {
-		b, err := YAML(object)
+	t.Name, t.Namespace, t.Replicas, t.PodMonitor, t.Rights = markName, markNamespace, max(c.Replicas, 2), true, rights(markNamespace)
+	values := c.values()
+	files := map[string][]byte{"templates/NOTES.txt": []byte(notes)}
+	for _, object := range append(t.Objects(), t.serviceMonitor()) {
+		tree, err := fieldsOf(object)
 		if err != nil {
 			return nil, err
 		}
-		var head struct {
-			Kind     string
-			Metadata struct{ Name string }
-		}
-		if err := yaml.Unmarshal(b, &head); err != nil {
-			return nil, err
-		}
-		name := strings.ToLower(head.Kind)
-		switch head.Kind {
+		o := &unstructured.Unstructured{Object: tree}
+		name, kind := strings.ToLower(o.GetKind()), o.GetKind()
+		switch kind {
 		case "Namespace":
 			continue
 		case "CustomResourceDefinition": // Helm upgrades only CRDs in templates, and an uninstall must not delete their objects
-			name += "-" + head.Metadata.Name
-			b = []byte(strings.Replace(string(b), "  annotations:\n", "  annotations:\n    helm.sh/resource-policy: keep\n", 1))
+			name += "-" + o.GetName()
+			if err := unstructured.SetNestedField(tree, "keep", "metadata", "annotations", "helm.sh/resource-policy"); err != nil {
+				return nil, err
+			}
 		}
-		files["templates/"+name+".yaml"] = []byte(template(string(b), c.condition(head.Kind)))
+		mark(tree, values)
+		if kind == "Deployment" {
+			if files["templates/tests/test.yaml"], err = template(testPod(o), "", values); err != nil {
+				return nil, err
+			}
+		}
+		if files["templates/"+name+".yaml"], err = template(tree, c.condition(kind), values); err != nil {
+			return nil, err
+		}
 	}
-	values := map[string]any{"image": c.Image, "replicas": c.Replicas, "podMonitor": c.PodMonitor, "resources": c.container().Resources}
-	chart := map[string]any{
-		"apiVersion": "v2", "name": "wasmctl", "version": version, "appVersion": version,
+	var errs [3]error
+	files["values.yaml"], errs[0] = valuesFile(values)
+	files["values.schema.json"], errs[1] = json.MarshalIndent(schemaOf(values), "", "  ")
+	files["Chart.yaml"], errs[2] = yaml.Marshal(map[string]any{
+		"apiVersion": "v2", "type": "application", "name": "wasmctl", "version": version, "appVersion": version,
 		"description": "Kubernetes controllers whose logic is a WebAssembly module: wasmctl serve",
-	}
-	var err, also error
-	files["values.yaml"], err = yaml.Marshal(values)
-	files["Chart.yaml"], also = yaml.Marshal(chart)
-	return files, cmp.Or(err, also)
+		"home":        "https://github.com/wasmctl/wasmctl", "kubeVersion": ">=1.33.0-0",
+	})
+	return files, errors.Join(errs[:]...)
 }
 
 // condition returns the condition for a kind of object. It is empty if all releases have the
 // object.
 func (c *Config) condition(kind string) string {
 	if c.Shards > 0 && kind == "PodDisruptionBudget" {
-		return "" // it lets a single replica be evicted
+		return ".Values.podDisruptionBudget.enabled" // it lets a single replica be evicted
 	}
 	return conditions[kind]
 }
 
-// template returns a template for an object, with an optional condition.
-func template(object, condition string) string {
-	object = resources.ReplaceAllString(object, "${1}resources:\n"+
-		"${1}  limits:\n${1}    memory: \"{{ .Values.resources.limits.memory }}\"\n"+
-		"${1}  requests:\n${1}    cpu: \"{{ .Values.resources.requests.cpu }}\"\n${1}    memory: \"{{ .Values.resources.requests.memory }}\"\n")
-	object = expressions.Replace(marked.ReplaceAllString(object, `$1"$2"`)) // in quotes, because a release may be called 1
-	if condition == "" {
-		return object
+// testPod returns the pod of helm test. It runs with the account, the image and the security settings of
+// the marked Deployment, and fails unless that account may list the Reconcilers of the cluster.
+func testPod(deployment *unstructured.Unstructured) map[string]any {
+	spec, _, _ := unstructured.NestedMap(deployment.Object, "spec", "template", "spec") // a copy
+	containers, _, _ := unstructured.NestedSlice(spec, "containers")
+	container, _ := containers[0].(map[string]any)
+	container["args"] = []any{"release", "--for", "reconcilers.wasmctl.dev", "--finalizer", "wasmctl.dev/serve", "--all", "--dry-run"}
+	for _, field := range []string{"ports", "livenessProbe", "readinessProbe"} {
+		delete(container, field)
 	}
-	return "{{- if " + condition + " }}\n" + object + "{{- end }}\n"
+	for _, field := range []string{"initContainers", "topologySpreadConstraints", "terminationGracePeriodSeconds"} {
+		delete(spec, field)
+	}
+	spec["containers"], spec["restartPolicy"] = []any{container}, "Never"
+	return map[string]any{
+		"apiVersion": "v1", "kind": "Pod", "spec": spec,
+		"metadata": map[string]any{
+			"name": markName + "-test", "namespace": markNamespace,
+			// Not the labels of the Deployment's pods, which the Service selects.
+			"labels":      map[string]any{"app.kubernetes.io/name": "wasmctl-test", "app.kubernetes.io/instance": markName},
+			"annotations": map[string]any{"helm.sh/hook": "test", "helm.sh/hook-delete-policy": "before-hook-creation"},
+		},
+	}
+}
+
+// marked matches a line with a mark, and named one with a placeholder.
+var (
+	marked = regexp.MustCompile(`(?m)^( *)(.*?)values-(\w+) ([\w.]+)(?:: "")?$`)
+	named  = regexp.MustCompile(`(?m)^( *(?:- )?(?:[\w./-]+: )?)(\S*chart-\S+)$`)
+)
+
+// mark puts marks for values into the fields of an object.
+func mark(object map[string]any, values []value) {
+	for _, v := range values {
+		for _, place := range v.places {
+			if kind, path, _ := strings.Cut(place, " "); kind == object["kind"] {
+				put(object, strings.Split(path, "."), v.use, "values-"+string(v.use)+" "+v.name)
+			}
+		}
+	}
+}
+
+// put puts a mark at a path, and returns the changed node.
+func put(node any, path []string, how use, mark string) any {
+	if len(path) == 0 {
+		switch n := node.(type) {
+		case []any:
+			if how == extends {
+				return append(n, mark)
+			}
+		case map[string]any:
+			if how == extends {
+				n[mark] = ""
+				return n
+			}
+		}
+		return mark
+	}
+	switch n := node.(type) {
+	case []any:
+		n[0] = put(n[0], path[1:], how, mark) // all paths lead to the first item
+	case map[string]any:
+		if old, ok := n[path[0]]; ok || how != replaces {
+			n[path[0]] = put(old, path[1:], how, mark)
+		}
+	}
+	return node
+}
+
+// template returns a template for a marked object, with an optional condition.
+func template(object map[string]any, condition string, values []value) ([]byte, error) {
+	b, err := yaml.Marshal(object)
+	if err != nil {
+		return nil, err
+	}
+	out := expressions.Replace(named.ReplaceAllString(string(b), `$1"$2"`)) // in quotes, because a release may be called 1
+	out = marked.ReplaceAllStringFunc(out, func(line string) string {
+		m := marked.FindStringSubmatch(line)
+		return insertion(m[1], m[2], use(m[3]), m[4], values)
+	})
+	if condition != "" {
+		out = "{{- if " + condition + " }}\n" + out + "{{- end }}\n"
+	}
+	return []byte(out), nil
+}
+
+// insertion returns the text of a template that inserts a value. field is the field's name with a colon, or
+// empty.
+func insertion(indent, field string, how use, name string, values []value) string {
+	var scalar bool
+	for _, v := range values {
+		scalar = scalar || v.name == name && v.schema.scalar()
+	}
+	block := func(of, indent string) string {
+		return "{{ toYaml " + of + " | indent " + strconv.Itoa(len(indent)) + " }}"
+	}
+	one := func(of string) string {
+		if scalar {
+			return indent + field + "{{ toJson " + of + " }}"
+		}
+		return indent + strings.TrimRight(field, " ") + "\n" + block(of, indent+"  ")
+	}
+	path := ".Values." + name
+	switch how {
+	case replaces:
+		return one(path)
+	case fills:
+		return "{{- with " + path + " }}\n" + one(".") + "\n{{- end }}"
+	default:
+		return "{{- with " + path + " }}\n" + block(".", indent) + "\n{{- end }}"
+	}
 }
 
 // WriteFiles writes files to a directory.

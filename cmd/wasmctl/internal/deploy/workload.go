@@ -19,7 +19,7 @@ const nobody = 65532
 
 // deployment runs the processes as an unprivileged user, on a read-only file system, with the
 // node's default seccomp profile.
-func (c *Config) deployment() any {
+func (c *Config) deployment() *appsv1.Deployment {
 	strategy, minReady := c.strategy()
 	return &appsv1.Deployment{
 		TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"}, ObjectMeta: c.meta(""),
@@ -158,19 +158,27 @@ func (c *Config) networkPolicy() any {
 	}
 }
 
-// podMonitor returns a kind of the Prometheus operator, without its Go types and their
-// dependencies.
-func (c *Config) podMonitor() any {
-	labels := map[string]any{}
-	for k, v := range c.labels() {
-		labels[k] = v
+// podMonitor lets the Prometheus operator scrape the pods.
+func (c *Config) podMonitor() any { return c.monitor("PodMonitor", "podMetricsEndpoints") }
+
+// serviceMonitor lets the Prometheus operator scrape the Service.
+func (c *Config) serviceMonitor() any { return c.monitor("ServiceMonitor", "endpoints") }
+
+// monitor returns a kind of the Prometheus operator, without its Go types and their dependencies.
+func (c *Config) monitor(kind, endpoints string) any {
+	labels := func() map[string]any {
+		m := map[string]any{}
+		for k, v := range c.labels() {
+			m[k] = v
+		}
+		return m
 	}
 	return map[string]any{
-		"apiVersion": "monitoring.coreos.com/v1", "kind": "PodMonitor",
-		"metadata": map[string]any{"name": c.Name, "namespace": c.Namespace, "labels": labels},
+		"apiVersion": "monitoring.coreos.com/v1", "kind": kind,
+		"metadata": map[string]any{"name": c.Name, "namespace": c.Namespace, "labels": labels()},
 		"spec": map[string]any{
-			"selector":            map[string]any{"matchLabels": labels},
-			"podMetricsEndpoints": []any{map[string]any{"port": "metrics"}},
+			"selector": map[string]any{"matchLabels": labels()},
+			endpoints:  []any{map[string]any{"port": "metrics"}},
 		},
 	}
 }

@@ -17,8 +17,17 @@ import (
 
 // YAML writes an object like kubectl, without the fields that only a server sets.
 func YAML(object any) ([]byte, error) {
+	fields, err := fieldsOf(object)
+	if err != nil {
+		return nil, err
+	}
+	return yaml.Marshal(fields)
+}
+
+// fieldsOf returns the fields of an object, without those that only a server sets.
+func fieldsOf(object any) (map[string]any, error) {
 	if fields, ok := object.(map[string]any); ok {
-		return yaml.Marshal(fields)
+		return fields, nil
 	}
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
@@ -26,7 +35,7 @@ func YAML(object any) ([]byte, error) {
 	}
 	delete(fields, "status")
 	prune(fields)
-	return yaml.Marshal(fields)
+	return fields, nil
 }
 
 // prune removes nulls and empty maps, which Go's types produce. It preserves the empty map of an
