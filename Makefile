@@ -57,37 +57,52 @@ build: ## Build bin/wasmctl
 VERSION ?= $(shell git describe --tags --exact-match 2>/dev/null || echo dev)
 # Everything that is published has the time of the commit.
 export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
-DIST := $(BIN)/dist
+PLATFORMS ?= linux-amd64 linux-arm64 darwin-amd64 darwin-arm64
+DIST  := $(BIN)/dist
+STAGE := $(BIN)/stage
+SHARE := $(STAGE)/share
+# The program for this machine prints the completions, the manual pages and the chart.
+NATIVE := $(STAGE)/wasmctl-$(shell go env GOHOSTOS)-$(shell go env GOHOSTARCH)
+# Signs the checksums: a private key in PEM, whose public key is in RELEASE_PUB.
+RELEASE_KEY ?=
+RELEASE_PUB ?= release.pub
 # The same commit and version of Go give the same bytes: nothing of the machine, of
 # the directory or of the clone's history is in them.
-RELEASE_BUILD = CGO_ENABLED=0 GOAMD64=v1 GOARM64=v8.0 go build -trimpath -buildvcs=false -ldflags="-s -w -X main.version=$(VERSION)"
+RELEASE_ENV = GOOS=$(word 1,$(subst -, ,$*)) GOARCH=$(word 2,$(subst -, ,$*)) GOAMD64=v1 GOARM64=v8.0 GOFLAGS=-buildvcs=false
 
-$(DIST)/wasmctl-%: FORCE
+$(STAGE)/wasmctl-%: FORCE
 	@echo "building wasmctl-$*"
-	@GOOS=$(word 1,$(subst -, ,$*)) GOARCH=$(word 2,$(subst -, ,$*)) $(RELEASE_BUILD) -o $@ ./cmd/wasmctl
+	@$(RELEASE_ENV) CGO_ENABLED=0 go build -trimpath -ldflags="-s -w -X main.version=$(VERSION)" -o $@ ./cmd/wasmctl
+
+$(STAGE)/devcluster-%: FORCE
+	@echo "building devcluster-$*: minutes the first time"
+	@$(RELEASE_ENV) devcluster/server/build.sh $@
 
 .PHONY: FORCE
 FORCE:
 
 .PHONY: image
-image: $(DIST)/wasmctl-linux-amd64 $(DIST)/wasmctl-linux-arm64 ## Write the image to bin/image, an OCI layout, without Docker
-	rm -rf $(BIN)/image
+image: $(STAGE)/wasmctl-linux-amd64 $(STAGE)/wasmctl-linux-arm64 ## Write the image to bin/image, an OCI layout, without Docker
 	cd cmd/release && go run . -image $(BIN)/image -version $(VERSION) $^
 
-RELEASE_BINARIES := $(foreach t,linux-amd64 linux-arm64 darwin-amd64 darwin-arm64,$(DIST)/wasmctl-$(t))
+RELEASE_BINARIES := $(foreach p,$(PLATFORMS),$(STAGE)/wasmctl-$(p) $(STAGE)/devcluster-$(p))
 
 .PHONY: release
-release: $(RELEASE_BINARIES) ## Write binaries, checksums, SBOMs, completions, manual pages and the chart to bin/dist
-	cd cmd/release && go run . $^
-	rm -rf $(DIST)/completions $(DIST)/man $(DIST)/chart && mkdir -p $(DIST)/completions $(DIST)/man $(DIST)/native
-	$(RELEASE_BUILD) -o $(DIST)/native/wasmctl ./cmd/wasmctl
-	for s in bash zsh fish; do $(DIST)/native/wasmctl completion $$s > $(DIST)/completions/wasmctl.$$s || exit 1; done
-	printf '#!/bin/sh\nexec kubectl wasmctl __complete "$$@"\n' > $(DIST)/completions/kubectl_complete-wasmctl
-	chmod +x $(DIST)/completions/kubectl_complete-wasmctl
-	$(DIST)/native/wasmctl man $(DIST)/man
-	$(DIST)/native/wasmctl manifests --serve -o helm --output-dir $(DIST)/chart
-	rm -rf $(DIST)/native
-	cd $(DIST) && rm -f SHA256SUMS && find . -type f ! -name SHA256SUMS | LC_ALL=C sort | sed 's|^\./||' | xargs sha256sum > SHA256SUMS
+release: $(RELEASE_BINARIES) $(NATIVE) ## Write archives, checksums, SBOMs, the image, the chart and a manifest for krew to bin/dist
+	rm -rf $(SHARE) && mkdir -p $(SHARE)/wasmctl/completions $(SHARE)/devcluster
+	cp LICENSE NOTICE $(SHARE)/wasmctl && cp LICENSE NOTICE $(SHARE)/devcluster
+	for s in bash zsh fish; do $(NATIVE) completion $$s > $(SHARE)/wasmctl/completions/wasmctl.$$s || exit 1; done
+	printf '#!/bin/sh\nexec kubectl wasmctl __complete "$$@"\n' > $(SHARE)/wasmctl/completions/kubectl_complete-wasmctl
+	chmod +x $(SHARE)/wasmctl/completions/kubectl_complete-wasmctl
+	$(NATIVE) man $(SHARE)/wasmctl/man
+	rm -rf $(STAGE)/chart && $(NATIVE) manifests --serve -o helm --output-dir $(STAGE)/chart
+	cd cmd/release && go run . -dist $(DIST) -share $(SHARE) -chart $(STAGE)/chart -version $(VERSION) $(RELEASE_BINARIES)
+ifeq ($(RELEASE_KEY),)
+	@echo "note: there is no RELEASE_KEY, so SHA256SUMS is not signed"
+else
+	openssl dgst -sha256 -sign $(RELEASE_KEY) -out $(DIST)/SHA256SUMS.sig $(DIST)/SHA256SUMS
+	openssl dgst -sha256 -verify $(RELEASE_PUB) -signature $(DIST)/SHA256SUMS.sig $(DIST)/SHA256SUMS
+endif
 
 DEVCLUSTER_SOURCES := $(shell find devcluster/server -name '*.go' -not -name '*_test.go' -o -name 'go*.mod' -path 'devcluster/server/*' -o -name build.sh)
 

@@ -3,17 +3,14 @@
 package main
 
 import (
-	"archive/tar"
 	"bytes"
-	"compress/gzip"
 	"debug/elf"
 	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"path/filepath"
+	"path"
 	"time"
 
 	"github.com/opencontainers/go-digest"
@@ -25,35 +22,32 @@ import (
 // user is the user of the manifests' containers.
 const user = "65532:65532"
 
-// layout is a directory with an OCI layout.
-type layout struct {
-	dir string
-	err error // the first error
-}
+// layout has the files of an OCI layout, by name.
+type layout map[string][]byte
 
-// writeImage writes an image of static Linux binaries, one for each architecture,
-// and returns its digest.
-func writeImage(dir, version string, at time.Time, binaries []string) (digest.Digest, error) {
-	l := &layout{dir: dir}
+// imageOf creates an image of static Linux binaries, one for each architecture, and returns its
+// layout and its digest.
+func imageOf(version string, at time.Time, binaries []string) (layout, digest.Digest, error) {
+	l := layout{}
 	list := ocispec.Index{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageIndex}
-	for _, path := range binaries {
-		d, err := l.manifest(path, version, at)
+	for _, file := range binaries {
+		d, err := l.manifest(file, version, at)
 		if err != nil {
-			return "", fmt.Errorf("binary[%s]: %w", path, err)
+			return nil, "", fmt.Errorf("binary[%s]: %w", file, err)
 		}
 		list.Manifests = append(list.Manifests, d)
 	}
 	all := l.json(ocispec.MediaTypeImageIndex, list)
 	named := all
 	named.Annotations = map[string]string{ocispec.AnnotationRefName: version}
-	l.file(ocispec.ImageIndexFile, marshal(ocispec.Index{Versioned: list.Versioned, Manifests: []ocispec.Descriptor{named}}))
-	l.file(ocispec.ImageLayoutFile, marshal(ocispec.ImageLayout{Version: ocispec.ImageLayoutVersion}))
-	return all.Digest, l.err
+	l[ocispec.ImageIndexFile] = marshal(ocispec.Index{Versioned: list.Versioned, Manifests: []ocispec.Descriptor{named}})
+	l[ocispec.ImageLayoutFile] = marshal(ocispec.ImageLayout{Version: ocispec.ImageLayoutVersion})
+	return l, all.Digest, nil
 }
 
-// manifest writes the image of one binary, which has only the binary and the TLS roots.
-func (l *layout) manifest(path, version string, at time.Time) (ocispec.Descriptor, error) {
-	binary, err := os.ReadFile(path)
+// manifest adds the image of one binary, which has only the binary and the TLS roots.
+func (l layout) manifest(binaryFile, version string, at time.Time) (ocispec.Descriptor, error) {
+	binary, err := os.ReadFile(binaryFile)
 	if err != nil {
 		return ocispec.Descriptor{}, err
 	}
@@ -61,7 +55,7 @@ func (l *layout) manifest(path, version string, at time.Time) (ocispec.Descripto
 	if err != nil {
 		return ocispec.Descriptor{}, err
 	}
-	files := tarOf(at, "wasmctl", binary, "etc/ssl/certs/ca-certificates.crt", roots())
+	files := tarOf(at, []file{{"wasmctl", binary, true}, {"etc/ssl/certs/ca-certificates.crt", roots(), false}})
 	config := ocispec.Image{
 		Created: &at, Platform: ocispec.Platform{OS: "linux", Architecture: arch},
 		Config: ocispec.ImageConfig{User: user, Entrypoint: []string{"/wasmctl"}, WorkingDir: "/", Labels: map[string]string{
@@ -75,7 +69,7 @@ func (l *layout) manifest(path, version string, at time.Time) (ocispec.Descripto
 		Config: l.json(ocispec.MediaTypeImageConfig, config), Layers: []ocispec.Descriptor{l.blob(ocispec.MediaTypeImageLayerGzip, compress(files))},
 	})
 	d.Platform = &config.Platform
-	return d, l.err
+	return d, nil
 }
 
 // architecture returns the architecture of a binary. The binary must be static, because the image
@@ -111,31 +105,6 @@ func roots() []byte {
 	return b.Bytes()
 }
 
-// tarOf creates an archive of a program and a file.
-func tarOf(at time.Time, program string, binary []byte, file string, content []byte) []byte {
-	var b bytes.Buffer
-	w := tar.NewWriter(&b)
-	for _, h := range []struct {
-		tar.Header
-
-		content []byte
-	}{{tar.Header{Name: program, Mode: 0o755}, binary}, {tar.Header{Name: file, Mode: 0o644}, content}} {
-		h.ModTime, h.Size, h.Format = at, int64(len(h.content)), tar.FormatUSTAR
-		_ = w.WriteHeader(&h.Header) // writes to memory do not fail
-		_, _ = w.Write(h.content)
-	}
-	_ = w.Close()
-	return b.Bytes()
-}
-
-func compress(b []byte) []byte {
-	var out bytes.Buffer
-	w := gzip.NewWriter(&out)
-	_, _ = io.Copy(w, bytes.NewReader(b)) // writes to memory do not fail
-	_ = w.Close()
-	return out.Bytes()
-}
-
 func marshal(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -144,22 +113,12 @@ func marshal(v any) []byte {
 	return b
 }
 
-func (l *layout) json(mediaType string, v any) ocispec.Descriptor {
+func (l layout) json(mediaType string, v any) ocispec.Descriptor {
 	return l.blob(mediaType, marshal(v))
 }
 
-func (l *layout) blob(mediaType string, content []byte) ocispec.Descriptor {
+func (l layout) blob(mediaType string, content []byte) ocispec.Descriptor {
 	d := digest.FromBytes(content)
-	l.file(filepath.Join(ocispec.ImageBlobsDir, d.Algorithm().String(), d.Encoded()), content)
+	l[path.Join(ocispec.ImageBlobsDir, d.Algorithm().String(), d.Encoded())] = content
 	return ocispec.Descriptor{MediaType: mediaType, Digest: d, Size: int64(len(content))}
-}
-
-func (l *layout) file(name string, content []byte) {
-	path := filepath.Join(l.dir, name)
-	if l.err == nil {
-		l.err = os.MkdirAll(filepath.Dir(path), 0o755) //nolint:gosec // everybody may read it
-	}
-	if l.err == nil {
-		l.err = os.WriteFile(path, content, 0o644) //nolint:gosec // everybody may read it
-	}
 }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command release creates the published files from binaries of wasmctl: an image, and a list of the
-// modules in each binary. The same binaries give the same bytes. See make image and make release.
+// Command release creates the published files from binaries: archives, lists of the modules in each binary, an image,
+// the packed chart, the manifest of a plugin of kubectl, and checksums. The same binaries give the same bytes. See
+// make image and make release.
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -13,42 +15,45 @@ import (
 )
 
 func main() {
-	image := flag.String("image", "", "directory to write an image of the binaries to, as an OCI layout")
-	version := flag.String("version", "dev", "version of the image, and its tag")
+	var p parts
+	image := flag.String("image", "", "directory to write an image of the binaries to, as an OCI layout, and nothing else")
+	dist := flag.String("dist", "", "directory to write the files of a release to; it is replaced")
 	epoch := flag.String("time", os.Getenv("SOURCE_DATE_EPOCH"), "time of all created files, in seconds since 1970")
+	flag.StringVar(&p.version, "version", "dev", "version of the release")
+	flag.StringVar(&p.share, "share", "", "directory with a directory for each program, whose files go into the program's archives")
+	flag.StringVar(&p.chart, "chart", "", "directory of the Helm chart")
 	flag.Usage = func() {
-		fmt.Fprintln(os.Stderr, "usage: release [-image DIR] [-version V] [-time SECONDS] BINARY...\n\nWithout -image, BINARY.cdx.json lists the modules in each binary.")
+		fmt.Fprintln(os.Stderr, "usage: release (-image DIR | -dist DIR -share DIR -chart DIR) [-version V] [-time SECONDS] NAME-OS-ARCH...")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
-	if err := run(*image, *version, *epoch, flag.Args()); err != nil {
+	p.binaries = flag.Args()
+	if err := run(p, *image, *dist, *epoch); err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)
 		os.Exit(1)
 	}
 }
 
-func run(dir, version, epoch string, binaries []string) error {
+func run(p parts, image, dist, epoch string) error {
 	seconds, err := strconv.ParseInt(epoch, 10, 64)
 	if err != nil {
 		return fmt.Errorf("-time or SOURCE_DATE_EPOCH: %w", err)
 	}
-	at := time.Unix(seconds, 0).UTC()
-	if dir != "" {
-		d, err := writeImage(dir, version, at, binaries)
+	p.at = time.Unix(seconds, 0).UTC()
+	if image != "" {
+		files, digest, err := imageOf(p.version, p.at, p.binaries)
 		if err != nil {
 			return err
 		}
-		fmt.Printf("%s@%s\n", dir, d)
-		return nil
+		fmt.Printf("%s@%s\n", image, digest)
+		return replaceDir(image, files)
 	}
-	for _, path := range binaries {
-		b, err := billOfMaterials(path, at)
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(path+".cdx.json", b, 0o644); err != nil { //nolint:gosec // everybody may read it
-			return err
-		}
+	if dist == "" {
+		return errors.New("want -image or -dist")
 	}
-	return nil
+	files, err := publish(p)
+	if err != nil {
+		return err
+	}
+	return replaceDir(dist, files)
 }

@@ -10,9 +10,11 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -48,13 +50,16 @@ func TestImage_IsStaticAndReproducible(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := time.Unix(1_800_000_000, 0).UTC()
-	dir := t.TempDir()
-	first, err := writeImage(dir, "1.2.3", at, []string{amd64, arm64})
+	files, first, err := imageOf("1.2.3", at, []string{amd64, arm64})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := writeImage(t.TempDir(), "1.2.3", at, []string{amd64, arm64}); err != nil || again != first {
+	if _, again, err := imageOf("1.2.3", at, []string{amd64, arm64}); err != nil || again != first {
 		t.Errorf("%s, then %s: %v", first, again, err)
+	}
+	dir := t.TempDir()
+	if err := replaceDir(dir, files); err != nil {
+		t.Fatal(err)
 	}
 	store, err := oci.NewFromFS(t.Context(), os.DirFS(dir))
 	if err != nil {
@@ -89,15 +94,15 @@ func TestImage_IsStaticAndReproducible(t *testing.T) {
 		if c.User != "65532:65532" || strings.Join(c.Entrypoint, " ") != "/wasmctl" || c.Labels[ocispec.AnnotationVersion] != "1.2.3" || !image.Created.Equal(at) {
 			t.Errorf("%+v", image)
 		}
-		files := untar(t, fetch(m.Layers[0], nil))
-		if arch == "amd64" && !bytes.Equal(files["wasmctl"], binary) {
+		layer := untar(t, fetch(m.Layers[0], nil))
+		if arch == "amd64" && !bytes.Equal(layer["wasmctl"], binary) {
 			t.Error("another binary")
 		}
-		if !x509.NewCertPool().AppendCertsFromPEM(files["etc/ssl/certs/ca-certificates.crt"]) {
+		if !x509.NewCertPool().AppendCertsFromPEM(layer["etc/ssl/certs/ca-certificates.crt"]) {
 			t.Error("there are no certificates")
 		}
 		if arch == "amd64" {
-			runs(t, files["wasmctl"])
+			runs(t, layer["wasmctl"])
 		}
 	}
 }
@@ -141,7 +146,7 @@ func untar(t *testing.T, layer []byte) map[string][]byte {
 // contains no libraries.
 func TestImage_RefusesWhatDoesNotRunAlone(t *testing.T) {
 	for _, path := range []string{"/bin/sh", "release_test.go"} {
-		if _, err := writeImage(t.TempDir(), "1", time.Now(), []string{path}); err == nil {
+		if _, _, err := imageOf("1", time.Now(), []string{path}); err == nil {
 			t.Errorf("%s is taken", path)
 		}
 	}
@@ -168,5 +173,77 @@ func TestBillOfMaterials_ListsWhatIsLinked(t *testing.T) {
 	}
 	if all["std"] == "" || all["github.com/opencontainers/image-spec"] == "" || all["github.com/opencontainers/go-digest"] != "v1.0.0" {
 		t.Errorf("%v", all)
+	}
+}
+
+// TestPublish_IsReproducibleAndComplete: the same parts give the same bytes. Each program has an archive with the files
+// that accompany it, the checksums cover all other files, and the plugin of kubectl names the archives by their sums.
+func TestPublish_IsReproducibleAndComplete(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := os.ReadFile(self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stage := t.TempDir()
+	if err := writeFiles(stage, map[string][]byte{
+		"wasmctl-darwin-arm64": program, "devcluster-darwin-arm64": program,
+		"share/wasmctl/LICENSE": []byte("license"), "share/wasmctl/man/wasmctl.1": []byte("manual"), "share/devcluster/LICENSE": []byte("license"),
+		"chart/Chart.yaml": []byte("name: wasmctl"), "chart/templates/a.yaml": []byte("a"),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	p := parts{
+		binaries: []string{filepath.Join(stage, "wasmctl-darwin-arm64"), filepath.Join(stage, "devcluster-darwin-arm64")},
+		share:    filepath.Join(stage, "share"), chart: filepath.Join(stage, "chart"), version: "v1.2.3", at: time.Unix(1_800_000_000, 0).UTC(),
+	}
+	files, err := publish(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := publish(p); err != nil || !maps.EqualFunc(files, again, bytes.Equal) {
+		t.Errorf("the second release has other bytes: %v", err)
+	}
+	for name, want := range map[string]string{
+		"wasmctl-darwin-arm64.tar.gz": "LICENSE man/wasmctl.1 wasmctl", "devcluster-darwin-arm64.tar.gz": "LICENSE devcluster",
+		"wasmctl-1.2.3.tgz": "wasmctl/Chart.yaml wasmctl/templates/a.yaml",
+	} {
+		if got := strings.Join(slices.Sorted(maps.Keys(untar(t, files[name]))), " "); got != want {
+			t.Errorf("%s has %s, want %s", name, got, want)
+		}
+	}
+	lines := strings.Split(strings.TrimSpace(string(files[sums])), "\n")
+	if len(lines) != len(files)-1 {
+		t.Errorf("%d sums of %d files", len(lines), len(files))
+	}
+	for _, line := range lines {
+		sum, name, _ := strings.Cut(line, "  ")
+		if sum != sha256Of(files[name]) {
+			t.Errorf("%s is not the sum of %s", sum, name)
+		}
+	}
+	for _, want := range []string{"sha256: " + sha256Of(files["wasmctl-darwin-arm64.tar.gz"]), "version: v1.2.3", "/releases/download/v1.2.3/wasmctl-darwin-arm64.tar.gz"} {
+		if !strings.Contains(string(files["wasmctl-krew.yaml"]), want) {
+			t.Errorf("%q is not in\n%s", want, files["wasmctl-krew.yaml"])
+		}
+	}
+	p.binaries = []string{self}
+	if _, err := publish(p); err == nil {
+		t.Errorf("%s is accepted, although it names no platform", self)
+	}
+}
+
+// TestModule_CanBeInstalled: go install refuses a module whose go.mod replaces or excludes another one.
+func TestModule_CanBeInstalled(t *testing.T) {
+	mod, err := os.ReadFile(filepath.Join("..", "..", "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(mod)) {
+		if strings.HasPrefix(line, "replace") || strings.HasPrefix(line, "exclude") {
+			t.Errorf("go.mod: %s", line)
+		}
 	}
 }

@@ -24,6 +24,7 @@ var othersFlags = strings.Fields("apiserver-flag data-dir exit-on-stdin-close no
 	" features lib no-default-features open precise release target" + // cargo
 	" from-file resource resource-name server-side show-managed-fields type verb" + // kubectl
 	" create-namespace set" + // helm
+	" check ignore-missing manifest-url remote-name-all" + // sha256sum, krew, curl
 	" initial-memory" + // wasm-ld
 	" include" + // grep
 	" insecure-ignore-tlog tlog-upload use-signing-config" + // cosign

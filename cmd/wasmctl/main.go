@@ -8,6 +8,7 @@ import (
 	"context"
 	"io"
 	"os"
+	"runtime/debug"
 )
 
 // streams are the standard streams of a command.
@@ -17,5 +18,8 @@ type streams struct {
 }
 
 func main() {
+	if info, _ := debug.ReadBuildInfo(); version == "dev" {
+		version = releaseOf(info)
+	}
 	os.Exit(execute(context.Background(), os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}))
 }

@@ -11,8 +11,18 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// version is the release. The linker sets it when a tag is built.
+// version is the release. The linker sets it when a tag is built. Otherwise main sets it to releaseOf the
+// build.
 var version = "dev"
+
+// releaseOf returns the version of a binary that go install has built from a published module. Only such
+// a build has the checksum of the main module; others are development builds.
+func releaseOf(info *debug.BuildInfo) string {
+	if info == nil || info.Main.Sum == "" {
+		return "dev"
+	}
+	return info.Main.Version
+}
 
 func newCmdVersion(s streams) *cobra.Command {
 	return &cobra.Command{
