@@ -150,11 +150,12 @@ func (o *manifestsOptions) source() (source, claim string) {
 }
 
 func runManifests(ctx context.Context, o *manifestsOptions) error {
-	c := &deploy.Config{Name: o.name, Namespace: o.namespace, Image: o.image, Replicas: o.replicas, Shards: o.shards, ShareObjects: o.share == shareObjects, MaxReplicas: o.maxReplicas, PodMonitor: o.podMonitor}
+	c := &deploy.Config{Name: o.name, Namespace: o.namespace, Image: o.image, Replicas: o.replicas, Shards: o.shards, ShareObjects: o.share == shareObjects, MaxReplicas: o.maxReplicas}
 	if err := o.fill(ctx, c); err != nil {
 		return err
 	}
 	if o.podMonitor {
+		c.Monitors = []string{deploy.PodMonitor}
 		o.checkPodMonitor(ctx)
 	}
 	switch {
@@ -179,7 +180,7 @@ func runManifests(ctx context.Context, o *manifestsOptions) error {
 // checkPodMonitor prints a note if there is a cluster that does not know PodMonitors.
 func (o *manifestsOptions) checkPodMonitor(ctx context.Context) {
 	kinds := newGuess(&o.process)
-	_, _, _ = kinds.Of(ctx, &abi.Watch{Group: "monitoring.coreos.com", Version: "v1", Kind: "PodMonitor"}) // it guesses instead of failing
+	_, _, _ = kinds.Of(ctx, &abi.Watch{Group: "monitoring.coreos.com", Version: "v1", Kind: deploy.PodMonitor}) // it guesses instead of failing
 	if kinds.Resolver != nil && len(kinds.Guessed) > 0 {
 		_, _ = fmt.Fprintln(o.streams.err, "note: the cluster has no PodMonitors: install the Prometheus operator first, or omit --pod-monitor; kubectl apply fails for this object, and only for it")
 	}

@@ -79,8 +79,8 @@ type Config struct {
 	CRDs []any
 	// Rights are the rights of the processes.
 	Rights []abi.Capability
-	// PodMonitor adds a PodMonitor, for clusters with the Prometheus operator.
-	PodMonitor bool
+	// Monitors are kinds of objects of the Prometheus operator, PodMonitor or ServiceMonitor, to add.
+	Monitors []string
 }
 
 // Objects returns the objects, in an order in which they can be created. The caller must call
@@ -96,8 +96,8 @@ func (c *Config) Objects() []any {
 	list = append(list, c.modules()...)
 	list = append(list, c.deployment(), c.service())
 	list = append(list, c.replicated()...)
-	if c.PodMonitor {
-		list = append(list, c.podMonitor())
+	for _, kind := range c.Monitors {
+		list = append(list, c.monitor(kind))
 	}
 	return list
 }

@@ -33,8 +33,8 @@ var conditions = map[string]string{
 	"CustomResourceDefinition": ".Values.crds.enabled",
 	"NetworkPolicy":            ".Values.networkPolicy.enabled",
 	"PodDisruptionBudget":      "and .Values.podDisruptionBudget.enabled (gt (int .Values.replicas) 1)",
-	"PodMonitor":               ".Values.podMonitor.enabled",
-	"ServiceMonitor":           ".Values.serviceMonitor.enabled",
+	PodMonitor:                 ".Values.podMonitor.enabled",
+	ServiceMonitor:             ".Values.serviceMonitor.enabled",
 }
 
 // notes is what helm install prints.
@@ -56,10 +56,11 @@ their objects. The CRDs stay after the uninstall.
 // Namespace, which Helm creates. rights returns the rights in a namespace.
 func (c *Config) Chart(version string, rights func(namespace string) []abi.Capability) (map[string][]byte, error) {
 	t := *c
-	t.Name, t.Namespace, t.Replicas, t.PodMonitor, t.Rights = markName, markNamespace, max(c.Replicas, 2), true, rights(markNamespace)
+	t.Name, t.Namespace, t.Rights = markName, markNamespace, rights(markNamespace)
+	t.Replicas, t.Monitors = max(c.Replicas, 2), []string{PodMonitor, ServiceMonitor}
 	values := c.values()
 	files := map[string][]byte{"templates/NOTES.txt": []byte(notes)}
-	for _, object := range append(t.Objects(), t.serviceMonitor()) {
+	for _, object := range t.Objects() {
 		tree, err := fieldsOf(object)
 		if err != nil {
 			return nil, err

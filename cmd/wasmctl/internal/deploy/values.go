@@ -5,6 +5,7 @@ package deploy
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -89,7 +90,7 @@ func (c *Config) values() []value {
 		{"crds.enabled", "Install and upgrade the CRDs; an uninstall leaves them", flag, true, decides, nil},
 		{"networkPolicy.enabled", "Permit incoming connections only to metrics and probes", flag, true, decides, nil},
 		{"podDisruptionBudget.enabled", "Protect several replicas from being evicted at once", flag, true, decides, nil},
-		{"podMonitor.enabled", "Let the Prometheus operator scrape the pods", flag, c.PodMonitor, decides, nil},
+		{"podMonitor.enabled", "Let the Prometheus operator scrape the pods", flag, slices.Contains(c.Monitors, PodMonitor), decides, nil},
 		{"podMonitor.labels", "Further labels of the PodMonitor", textMap, no, extends, []string{"PodMonitor metadata.labels"}},
 		{"podMonitor.endpoint", "Further fields of its endpoint, such as interval", object, no, extends, []string{"PodMonitor spec.podMetricsEndpoints.0"}},
 		{"serviceMonitor.enabled", "Let the Prometheus operator scrape the Service, instead of the PodMonitor", flag, false, decides, nil},

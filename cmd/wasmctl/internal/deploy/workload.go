@@ -158,14 +158,15 @@ func (c *Config) networkPolicy() any {
 	}
 }
 
-// podMonitor lets the Prometheus operator scrape the pods.
-func (c *Config) podMonitor() any { return c.monitor("PodMonitor", "podMetricsEndpoints") }
+// Kinds of the Prometheus operator.
+const (
+	PodMonitor     = "PodMonitor"
+	ServiceMonitor = "ServiceMonitor"
+)
 
-// serviceMonitor lets the Prometheus operator scrape the Service.
-func (c *Config) serviceMonitor() any { return c.monitor("ServiceMonitor", "endpoints") }
-
-// monitor returns a kind of the Prometheus operator, without its Go types and their dependencies.
-func (c *Config) monitor(kind, endpoints string) any {
+// monitor returns an object of the Prometheus operator, without its Go types and their dependencies.
+func (c *Config) monitor(kind string) any {
+	endpoints := map[string]string{PodMonitor: "podMetricsEndpoints", ServiceMonitor: "endpoints"}[kind]
 	labels := func() map[string]any {
 		m := map[string]any{}
 		for k, v := range c.labels() {
