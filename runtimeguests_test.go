@@ -99,7 +99,7 @@ func (r *guests) runs() uint64 { return r.Admin().Status().Controllers[0].Runs }
 // metrics returns the page for Prometheus.
 func (r *guests) metrics() string {
 	page := httptest.NewRecorder()
-	r.Metrics().ServeHTTP(page, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	r.Metrics().ServeHTTP(page, httptest.NewRequest(http.MethodGet, "/metrics?detail=full", nil))
 	return page.Body.String()
 }
 

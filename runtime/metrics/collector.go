@@ -14,7 +14,10 @@ import (
 )
 
 // collector collects the metrics in all. It implements prometheus.Collector.
-type collector struct{ registry *Registry }
+type collector struct {
+	registry *Registry
+	full     bool
+}
 
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(out chan<- *prometheus.Desc) {
@@ -25,7 +28,7 @@ func (c *collector) Describe(out chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (c *collector) Collect(out chan<- prometheus.Metric) {
-	g := gathering{out}
+	g := gathering{out, c.full}
 	g.set(buildInfo, 1, c.registry.cfg.Version, runtime.Version())
 	if c.registry.cfg.Process != nil {
 		p := c.registry.cfg.Process()
@@ -41,14 +44,32 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 }
 
 // gathering sends metrics to Prometheus.
-type gathering struct{ out chan<- prometheus.Metric }
+type gathering struct {
+	out  chan<- prometheus.Metric
+	full bool // all metrics with all buckets, also those that are zero
+}
 
+// set sends a value, unless only a full scrape has its metric.
 func (g gathering) set(d *description, value float64, labels ...string) {
-	g.out <- prometheus.MustNewConstMetric(d.desc, d.kind, value, labels...)
+	if g.full || !d.Full {
+		g.out <- prometheus.MustNewConstMetric(d.desc, d.kind, value, labels...)
+	}
+}
+
+// count sends a value that is zero most of the time. Only a full scrape has it then.
+func (g gathering) count(d *description, value float64, labels ...string) {
+	if g.full || value != 0 {
+		g.set(d, value, labels...)
+	}
 }
 
 func (g gathering) histogram(d *description, h *histogram, labels ...string) {
-	g.out <- h.metric(d.desc, labels...)
+	switch {
+	case g.full:
+		g.out <- h.metric(d.desc, h.bounds, labels...)
+	case !d.Full:
+		g.out <- h.metric(d.desc, fewBuckets, labels...)
+	}
 }
 
 func flag(b bool) float64 {
@@ -96,7 +117,7 @@ type watchSum struct {
 	bytes, saved               int64
 }
 
-// watchStates are exported for each resource even if the value is 0, so that an alert resolves when its state ends.
+// watchStates are the states of watches.
 var watchStates = [...]string{"syncing", "ready", "denied", "absent", "failing"}
 
 func (g gathering) watches(list []Watch) {
@@ -121,15 +142,15 @@ func (g gathering) watches(list []Watch) {
 	}
 	for resource, s := range sums {
 		for _, state := range watchStates {
-			g.set(watchState, float64(s.states[state]), resource, state)
+			g.count(watchState, float64(s.states[state]), resource, state)
 		}
 		g.set(watchAge, s.age.Seconds(), resource)
 		g.set(watchFailures, float64(s.failures), resource)
 		g.set(watchStalled, float64(s.stalled), resource)
 		g.set(storeObjects, float64(s.objects), resource)
 		g.set(storeBytes, float64(s.bytes), resource)
-		g.set(compressed, float64(s.compressed), resource)
-		g.set(savedBytes, float64(s.saved), resource)
+		g.count(compressed, float64(s.compressed), resource)
+		g.count(savedBytes, float64(s.saved), resource)
 	}
 }
 
@@ -138,7 +159,7 @@ func (g gathering) queue(c *Controller, st *Stats) {
 	g.set(queueDepth, float64(max(0, st.Ready-st.ReadyLow)), n, n, "0")
 	g.set(queueDepth, float64(st.ReadyLow), n, n, "-100")
 	g.set(queueAdds, float64(c.added(st)), n, n)
-	g.set(queueRetries, float64(st.Requeued), n, n)
+	g.count(queueRetries, float64(st.Requeued), n, n)
 	g.histogram(queueDuration, c.queued, n, n)
 	g.histogram(queueWork, c.work, n, n)
 	g.set(queueUnfinished, st.Unfinished.Seconds(), n, n)
@@ -168,26 +189,26 @@ func (c *Controller) added(st *Stats) uint64 {
 func (g gathering) runs(c *Controller, st *Stats) {
 	n := c.name
 	for i, result := range results {
-		g.set(reconcileTotal, float64(c.results[i].Load()), n, result)
+		g.count(reconcileTotal, float64(c.results[i].Load()), n, result)
 	}
 	g.set(reconcileErrors, float64(c.results[resultError].Load()), n)
-	g.set(reconcileTerminal, float64(c.terminal.Load()), n)
+	g.count(reconcileTerminal, float64(c.terminal.Load()), n)
 	g.histogram(reconcileTime, c.time, n)
 	for i, reason := range knownReasons {
-		g.set(reasons, float64(c.reasons[i].Load()), n, string(reason))
+		g.count(reasons, float64(c.reasons[i].Load()), n, string(reason))
 	}
 	for i, kind := range knownKinds {
 		count := float64(c.kinds[i].Load())
-		g.set(failures, count, n, string(kind))
+		g.count(failures, count, n, string(kind))
 		if kind == abi.FailureTrap {
-			g.set(reconcilePanics, count, n)
+			g.count(reconcilePanics, count, n)
 		}
 		if kind == abi.FailureTimeout {
-			g.set(reconcileTimeouts, count, n)
+			g.count(reconcileTimeouts, count, n)
 		}
 	}
 	for _, limit := range slices.Concat(abi.LimitNames, abi.FixedLimits, []abi.LimitName{abi.LimitMemoryBudget}) {
-		g.set(limitHits, float64(st.Limits[limit]), n, string(limit)) // zeros too, so that an alert notices the first hit
+		g.count(limitHits, float64(st.Limits[limit]), n, string(limit))
 	}
 	g.set(hostMemory, float64(st.HostMemory), n)
 	g.set(cpuSeconds, st.Guest.Seconds(), n, "guest")
@@ -195,15 +216,15 @@ func (g gathering) runs(c *Controller, st *Stats) {
 	g.set(apiRequests, float64(st.Requests), n)
 	g.set(decodedBytes, float64(st.Decoded), n)
 	g.set(synced, flag(st.Synced), n)
-	g.set(paused, flag(st.Paused), n)
-	g.set(logsDropped, float64(st.LogsDropped), n)
+	g.count(paused, flag(st.Paused), n)
+	g.count(logsDropped, float64(st.LogsDropped), n)
 	g.set(failing, float64(st.Failing), n)
-	g.set(quarantined, float64(st.Quarantined), n)
-	g.set(unmapped, float64(st.Unmapped), n)
-	g.set(hotLoops, float64(st.HotLoops), n)
-	g.set(hotObjects, float64(st.Hot), n)
-	g.set(strandedObjs, float64(st.Stranded), n)
-	g.set(staleRuns, float64(st.Stale), n)
+	g.count(quarantined, float64(st.Quarantined), n)
+	g.count(unmapped, float64(st.Unmapped), n)
+	g.count(hotLoops, float64(st.HotLoops), n)
+	g.count(hotObjects, float64(st.Hot), n)
+	g.count(strandedObjs, float64(st.Stranded), n)
+	g.count(staleRuns, float64(st.Stale), n)
 	if st.Memo != nil {
 		g.set(memoObjects, float64(st.Remembered), n)
 	}
@@ -219,7 +240,7 @@ func (g gathering) guest(c *Controller, st *Stats) {
 		if h := c.calls[i]; h.used() {
 			g.histogram(guestTime, h, n, hook)
 			for k, kind := range knownKinds {
-				g.set(guestFailures, float64(c.failed[i][k].Load()), n, hook, string(kind))
+				g.count(guestFailures, float64(c.failed[i][k].Load()), n, hook, string(kind))
 			}
 		}
 	}
@@ -230,12 +251,12 @@ func (g gathering) guest(c *Controller, st *Stats) {
 		g.set(guestProcess, float64(st.ProcessMemory), n)
 	}
 	g.set(guestFuel, float64(st.Fuel), n)
-	g.set(unknownKeys, float64(st.UnknownKeys), n)
+	g.count(unknownKeys, float64(st.UnknownKeys), n)
 	for _, state := range [...]string{"loading", "live", "draining", "kept"} {
-		g.set(revisions, float64(st.States[state]), n, state)
+		g.count(revisions, float64(st.States[state]), n, state)
 	}
 	for i, result := range swapResults {
-		g.set(swaps, float64(c.swaps[i].Load()), n, result)
+		g.count(swaps, float64(c.swaps[i].Load()), n, result)
 	}
 	for reason, count := range st.Recycled {
 		g.set(guestRecycled, float64(count), n, reason)

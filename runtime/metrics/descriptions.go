@@ -17,6 +17,8 @@ type Description struct {
 	Labels []string
 	// Help describes the value.
 	Help string
+	// Full means that only a full scrape has the metric.
+	Full bool
 }
 
 // description is a Description with its Prometheus equivalents.
@@ -53,6 +55,12 @@ func duration(name, help string, labels ...string) *description {
 	return describe("histogram", name, help, labels...)
 }
 
+// onDemand makes a metric one of full scrapes only.
+func (d *description) onDemand() *description {
+	d.Full = true
+	return d
+}
+
 // Descriptions returns all metrics by name, except those of the Go runtime and of the operating system's process.
 func Descriptions() []Description {
 	list := slices.Clone(requestDescriptions)
@@ -78,7 +86,7 @@ var (
 	queueAdds       = counter("workqueue_adds_total", "Requests that became due, after merging those of one object.", "name", "controller")
 	queueRetries    = counter("workqueue_retries_total", "Requeues requested by runs, including retries after errors.", "name", "controller")
 	queueDuration   = duration("workqueue_queue_duration_seconds", "Time from when requests were due until they started.", "name", "controller")
-	queueWork       = duration("workqueue_work_duration_seconds", "Time that workers were busy with an object.", "name", "controller")
+	queueWork       = duration("workqueue_work_duration_seconds", "Time that workers were busy with an object.", "name", "controller").onDemand()
 	queueUnfinished = gauge("workqueue_unfinished_work_seconds", "Sum of the ages of all current runs.", "name", "controller")
 	queueLongest    = gauge("workqueue_longest_running_processor_seconds", "Age of the oldest current run.", "name", "controller")
 
@@ -136,19 +144,19 @@ var (
 	memoObjects  = gauge("wasmctl_memo_objects", "Objects whose next run is skipped if nothing that the last run read has changed.", "controller")
 	staleRuns    = counter("wasmctl_stale_reconciles_total", "Runs that started before the cache included the writes of the previous run.", "controller")
 
-	guestTime      = duration("wasmctl_guest_call_duration_seconds", "Duration of calls into the module, including host calls.", "controller", "hook")
-	guestFailures  = counter("wasmctl_guest_call_failures_total", "Failed calls into the module, by kind as in wasmctl_reconcile_failures_total, without interrupted ones.", "controller", "hook", "kind")
+	guestTime      = duration("wasmctl_guest_call_duration_seconds", "Duration of calls into the module, including host calls.", "controller", "hook").onDemand()
+	guestFailures  = counter("wasmctl_guest_call_failures_total", "Failed calls into the module, by kind as in wasmctl_reconcile_failures_total, without interrupted ones.", "controller", "hook", "kind").onDemand()
 	guestInstances = gauge("wasmctl_guest_instances", "Instances, including idle ones.", "controller")
-	guestImage     = gauge("wasmctl_guest_image", "1 if instances start from an image of the module's memory, 0 if each runs the start code; wasmctl validate shows the reason.", "controller")
+	guestImage     = gauge("wasmctl_guest_image", "1 if instances start from an image of the module's memory, 0 if each runs the start code; wasmctl validate shows the reason.", "controller").onDemand()
 	guestRecycled  = counter("wasmctl_guest_instances_recycled_total", "Replaced instances by reason: the kind of failure, or instance_calls, high_water, interrupted.", "controller", "reason")
 	guestMemory    = gauge("wasmctl_guest_memory_bytes", "Linear memory of all instances.", "controller")
 	guestProcess   = gauge("wasmctl_guest_process_resident_memory_bytes", "Resident memory of the module's process, with --isolate. Modules of one class share a process.", "controller")
 	guestFuel      = counter("wasmctl_guest_fuel_total", "Fuel used by the module.", "controller")
-	unknownKeys    = counter("wasmctl_guest_unknown_keys_total", "Unknown keys in results and requests.", "controller")
+	unknownKeys    = counter("wasmctl_guest_unknown_keys_total", "Unknown keys in results and requests.", "controller").onDemand()
 	revisions      = gauge("wasmctl_revisions", "Revisions by state: loading, live, draining, kept.", "controller", "state")
 	swaps          = counter("wasmctl_module_swaps_total", "Swaps of modules by result: swapped, refused, rollback (by a user), rolled_back (failed probation), stuck (nothing to roll back to); of canaries: canary (started), promoted, aborted, failed, replaced.", "controller", "result")
 
 	hostCalls    = counter("wasmctl_host_calls_total", "Operations of runs, by the status for the module: OK, an HTTP code, DENIED, ...", "controller", "op", "status")
-	hostCallTime = duration("wasmctl_host_call_duration_seconds", "Duration of operations that the API server answered, without those answered by the cache or denied by the policy.", "controller", "op")
+	hostCallTime = duration("wasmctl_host_call_duration_seconds", "Duration of operations that the API server answered, without those answered by the cache or denied by the policy.", "controller", "op").onDemand()
 	events       = counter("wasmctl_events_total", "Events by result: recorded, limited (too many of one object), dropped (too many in total), refused (by the API server).", "controller", "result")
 )

@@ -18,6 +18,10 @@ var (
 	}
 	queueBuckets = prometheus.ExponentialBuckets(10e-9, 10, 12)
 	callBuckets  = prometheus.ExponentialBuckets(1e-6, 4, 13) // 1 µs to 17 s
+
+	// fewBuckets are the buckets outside of full scrapes. Each kind of histogram that has them has all
+	// of them among its bounds.
+	fewBuckets = []float64{0.01, 0.1, 1, 10}
 )
 
 // histogram counts durations. Prometheus's own histogram would use most of the overhead that one reconcile may have: this one needs two
@@ -43,10 +47,12 @@ type exemplar struct {
 func newHistogram(bounds []float64) *histogram {
 	h := &histogram{bounds: bounds, limits: make([]int64, len(bounds)), counts: make([]atomic.Uint64, len(bounds)+1)}
 	for i, b := range bounds {
-		h.limits[i] = int64(math.Round(b * 1e9))
+		h.limits[i] = nanoseconds(b)
 	}
 	return h
 }
+
+func nanoseconds(seconds float64) int64 { return int64(math.Round(seconds * 1e9)) }
 
 // withExemplars enables exemplars.
 func (h *histogram) withExemplars() *histogram {
@@ -87,13 +93,16 @@ func (h *histogram) used() bool {
 	return false
 }
 
-// metric returns the current figures. Each exemplar is returned once, so that the next run in its bucket creates a new one.
-func (h *histogram) metric(desc *prometheus.Desc, labels ...string) prometheus.Metric {
-	buckets := make(map[float64]uint64, len(h.bounds))
+// metric returns the current figures with these buckets, which must be among the bounds. Each exemplar is returned once, so that the
+// next run in its bucket creates a new one.
+func (h *histogram) metric(desc *prometheus.Desc, shown []float64, labels ...string) prometheus.Metric {
+	buckets := make(map[float64]uint64, len(shown))
 	var total uint64
-	for i, b := range h.bounds {
+	for i, limit := range h.limits {
 		total += h.counts[i].Load()
-		buckets[b] = total
+		if len(buckets) < len(shown) && limit == nanoseconds(shown[len(buckets)]) {
+			buckets[shown[len(buckets)]] = total
+		}
 	}
 	total += h.counts[len(h.bounds)].Load()
 	m := prometheus.MustNewConstHistogram(desc, total, time.Duration(h.sum.Load()).Seconds(), buckets, labels...)

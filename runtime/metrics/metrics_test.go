@@ -31,10 +31,15 @@ func add(t *testing.T, r *metrics.Registry, name string, st metrics.Stats) *metr
 	return c
 }
 
-// scrape returns the lines of a scrape.
+// scrape returns the lines of a full scrape.
 func scrape(t *testing.T, r *metrics.Registry, accept string) []string {
 	t.Helper()
-	req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil)
+	return scrapeOf(t, r, "/metrics?detail=full", accept)
+}
+
+func scrapeOf(t *testing.T, r *metrics.Registry, url, accept string) []string {
+	t.Helper()
+	req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	req.Header.Set("Accept", accept)
 	w := httptest.NewRecorder()
 	r.Handler().ServeHTTP(w, req)

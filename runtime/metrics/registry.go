@@ -11,6 +11,7 @@ package metrics
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -38,8 +39,8 @@ type Config struct {
 
 // Registry holds the metrics of one process. It is safe for concurrent use.
 type Registry struct {
-	cfg      Config
-	registry *prometheus.Registry
+	cfg         Config
+	basic, full *prometheus.Registry
 
 	mu          sync.Mutex
 	controllers map[string]*Controller // guarded by mu
@@ -49,12 +50,16 @@ type Registry struct {
 // export.
 func New(cfg Config) *Registry {
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
-	r := &Registry{cfg: cfg, registry: prometheus.NewRegistry(), controllers: map[string]*Controller{}}
-	r.registry.MustRegister(
-		&collector{r}, &customs{r}, countRequests(),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(collectors.MetricsAll)),
-	)
+	r := &Registry{cfg: cfg, basic: prometheus.NewRegistry(), full: prometheus.NewRegistry(), controllers: map[string]*Controller{}}
+	for registry, full := range map[*prometheus.Registry]bool{r.basic: false, r.full: true} {
+		registry.MustRegister(&collector{r, full}, &customs{r}, collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+		registry.MustRegister(countRequests().collectors(full)...)
+		if full {
+			registry.MustRegister(collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(collectors.MetricsAll)))
+		} else {
+			registry.MustRegister(collectors.NewGoCollector())
+		}
+	}
 	return r
 }
 
@@ -97,10 +102,20 @@ func (r *Registry) list() []*Controller {
 	return slices.SortedFunc(maps.Values(r.controllers), func(a, b *Controller) int { return strings.Compare(a.name, b.name) })
 }
 
-// Handler serves scrapes, in the text format or, if requested, in OpenMetrics with exemplars.
+// Handler serves scrapes, in the text format or, if requested, in OpenMetrics with exemplars. With the parameter
+// detail=full, a scrape has all metrics with all buckets, also those that are zero.
 func (r *Registry) Handler() http.Handler {
-	return promhttp.HandlerFor(r.registry, promhttp.HandlerOpts{
-		EnableOpenMetrics: true, MaxRequestsInFlight: maxScrapes, ErrorLog: errorLog{r.cfg.Logger},
+	options := promhttp.HandlerOpts{EnableOpenMetrics: true, MaxRequestsInFlight: maxScrapes, ErrorLog: errorLog{r.cfg.Logger}}
+	basic, full := promhttp.HandlerFor(r.basic, options), promhttp.HandlerFor(r.full, options)
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		switch detail := req.URL.Query().Get("detail"); detail {
+		case "", "basic":
+			basic.ServeHTTP(w, req)
+		case "full":
+			full.ServeHTTP(w, req)
+		default:
+			http.Error(w, fmt.Sprintf("detail=%q: want basic or full", detail), http.StatusBadRequest)
+		}
 	})
 }
 

@@ -19,21 +19,21 @@ var (
 )
 
 var requestDescriptions = []Description{
-	{"rest_client_requests_total", "counter", []string{"code", "method", "host"}, "Requests to the API server."},
-	{"rest_client_request_duration_seconds", "histogram", []string{"verb", "host"}, "Time until requests were answered, including retries."},
-	{"rest_client_request_size_bytes", "histogram", []string{"verb", "host"}, "Size of request bodies."},
-	{"rest_client_response_size_bytes", "histogram", []string{"verb", "host"}, "Size of response bodies, without watches and lists, which are streamed."},
-	{"rest_client_request_retries_total", "counter", []string{"code", "verb", "host"}, "Retried requests, by the status of the response."},
+	{"rest_client_requests_total", "counter", []string{"code", "method", "host"}, "Requests to the API server.", false},
+	{"rest_client_request_duration_seconds", "histogram", []string{"verb", "host"}, "Time until requests were answered, including retries.", false},
+	{"rest_client_request_size_bytes", "histogram", []string{"verb", "host"}, "Size of request bodies.", true},
+	{"rest_client_response_size_bytes", "histogram", []string{"verb", "host"}, "Size of response bodies, without watches and lists, which are streamed.", true},
+	{"rest_client_request_retries_total", "counter", []string{"code", "verb", "host"}, "Retried requests, by the status of the response.", false},
 }
 
-// requestMetrics are the metrics of client-go, of which a process has only one set. It implements prometheus.Collector.
+// requestMetrics are the metrics of client-go, of which a process has only one set.
 type requestMetrics struct {
 	total, retries             *prometheus.CounterVec
 	duration, sent, answerSize *prometheus.HistogramVec
 }
 
-// countRequests registers the metrics with client-go, and returns their collector.
-var countRequests = sync.OnceValue(func() prometheus.Collector {
+// countRequests registers the metrics with client-go, and returns them.
+var countRequests = sync.OnceValue(func() *requestMetrics {
 	m := &requestMetrics{
 		total: counterVec(0), duration: histogramVec(1, requestBuckets), sent: histogramVec(2, sizeBuckets),
 		answerSize: histogramVec(3, sizeBuckets), retries: counterVec(4),
@@ -54,22 +54,12 @@ func histogramVec(i int, buckets []float64) *prometheus.HistogramVec {
 	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: d.Name, Help: d.Help, Buckets: buckets}, d.Labels)
 }
 
-func (m *requestMetrics) parts() [5]prometheus.Collector {
-	return [...]prometheus.Collector{m.total, m.duration, m.sent, m.answerSize, m.retries}
-}
-
-// Describe implements prometheus.Collector.
-func (m *requestMetrics) Describe(out chan<- *prometheus.Desc) {
-	for _, p := range m.parts() {
-		p.Describe(out)
+// collectors returns the collectors of the metrics, for full scrapes or others.
+func (m *requestMetrics) collectors(full bool) []prometheus.Collector {
+	if full {
+		return []prometheus.Collector{m.total, m.duration, m.sent, m.answerSize, m.retries}
 	}
-}
-
-// Collect implements prometheus.Collector.
-func (m *requestMetrics) Collect(out chan<- prometheus.Metric) {
-	for _, p := range m.parts() {
-		p.Collect(out)
-	}
+	return []prometheus.Collector{m.total, m.duration, m.retries}
 }
 
 // Increment implements clientmetrics.ResultMetric.

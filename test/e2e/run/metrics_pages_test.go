@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/wasmctl/wasmctl/internal/enginetest"
+	"github.com/wasmctl/wasmctl/runtime/metrics"
 	"github.com/wasmctl/wasmctl/test/e2e/internal/e2e"
 )
 
@@ -58,11 +59,16 @@ func expressions(t *testing.T) (list []string) {
 }
 
 // checkPages checks that a real scrape contains each metric and label in the dashboard
-// and the alert rules.
-func checkPages(t *testing.T, got e2e.Exposition) {
+// and the alert rules, and that none of them needs a full scrape.
+func checkPages(t *testing.T, url string) {
 	t.Helper()
-	list := expressions(t)
+	list, got := expressions(t), e2e.Scraped(t, url)
 	metric := regexp.MustCompile(`\b(?:controller_runtime|workqueue|rest_client|leader_election|wasmctl|process|go)_[a-z_]+`)
+	onlyFull := map[string]bool{}
+	for _, d := range metrics.Descriptions() {
+		onlyFull[d.Name] = d.Full
+	}
+	_, basic := e2e.Fetch(t, url+"/metrics")
 	n := 0
 	for _, expr := range list {
 		names := metric.FindAllString(expr, -1)
@@ -79,6 +85,10 @@ func checkPages(t *testing.T, got e2e.Exposition) {
 			}
 			if got.Types[base] == "" && quietMetrics[base] == "" {
 				t.Errorf("%q: there is no %s", expr, name)
+			}
+			ofGo := strings.HasPrefix(base, "go_") || strings.HasPrefix(base, "process_")
+			if onlyFull[base] || ofGo && !strings.Contains(basic, "\n"+base+" ") {
+				t.Errorf("%q: only a full scrape has %s", expr, name)
 			}
 			if strings.Contains(expr, "controller=~") && !strings.Contains(strings.Join(got.Labels[base], " "), "controller") {
 				t.Errorf("%q: %s has no label controller", expr, name)

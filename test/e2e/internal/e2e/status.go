@@ -139,10 +139,10 @@ func (e *Exposition) add(series string, value float64) {
 	}
 }
 
-// Scraped returns the present metrics of a process.
+// Scraped returns all present metrics of a process.
 func Scraped(t *testing.T, url string) Exposition {
 	t.Helper()
-	code, text := Fetch(t, url+"/metrics")
+	code, text := Fetch(t, url+"/metrics?detail=full")
 	if code != 200 {
 		t.Fatalf("%d %s", code, text)
 	}
