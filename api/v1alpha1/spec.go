@@ -141,7 +141,7 @@ type ReconcilerSpec struct {
 // Module is the origin of a module.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.image) != has(self.configMapKeyRef)",message="want image or configMapKeyRef"
-// +kubebuilder:validation:XValidation:rule="has(self.image) || !has(self.verify) && !has(self.pullSecrets) && !has(self.follow)",message="verify, pullSecrets and follow are for an image"
+// +kubebuilder:validation:XValidation:rule="has(self.image) || !has(self.verify) && !has(self.pullSecrets) && !has(self.registryCA) && !has(self.follow)",message="verify, pullSecrets, registryCA and follow are for an image"
 type Module struct {
 	ModuleSource `json:",inline"`
 
@@ -154,6 +154,10 @@ type Module struct {
 	// +listType=map
 	// +listMapKey=name
 	PullSecrets []LocalRef `json:"pullSecrets,omitempty"`
+	// RegistryCA has certificates in PEM, which the service account must be able to get.
+	// The registry's certificate may be signed by one of them, in addition to those that
+	// the process trusts.
+	RegistryCA *KeySource `json:"registryCA,omitempty"`
 }
 
 // ModuleSource is the origin of a module, independent of where it runs.
@@ -200,15 +204,21 @@ type KeyRef struct {
 	Key string `json:"key"`
 }
 
-// ConfigSource is a setting in a ConfigMap or a Secret.
+// KeySource is a key of either a ConfigMap or a Secret.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.configMapKeyRef) != has(self.secretKeyRef)",message="want configMapKeyRef or secretKeyRef"
-type ConfigSource struct {
-	// Setting is the setting's name (default: the key).
-	// +kubebuilder:validation:MaxLength=253
-	Setting         string  `json:"setting,omitempty"`
+type KeySource struct {
 	ConfigMapKeyRef *KeyRef `json:"configMapKeyRef,omitempty"`
 	SecretKeyRef    *KeyRef `json:"secretKeyRef,omitempty"`
+}
+
+// ConfigSource is a setting in a ConfigMap or a Secret.
+type ConfigSource struct {
+	KeySource `json:",inline"`
+
+	// Setting is the setting's name (default: the key).
+	// +kubebuilder:validation:MaxLength=253
+	Setting string `json:"setting,omitempty"`
 	// Optional leaves the setting to the manifest if the key does not exist.
 	Optional bool `json:"optional,omitempty"`
 }

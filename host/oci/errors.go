@@ -92,7 +92,7 @@ func kindOf(err error) (next string, kind error) {
 		return "check repository, tag and digest", ErrNotFound
 	}
 	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
-		return "name the certificate of the authority that signed that of HOST: --registry-ca FILE, or SSL_CERT_FILE in the environment", ErrUnreachable
+		return "trust the authority that signed the certificate of HOST: --registry-ca FILE, or SSL_CERT_FILE in the environment; a Reconciler can name it in spec.module.registryCA", ErrUnreachable
 	}
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return "correct the certificate of HOST", ErrUnreachable

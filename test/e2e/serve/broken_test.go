@@ -3,6 +3,7 @@
 package serve_test
 
 import (
+	"encoding/pem"
 	"fmt"
 	"net"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -49,7 +51,14 @@ func (t *tenant) brokenness(group string, reg *ocitest.Registry, closed string) 
 	several := t.module("several", enginetest.WithManifest(t.T, enginetest.Good, &abi.Manifest{Name: "a"}, &abi.Manifest{Name: "b"}))
 	image := t.pushed(reg, "good:1", enginetest.Worse(enginetest.Good, 0))["image"].(string)
 	reg.Use(ocitest.Status(http.StatusServiceUnavailable, "UNAVAILABLE"))
+	secure := ocitest.New(t)
+	private := t.pushed(secure, "good:1", enginetest.Worse(enginetest.Good, 0))
+	t.config("authority", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate()})))
+	t.config("no-authority", "not a certificate")
 	return []broken{
+		{name: "no-account", reason: "ServiceAccountNotFound", message: "serviceaccount[" + t.ns + "/absent] does not exist", condition: v1alpha1.Granted, spec: in("serviceAccountName", "absent"), mend: in("serviceAccountName", nil)},
+		{name: "private-authority", reason: "RegistryUnavailable", message: "spec.module.registryCA", condition: v1alpha1.ModuleFetched, spec: module(private), mend: module(in("registryCA", ref("authority", "key")))},
+		{name: "no-authority", reason: "RegistryCA", message: "no certificate in PEM", condition: v1alpha1.ModuleFetched, spec: module(withAll(private, in("registryCA", ref("no-authority", "key")))), mend: module(in("registryCA", ref("authority", "key")))},
 		{name: "registry-unavailable", reason: "RegistryUnavailable", message: "503", condition: v1alpha1.ModuleFetched, spec: module(in("image", image)), heal: func() { reg.Use() }},
 		{name: "registry-refuses", reason: "RegistryUnavailable", message: "connection refused", condition: v1alpha1.ModuleFetched, spec: module(in("image", closed+strings.TrimPrefix(image, reg.Host))), heal: func() {
 			serveAt(t.T, closed, reg)
@@ -82,6 +91,13 @@ func (t *tenant) brokenness(group string, reg *ocitest.Registry, closed string) 
 		{name: "schedule", reason: "InvalidSpec", message: "schedule", stalled: true, spec: in("schedule", []any{"at noon"}), mend: in("schedule", []any{"0 12 * * *"})},
 		{name: "predicate", reason: "InvalidSpec", message: "predicate", stalled: true, spec: in("predicates", []any{"nonsense"}), mend: in("predicates", []any{"generation"})},
 	}
+}
+
+// config creates a ConfigMap with a key of this name.
+func (t *tenant) config(name, value string) {
+	t.Helper()
+	_, err := t.client.CoreV1().ConfigMaps(t.ns).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string]string{"key": value}}, metav1.CreateOptions{})
+	t.must(err)
 }
 
 // closedPort returns an address that refuses connections until serveAt.

@@ -4,10 +4,10 @@ package flags
 
 import (
 	"crypto/x509"
-	"errors"
-	"fmt"
 	"os"
 	"strings"
+
+	"github.com/wasmctl/wasmctl/host/oci"
 )
 
 // CA is the value of a flag that names files of certificates, in PEM. Setting it reads the file.
@@ -22,15 +22,8 @@ func (c *CA) Set(file string) error {
 	if err != nil {
 		return err
 	}
-	if c.roots == nil {
-		system, err := x509.SystemCertPool()
-		if err != nil {
-			return fmt.Errorf("the certificates of the system: %w", err)
-		}
-		c.roots = system
-	}
-	if !c.roots.AppendCertsFromPEM(pem) {
-		return errors.New("it has no certificate in PEM")
+	if c.roots, err = oci.AddRoots(c.roots, pem); err != nil {
+		return err
 	}
 	c.files = append(c.files, file)
 	return nil

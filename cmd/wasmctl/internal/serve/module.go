@@ -3,8 +3,10 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -84,7 +86,7 @@ func (s *Server) fetch(ctx context.Context, o *reconciler, user string) (*fetche
 }
 
 func notFetched(reason string, err error, stalled bool) error {
-	return &problem{condition: v1alpha1.ModuleFetched, reason: reason, message: err.Error(), stalled: stalled}
+	return &problem{condition: v1alpha1.ModuleFetched, reason: reason, message: err.Error(), stalled: stalled, denied: apierrors.IsForbidden(err)}
 }
 
 // fromConfigMap reads a module from a ConfigMap with the rights of the service account.
@@ -110,53 +112,51 @@ func (s *Server) settings(ctx context.Context, o *reconciler, user string) (v1al
 	out := v1alpha1.Config{}
 	for i := range o.spec.ConfigFrom {
 		from := &o.spec.ConfigFrom[i]
-		value, ok, err := s.setting(ctx, o, user, from)
-		if err != nil {
-			return nil, &problem{reason: "ConfigMissing", message: fmt.Sprintf("spec.configFrom[%d]: %v", i, err)}
-		}
-		if ok {
-			ref := from.ConfigMapKeyRef
-			if ref == nil {
-				ref = from.SecretKeyRef
-			}
-			name := from.Setting
-			if name == "" {
-				name = ref.Key
-			}
-			out[name] = value
+		value, err := s.keyOf(ctx, o, user, from.KeySource)
+		switch {
+		case from.Optional && (apierrors.IsNotFound(err) || errors.Is(err, errNoKey)):
+		case err != nil:
+			return nil, &problem{reason: "ConfigMissing", message: fmt.Sprintf("spec.configFrom[%d]: %v", i, err), denied: apierrors.IsForbidden(err)}
+		default:
+			ref, _ := refOf(from.KeySource)
+			out[cmp.Or(from.Setting, ref.Key)] = value
 		}
 	}
 	maps.Copy(out, o.spec.Config)
 	return out, nil
 }
 
-// setting reads one setting with the rights of the service account.
-func (s *Server) setting(ctx context.Context, o *reconciler, user string, from *v1alpha1.ConfigSource) (value string, ok bool, err error) {
-	ref, resource := from.ConfigMapKeyRef, "configmaps"
-	if ref == nil {
-		ref, resource = from.SecretKeyRef, "secrets"
-	}
+// errNoKey means that a ConfigMap or a Secret lacks a key.
+var errNoKey = errors.New("has no key")
+
+// keyOf reads a key of a ConfigMap or a Secret with the rights of the service account.
+func (s *Server) keyOf(ctx context.Context, o *reconciler, user string, from v1alpha1.KeySource) (string, error) {
+	ref, resource := refOf(from)
 	object, err := s.get(ctx, user, resource, o.home(), ref.Name)
-	if apierrors.IsNotFound(err) && from.Optional {
-		return "", false, nil
-	}
 	if err != nil {
-		return "", false, err
+		return "", err
 	}
+	var ok bool
+	var value string
 	if resource == "secrets" {
-		b, ok := binary(object, "data")[ref.Key]
+		var b []byte
+		b, ok = binary(object, "data")[ref.Key]
 		value = string(b)
-		return value, ok, absent(ok || from.Optional, resource, ref)
+	} else {
+		value, ok, _ = unstructured.NestedString(object, "data", ref.Key)
 	}
-	value, ok, _ = unstructured.NestedString(object, "data", ref.Key)
-	return value, ok, absent(ok || from.Optional, resource, ref)
+	if !ok {
+		return "", fmt.Errorf("%s[%s]: %w %q", resource, ref.Name, errNoKey, ref.Key)
+	}
+	return value, nil
 }
 
-func absent(ok bool, resource string, ref *v1alpha1.KeyRef) error {
-	if ok {
-		return nil
+// refOf returns the key that a source names, and its resource.
+func refOf(from v1alpha1.KeySource) (ref *v1alpha1.KeyRef, resource string) {
+	if from.ConfigMapKeyRef != nil {
+		return from.ConfigMapKeyRef, "configmaps"
 	}
-	return fmt.Errorf("%s[%s] has no key %q", resource, ref.Name, ref.Key)
+	return from.SecretKeyRef, "secrets"
 }
 
 // get reads an object of the core group as this user, so that a Reconciler gets only objects that its

@@ -33,20 +33,20 @@ func (s *Server) fromRegistry(ctx context.Context, o *reconciler, user string) (
 	if err != nil {
 		return nil, notFetched("InvalidSpec", fmt.Errorf("spec.module.image: %w", err), true)
 	}
-	var ring oci.Keyring
-	for _, ref := range m.PullSecrets {
-		secret, err := s.get(ctx, user, "secrets", o.home(), ref.Name)
-		if err != nil {
-			return nil, notFetched("PullSecret", err, false)
-		}
-		kind, _, _ := unstructured.NestedString(secret, "type")
-		keys, err := oci.PullSecret(ref.Name, kind, binary(secret, "data"))
-		if err != nil {
-			return nil, notFetched("PullSecret", err, false)
-		}
-		ring = append(ring, keys...)
+	ring, err := s.keyring(ctx, o, user)
+	if err != nil {
+		return nil, notFetched("PullSecret", err, false)
 	}
 	options := s.cfg.Registry()
+	if m.RegistryCA != nil {
+		pem, err := s.keyOf(ctx, o, user, *m.RegistryCA)
+		if err == nil {
+			options.Roots, err = oci.AddRoots(options.Roots, []byte(pem))
+		}
+		if err != nil {
+			return nil, notFetched("RegistryCA", fmt.Errorf("spec.module.registryCA: %w", err), false)
+		}
+	}
 	options.Credentials = func(_ context.Context, host, repository string) ([]oci.Credential, error) {
 		return ring.For(host, repository), nil
 	}
@@ -68,6 +68,23 @@ func (s *Server) fromRegistry(ctx context.Context, o *reconciler, user string) (
 		wasm: unique.Make(string(a.Wasm)), digest: load.DigestOf(a.Wasm), image: at.String(), version: cmp.Or(a.Ref.Tag, humanize.Digest(a.Digest)),
 		insecure: insecure, verified: m.Verify != nil, proof: a.Proof,
 	}, nil
+}
+
+// keyring returns the credentials in the pull secrets.
+func (s *Server) keyring(ctx context.Context, o *reconciler, user string) (ring oci.Keyring, err error) {
+	for _, ref := range o.spec.Module.PullSecrets {
+		secret, err := s.get(ctx, user, "secrets", o.home(), ref.Name)
+		if err != nil {
+			return nil, err
+		}
+		kind, _, _ := unstructured.NestedString(secret, "type")
+		keys, err := oci.PullSecret(ref.Name, kind, binary(secret, "data"))
+		if err != nil {
+			return nil, err
+		}
+		ring = append(ring, keys...)
+	}
+	return ring, nil
 }
 
 // require accepts only modules that the spec's signature policy accepts, in addition to the policy of

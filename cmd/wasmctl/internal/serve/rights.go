@@ -31,7 +31,7 @@ func Rights(namespaces []string, constrained bool) []abi.Capability {
 			status.Subresources, status.Verbs = []string{"status"}, []string{kubeapi.VerbPatch}
 			rights = append(rights, c, status)
 		}
-		rights = append(append(rights, grant.EventRules(ns)...), namespaceRule(ns))
+		rights = append(append(rights, grant.EventRules(ns)...), namespaceRule(ns), accountRule(ns))
 		if !constrained {
 			rights = append(append(rights, grant.ImpersonateRules(ns)...), releaseRule("*", "*", ns))
 		}
@@ -47,6 +47,15 @@ func namespaceRule(ns string) abi.Capability {
 	c := abi.Capability{Resource: "namespaces", Verbs: []string{kubeapi.VerbGet}}
 	if ns != "" {
 		c.Namespaces, c.Names = []string{ns}, []string{ns}
+	}
+	return c
+}
+
+// accountRule is the right to see whether a service account exists, in this namespace or in any if it is "".
+func accountRule(ns string) abi.Capability {
+	c := abi.Capability{Resource: "serviceaccounts", Verbs: []string{kubeapi.VerbGet}}
+	if ns != "" {
+		c.Namespaces = []string{ns}
 	}
 	return c
 }

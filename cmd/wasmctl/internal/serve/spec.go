@@ -43,7 +43,12 @@ func (r *reconciler) controller() string {
 
 // user returns the user to impersonate for all requests.
 func (r *reconciler) user(account string) string {
-	return v1alpha1.ServiceAccountUser + r.home() + ":" + cmp.Or(r.spec.ServiceAccountName, account, "default")
+	return v1alpha1.ServiceAccountUser + r.home() + ":" + r.account(account)
+}
+
+// account returns the name of the service account. otherwise is that of Reconcilers that name none.
+func (r *reconciler) account(otherwise string) string {
+	return cmp.Or(r.spec.ServiceAccountName, otherwise, "default")
 }
 
 // requested returns the value of the annotation that requests a reconcile.

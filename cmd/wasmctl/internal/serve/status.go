@@ -27,6 +27,7 @@ type problem struct {
 	condition       string // the condition that is False in addition to Ready; may be ""
 	reason, message string
 	stalled         bool // only a change of the spec or of its sources helps
+	denied          bool // the service account lacks a right
 }
 
 // Error implements error.

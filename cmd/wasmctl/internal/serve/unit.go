@@ -3,6 +3,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -114,6 +115,9 @@ func (u *unit) look(ctx context.Context, o *reconciler) *seen {
 	if in.controller != nil && in.problem == nil {
 		in.problem = startProblem(in.controller, u.controller)
 	}
+	if in.denied() {
+		in.problem = cmp.Or(u.server.absentAccount(ctx, o), in.problem)
+	}
 	if u.failures++; in.problem == nil {
 		u.failures = 0
 	}
@@ -144,7 +148,7 @@ func startProblem(st *admin.Controller, c *wasmctl.Controller) *problem {
 		p.condition, p.reason, p.stalled = v1alpha1.Granted, "NotGranted", true
 		p.message += "\nPut the rules into spec.grant.capabilities, or set spec.grant.manifest to true."
 	case errors.Is(err, wasmctl.ErrDenied):
-		p.condition, p.reason = v1alpha1.Granted, "RightsMissing"
+		p.condition, p.reason, p.denied = v1alpha1.Granted, "RightsMissing", true
 	case errors.Is(err, wasmctl.ErrUnknownKind):
 		p.condition, p.reason = v1alpha1.KindServed, "KindUnknown"
 	case errors.Is(err, wasmctl.ErrNameTaken):

@@ -6,6 +6,7 @@ package main
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"flag"
 	"fmt"
@@ -47,6 +48,7 @@ type options struct {
 	root     string
 	keyless  keyless.Options
 	insecure []string
+	roots    *x509.CertPool // nil for the system's
 	module   string
 }
 
@@ -63,6 +65,13 @@ func parse(args []string, errOut io.Writer) (o options, err error) {
 	f.Func("insecure-registry", "allow plain HTTP, and TLS without verification, for the registry at this `host`[:port]; repeatable", func(host string) error {
 		o.insecure = append(o.insecure, host)
 		return nil
+	})
+	f.Func("registry-ca", "trust registries whose certificate is signed by a certificate in this PEM `file`, in addition to the system's; repeatable", func(file string) error {
+		pem, err := os.ReadFile(file)
+		if err == nil {
+			o.roots, err = oci.AddRoots(o.roots, pem)
+		}
+		return err
 	})
 	if f.Parse(args) != nil {
 		return o, errUsage
@@ -95,7 +104,7 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) error {
 	signed := &signers{Verifier: v}
 	policy := v.Policy()
 	policy.Keyless = signed
-	registry := oci.Options{Insecure: o.insecure, Credentials: oci.UserLogin(os.Getenv).Credentials}
+	registry := oci.Options{Insecure: o.insecure, Roots: o.roots, Credentials: oci.UserLogin(os.Getenv).Credentials}
 	registry.Require(policy)
 	a, err := oci.New(registry).Pull(ctx, ref)
 	if err != nil {
