@@ -100,7 +100,9 @@ func runBuild(ctx context.Context, o *buildOptions) error {
 	if version != "dev" {
 		po.Release = version
 	}
+	task := o.streams.progress.Start("building " + o.dir)
 	res, err := project.Build(ctx, o.dir, po)
+	task.End()
 	switch {
 	case errors.Is(err, project.ErrNoProject):
 		return failure.Usage.Wrap(err)

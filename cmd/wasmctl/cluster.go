@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -58,9 +57,9 @@ type connection struct {
 }
 
 // connect finds the cluster of the flags, or starts the local one.
-func connect(ctx context.Context, o *flags.Process, stderr io.Writer, log *slog.Logger) (c connection, err error) {
+func connect(ctx context.Context, o *flags.Process, s streams, log *slog.Logger) (c connection, err error) {
 	if o.Dev {
-		c, err = startDev(ctx, o, stderr, log)
+		c, err = startDev(ctx, o, s, log)
 	} else {
 		c.config, err = loadConfig(o.Kubeconfig, o.Context)
 	}
@@ -68,7 +67,7 @@ func connect(ctx context.Context, o *flags.Process, stderr io.Writer, log *slog.
 }
 
 // startDev starts the local control plane, or uses a running one.
-func startDev(ctx context.Context, o *flags.Process, stderr io.Writer, log *slog.Logger) (connection, error) {
+func startDev(ctx context.Context, o *flags.Process, s streams, log *slog.Logger) (connection, error) {
 	data := o.DevData
 	if data == "" {
 		cache, err := os.UserCacheDir()
@@ -78,7 +77,9 @@ func startDev(ctx context.Context, o *flags.Process, stderr io.Writer, log *slog
 		data = filepath.Join(cache, "wasmctl", "dev")
 	}
 	log.Info("starting a local control plane", "data", data)
+	task := s.progress.Start("starting the local control plane")
 	cluster, err := devcluster.StartOrReuse(ctx, devcluster.Config{DataDir: data})
+	task.End()
 	if err != nil {
 		return connection{}, fmt.Errorf("--dev: %w", err)
 	}
@@ -87,7 +88,7 @@ func startDev(ctx context.Context, o *flags.Process, stderr io.Writer, log *slog
 		msg = "using the running local control plane; it stops with the process that started it"
 	}
 	log.Info(msg, "url", cluster.URL())
-	_, err = fmt.Fprintf(stderr, "\nFor another terminal:\n\n    export KUBECONFIG=%s\n\n", cluster.Kubeconfig())
+	_, err = fmt.Fprintf(s.err, "\nFor another terminal:\n\n    export KUBECONFIG=%s\n\n", cluster.Kubeconfig())
 	return connection{cluster.RESTConfig(), cluster}, err
 }
 

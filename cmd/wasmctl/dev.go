@@ -149,7 +149,9 @@ func (b *devBuild) build(ctx context.Context) error {
 	if b.options.process.LogFormat == "json" {
 		o.Stderr = &output
 	}
+	task := b.options.streams.progress.Start("building " + b.options.dir)
 	res, err := project.Build(ctx, b.options.dir, o)
+	task.End()
 	for line := range strings.Lines(output.String()) {
 		b.log.Warn("compiler", "line", strings.TrimRight(line, "\n"))
 	}

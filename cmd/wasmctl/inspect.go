@@ -37,7 +37,7 @@ type inspectOptions struct {
 }
 
 func newCmdInspect(s streams) *cobra.Command {
-	o := &inspectOptions{streams: s}
+	o := &inspectOptions{streams: s, registry: flags.Registry{Progress: s.progress}}
 	cmd := &cobra.Command{
 		Use:   "inspect MODULE",
 		Short: "Show the contents of a module without running it",
@@ -61,7 +61,7 @@ attribute by which --shards splits the objects, and why; a cluster-scoped kind w
 
 func runInspect(ctx context.Context, o *inspectOptions) error {
 	m := o.registry.Open(o.module)
-	wasm, err := m.Read(ctx)
+	wasm, err := o.registry.Read(ctx, m)
 	if err != nil {
 		return err
 	}

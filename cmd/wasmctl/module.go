@@ -29,7 +29,7 @@ func outline(_ context.Context, wasm []byte) *load.Info { return load.Outline(wa
 // inspectModule returns the contents of a module, or an error if the module cannot be loaded. It does
 // not run the module.
 func inspectModule(ctx context.Context, from *flags.Registry, path string, look look) (*load.Info, error) {
-	wasm, err := from.Open(path).Read(ctx)
+	wasm, err := from.Read(ctx, from.Open(path))
 	if err != nil {
 		return nil, err
 	}

@@ -59,7 +59,7 @@ func runProcess(ctx context.Context, o *runOptions, log *slog.Logger, force <-ch
 	if err != nil {
 		return err
 	}
-	cluster, err := connect(ctx, &o.process, o.streams.err, log)
+	cluster, err := connect(ctx, &o.process, o.streams, log)
 	if err != nil {
 		return errors.Join(err, wrong)
 	}
@@ -95,11 +95,10 @@ func (o *runOptions) runtimeOptions(ctx context.Context, log *slog.Logger) (wasm
 	options := o.process.Options()
 	options.InsecureRegistries = o.process.Registry.Insecure
 	options.Logger, options.Version, options.CPUs = log, version, cpus()
-	if compile, progress := options.Compile, o.progress; progress != nil {
-		options.Compile = func(ctx context.Context, job load.Compilation) error {
-			defer progress.Start("compiling the module")()
-			return compile(ctx, job)
-		}
+	compile := options.Compile
+	options.Compile = func(ctx context.Context, job load.Compilation) error {
+		defer o.streams.progress.Start("compiling a module").End()
+		return compile(ctx, job)
 	}
 	var err error
 	if options.CacheDir, err = o.process.CacheDir(); err != nil {
@@ -148,6 +147,7 @@ func (p *process) run(ctx context.Context, force <-chan struct{}) error {
 	if p.process.Socket != "none" { // first: loading may wait for the cluster
 		wg.Go(func() { p.serveAdmin(services) })
 	}
+	wg.Go(func() { p.showSync(ctx) })
 	err := p.load(ctx, giveUp)
 	if err != nil {
 		giveUp(err) // Run closes what is already loaded

@@ -40,7 +40,7 @@ type pushOptions struct {
 }
 
 func newCmdPush(s streams) *cobra.Command {
-	o := &pushOptions{streams: s}
+	o := &pushOptions{streams: s, registry: flags.Registry{Progress: s.progress}}
 	cmd := &cobra.Command{
 		Use:   "push REF [MODULE]",
 		Short: "Push a module to an OCI registry",
@@ -101,7 +101,9 @@ func runPush(ctx context.Context, o *pushOptions) error {
 		}
 		push.Created = time.Unix(seconds, 0)
 	}
+	task := o.registry.Transfer("pushing "+o.module, int64(len(wasm)))
 	ref, err := o.registry.Client().Push(ctx, o.ref, wasm, push)
+	task.End()
 	if err != nil {
 		return err
 	}
@@ -110,7 +112,7 @@ func runPush(ctx context.Context, o *pushOptions) error {
 }
 
 func newCmdPull(s streams) *cobra.Command {
-	var registry flags.Registry
+	registry := flags.Registry{Progress: s.progress}
 	var output string
 	cmd := &cobra.Command{
 		Use:   "pull REF",
@@ -126,7 +128,9 @@ or 1.x.`,
 			if err != nil {
 				return usageError(cmd, err)
 			}
+			task := registry.Transfer("pulling "+args[0], 0)
 			a, err := registry.Client().Pull(cmd.Context(), ref)
+			task.End()
 			if err != nil {
 				return err
 			}

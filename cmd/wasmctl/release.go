@@ -60,7 +60,9 @@ The exit code is 0 if no object has the finalizer any more, and otherwise 1, or 
 			if o.kind != "" {
 				run = o.ofCluster
 			}
+			task := s.progress.Wait("waiting until the finalizer is off the objects")
 			released, err := run(cmd.Context(), args)
+			task.End()
 			if errors.Is(err, errWantObjects) {
 				return usageError(cmd, err)
 			}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/wasmctl/wasmctl"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/printer"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/progress"
 	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/internal/suggest"
 )
@@ -23,7 +24,8 @@ import (
 // execute runs one command line and returns the exit code. Its output cannot control a terminal, even
 // if a module has chosen the text.
 func execute(ctx context.Context, args []string, s streams) int {
-	s.out, s.err = printer.NewTerminal(s.out), printer.NewTerminal(s.err)
+	s.progress = progress.New(s.err)
+	s.out, s.err = printer.NewTerminal(s.progress.Above(s.out)), printer.NewTerminal(s.progress.Above(s.err))
 	cmd := newCmdRoot(s)
 	cmd.SetArgs(args)
 	err := cmd.ExecuteContext(ctx)

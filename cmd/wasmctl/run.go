@@ -15,7 +15,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
-	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/printer"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/progress"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/serve"
 	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/internal/logging"
@@ -74,14 +74,14 @@ func runRun(ctx context.Context, o *runOptions) error {
 
 // untilStopped calls run with a context that the first SIGINT or SIGTERM ends.
 func untilStopped(ctx context.Context, o *runOptions, run func(ctx context.Context, log *slog.Logger, force <-chan struct{}) error) error {
-	if o.process.LogFormat == "text" { // a JSON log must contain nothing else
-		o.progress = printer.NewProgress(o.streams.err)
-		o.streams.err = o.progress
-	}
 	log, err := logging.New(o.streams.err, o.process.LogFormat, o.process.Verbosity)
 	if err != nil {
 		return failure.Usage.Wrap(err)
 	}
+	if o.process.LogFormat == "json" || !o.streams.progress.OnTerminal() { // the log has the tasks, because a JSON log must contain nothing else
+		o.streams.progress = progress.New(slog.NewLogLogger(log.Handler(), slog.LevelInfo).Writer())
+	}
+	o.process.Registry.Progress = o.streams.progress
 	quietLibraries(log)
 	ctx, force, release := stopOnSignals(ctx, log)
 	defer release()
@@ -108,9 +108,8 @@ type runOptions struct {
 	filename string                     // the file of controllers, instead of arguments
 	file     *flags.File                // the content of filename; nil without one
 
-	streams  streams
-	progress *printer.Progress // on stderr; nil if the log is JSON
-	writes   bool              // print the writes of runs; not a flag of run
+	streams streams
+	writes  bool // print the writes of runs; not a flag of run
 
 	server func(*rest.Config, *slog.Logger) (*serve.Server, error) // nil unless the command is wasmctl serve
 }

@@ -26,7 +26,7 @@ func newCmdShadow(s streams) *cobra.Command {
 	o := &steerOptions{streams: s}
 	options := admin.ShadowOptions{For: defaultShadow}
 	var output string
-	var registry flags.Registry
+	registry := flags.Registry{Progress: s.progress}
 	cmd := &cobra.Command{
 		Use:   "shadow CONTROLLER MODULE",
 		Short: "Compare another module with the live one, without writing",
@@ -48,7 +48,7 @@ Exits with 0 if both modules did the same, with ` + fmt.Sprint(exitDiffers) + ` 
 				return usageError(cmd, errors.New("--for must be positive, and --count not negative"))
 			}
 			m := registry.Open(args[1])
-			wasm, err := m.Read(cmd.Context())
+			wasm, err := registry.Read(cmd.Context(), m)
 			if err != nil {
 				return err
 			}
@@ -73,7 +73,9 @@ func (o *steerOptions) shadow(ctx context.Context, controller string, wasm []byt
 	if err != nil {
 		return err
 	}
+	task := o.streams.progress.Wait(fmt.Sprintf("comparing the runs of %s, for %v", controller, options.For))
 	sum, err := c.Shadow(ctx, controller, wasm, options, p.Run)
+	task.End()
 	switch {
 	case errors.Is(err, admin.ErrRefused):
 		return failure.Module.Wrap(err)

@@ -30,7 +30,7 @@ type signOptions struct {
 }
 
 func newCmdSign(s streams) *cobra.Command {
-	o := &signOptions{streams: s}
+	o := &signOptions{streams: s, registry: flags.Registry{Progress: s.progress}}
 	cmd := &cobra.Command{
 		Use:   "sign REF",
 		Short: "Sign a module in an OCI registry",
@@ -91,6 +91,7 @@ func runSign(ctx context.Context, o *signOptions) error {
 	if err != nil {
 		return err
 	}
+	defer o.streams.progress.Start("signing " + o.ref.String()).End()
 	ref, err := o.registry.Client().Sign(ctx, o.ref, key, o.format == formatLegacy)
 	if err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/progress"
 	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/internal/humanize"
 	"github.com/wasmctl/wasmctl/internal/life"
@@ -23,14 +24,11 @@ import (
 // pollEvery is the interval at which --wait asks for the status.
 const pollEvery = 200 * time.Millisecond
 
-// sayEvery is the interval at which --wait reports what it waits for.
-const sayEvery = 10 * time.Second
-
 func newCmdSwap(s streams) *cobra.Command {
 	o := &steerOptions{streams: s}
 	var wait, force bool
 	var try v1alpha1.ControllerSpec
-	var registry flags.Registry
+	registry := flags.Registry{Progress: s.progress}
 	cmd := &cobra.Command{
 		Use:   "swap CONTROLLER MODULE",
 		Short: "Replace the module of a running controller",
@@ -49,7 +47,7 @@ The swap lasts until the process ends: after a restart, the process runs the mod
 		Args: exactArgs("CONTROLLER", "MODULE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			m := registry.Open(args[1])
-			wasm, err := m.Read(cmd.Context())
+			wasm, err := registry.Read(cmd.Context(), m)
 			if err != nil {
 				return err
 			}
@@ -97,7 +95,9 @@ func (o *steerOptions) swap(ctx context.Context, controller string, wait bool, a
 	if err != nil {
 		return err
 	}
+	task := o.streams.progress.Wait("waiting until the module has been loaded and checked, and its watches have synced")
 	res, err := ask(ctx, c)
+	task.End()
 	if errors.Is(err, admin.ErrRefused) {
 		return failure.Module.Wrap(err)
 	}
@@ -130,7 +130,8 @@ func (o *steerOptions) awaitProbation(ctx context.Context, c *admin.Client, cont
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	var state string
-	var said time.Time
+	var task *progress.Task // of the state
+	defer func() { task.End() }()
 	for {
 		st, err := c.Status(ctx)
 		if err != nil {
@@ -149,10 +150,11 @@ func (o *steerOptions) awaitProbation(ctx context.Context, c *admin.Client, cont
 		case g.State != "probation" && g.State != "canary":
 			return fmt.Errorf("revision %d: was replaced before its probation ended: it is %s", number, g.State)
 		}
-		if now := time.Now(); g.State != state || now.Sub(said) >= sayEvery {
-			state, said = g.State, now
-			_, _ = fmt.Fprintln(o.streams.err, waitingFor(g, now)) // the reader is gone
+		if g.State != state {
+			task.End()
+			state, task = g.State, o.streams.progress.Wait("")
 		}
+		task.Say(waitingFor(g))
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -162,12 +164,12 @@ func (o *steerOptions) awaitProbation(ctx context.Context, c *admin.Client, cont
 }
 
 // waitingFor describes the stage that a revision is in.
-func waitingFor(g *admin.Revision, now time.Time) string {
+func waitingFor(g *admin.Revision) string {
 	what := g.State
 	if g.Canary != "" {
 		what += " on " + g.Canary
 	}
-	text := fmt.Sprintf("waiting for the end of the %s: revision %d, %s so far, %s, %d failed", what, g.Number, humanize.Age(now, g.Since), humanize.Plural(int(min(g.Runs, math.MaxInt32)), "run"), g.Errors)
+	text := fmt.Sprintf("waiting for the end of the %s: revision %d, %s, %d failed", what, g.Number, humanize.Plural(int(min(g.Runs, math.MaxInt32)), "run"), g.Errors)
 	if g.Runs == 0 {
 		text += "; it begins with the first run"
 	}

@@ -10,12 +10,14 @@ import (
 	"io"
 	"os"
 	"regexp"
+	"sync/atomic"
 
 	"github.com/spf13/cobra"
 
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/cases"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/printer"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/progress"
 	"github.com/wasmctl/wasmctl/internal/engine"
 	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/internal/logging"
@@ -38,7 +40,7 @@ type testOptions struct {
 }
 
 func newCmdTest(s streams) *cobra.Command {
-	o := &testOptions{streams: s}
+	o := &testOptions{streams: s, registry: flags.Registry{Progress: s.progress}}
 	cmd := &cobra.Command{
 		Use:   "test MODULE CASES...",
 		Short: "Run a module against test cases without a cluster",
@@ -105,7 +107,7 @@ func (o *testOptions) validate() error {
 }
 
 func runTest(ctx context.Context, o *testOptions) error {
-	wasm, err := o.registry.Open(o.module).Read(ctx)
+	wasm, err := o.registry.Read(ctx, o.registry.Open(o.module))
 	if err != nil {
 		return err
 	}
@@ -126,10 +128,8 @@ func runTest(ctx context.Context, o *testOptions) error {
 		}
 	}
 	r := &printer.Tests{Out: o.streams.out, AsJSON: o.output == "json", Verbose: o.verbose, Update: o.update, Cost: o.cost}
-	for _, f := range files {
-		if err := o.runFile(ctx, suite, f, r); err != nil {
-			return engine.ModuleError(err)
-		}
+	if err := o.runFiles(ctx, suite, files, r); err != nil {
+		return engine.ModuleError(err)
 	}
 	if r.Empty() {
 		return failure.Usage.Wrap(fmt.Errorf("--run %s: no case matches", o.run))
@@ -147,10 +147,29 @@ func (o *testOptions) compiled() (dir string, release func(), err error) {
 	return dir, func() { _ = os.RemoveAll(dir) }, err
 }
 
-// runFile runs the selected cases of a file.
-func (o *testOptions) runFile(ctx context.Context, suite *cases.Suite, f *cases.File, r *printer.Tests) error {
+// runFiles runs the selected cases of all files, and shows the progress.
+func (o *testOptions) runFiles(ctx context.Context, suite *cases.Suite, files []*cases.File, r *printer.Tests) error {
+	var done atomic.Int64
+	total := 0
+	for _, f := range files {
+		total += len(f.Cases)
+	}
+	defer o.streams.progress.StartCount("testing", &done, int64(total), progress.Cases).End()
+	for _, f := range files {
+		if err := o.runFile(ctx, suite, f, r, &done); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// runFile runs the selected cases of a file. It adds to done for each case.
+func (o *testOptions) runFile(ctx context.Context, suite *cases.Suite, f *cases.File, r *printer.Tests, done *atomic.Int64) error {
 	var verdicts []cases.Verdict
-	for _, c := range f.Cases {
+	for i, c := range f.Cases {
+		if i > 0 {
+			done.Add(1)
+		}
 		if !o.filter.MatchString(c.Name) {
 			continue
 		}

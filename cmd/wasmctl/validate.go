@@ -35,7 +35,7 @@ type validateOptions struct {
 }
 
 func newCmdValidate(s streams) *cobra.Command {
-	o := &validateOptions{streams: s}
+	o := &validateOptions{streams: s, registry: flags.Registry{Progress: s.progress}}
 	cmd := &cobra.Command{
 		Use:   "validate MODULE",
 		Short: "Check a module without a cluster",
@@ -68,7 +68,7 @@ docs/conformance.md describes the checks.`,
 }
 
 func runValidate(ctx context.Context, o *validateOptions) error {
-	wasm, err := o.registry.Open(o.module).Read(ctx)
+	wasm, err := o.registry.Read(ctx, o.registry.Open(o.module))
 	if err != nil {
 		return err
 	}
@@ -86,6 +86,7 @@ func runValidate(ctx context.Context, o *validateOptions) error {
 		return failure.Usage.Wrap(fmt.Errorf("--controller %q: the module has %d: want one of %s", o.which, len(all), strings.Join(all, ", ")))
 	}
 	opts := validate.Options{Name: flags.ModuleName(o.module), Controller: o.which, Objects: objects, Settings: o.config, Calls: o.calls, CacheDir: cache}
+	defer o.streams.progress.Start("validating " + o.module).End()
 	if out.Report, err = validate.Module(ctx, wasm, opts); err != nil {
 		return failure.Usage.Wrap(fmt.Errorf("module[%s]: %w", o.module, err))
 	}

@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/opencontainers/go-digest"
@@ -63,6 +64,8 @@ type Options struct {
 	Verify   func(ctx context.Context, s *Subject) error
 	PolicyID string
 
+	// Transferred, if not nil, counts the bytes of all bodies that are sent and received.
+	Transferred *atomic.Int64
 	// Logger receives messages about delays that are not errors. If nil, they are discarded.
 	Logger *slog.Logger
 }
@@ -84,7 +87,7 @@ func New(o Options) *Client {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	c := &Client{opts: o, http: newTransport(o.Transport, o.Roots, o.Insecure)}
+	c := &Client{opts: o, http: newTransport(&o)}
 	if o.CacheDir != "" {
 		key := o.CacheKey
 		if key == nil && o.Verify != nil {

@@ -6,15 +6,16 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -39,25 +40,27 @@ var errPlain = errors.New("plain HTTP is refused")
 type transport struct {
 	strict, lax http.RoundTripper
 	insecure    []string // hosts with ports
+	transferred *atomic.Int64
 
 	mu    sync.Mutex
 	busy  map[string]time.Time // until when a host refuses requests; guarded by mu
 	plain map[string]bool      // whether an insecure host uses plain HTTP; guarded by mu
 }
 
-func newTransport(base *http.Transport, roots *x509.CertPool, insecure []string) *transport {
+func newTransport(o *Options) *transport {
+	base := o.Transport
 	if base == nil {
 		base = &http.Transport{
 			Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, IdleConnTimeout: time.Minute,
 			DialContext:         (&net.Dialer{Timeout: connectLimit}).DialContext,
 			TLSHandshakeTimeout: connectLimit, ResponseHeaderTimeout: answerLimit,
-			TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots},
+			TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: o.Roots},
 		}
 	}
 	lax := base.Clone()
 	lax.TLSClientConfig = cmp.Or(lax.TLSClientConfig, &tls.Config{MinVersion: tls.VersionTLS12}).Clone()
 	lax.TLSClientConfig.InsecureSkipVerify = true // for the hosts that the user has named
-	return &transport{strict: base, lax: lax, insecure: insecure, busy: map[string]time.Time{}, plain: map[string]bool{}}
+	return &transport{strict: base, lax: lax, insecure: o.Insecure, transferred: o.Transferred, busy: map[string]time.Time{}, plain: map[string]bool{}}
 }
 
 // client returns the client for one use, which follows redirects.
@@ -84,8 +87,15 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if named {
 		by = t.lax
 	}
+	if req.Body != nil && req.Body != http.NoBody && t.transferred != nil {
+		counted := *req // a transport may not change a request
+		counted.Body, req = counting{req.Body, t.transferred}, &counted
+	}
 	resp, err := by.RoundTrip(req)
 	if err == nil {
+		if t.transferred != nil {
+			resp.Body = counting{resp.Body, t.transferred}
+		}
 		if wait := retryAfter(resp, time.Now()); wait > patience {
 			t.mu.Lock()
 			t.busy[host] = time.Now().Add(wait)
@@ -93,6 +103,20 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 	}
 	return resp, err
+}
+
+// counting counts the bytes of a body.
+type counting struct {
+	io.ReadCloser
+
+	bytes *atomic.Int64
+}
+
+// Read implements io.Reader.
+func (c counting) Read(p []byte) (int, error) {
+	n, err := c.ReadCloser.Read(p)
+	c.bytes.Add(int64(n))
+	return n, err
 }
 
 // retryAfter returns the time for which a registry refuses requests, or 0.

@@ -9,11 +9,13 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/wasmctl/wasmctl"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/progress"
 	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/host/oci"
 	"github.com/wasmctl/wasmctl/internal/failure"
@@ -33,9 +35,12 @@ type Registry struct {
 	// value "none" turns the cache off. Logger logs warnings. Both must be set before the first use.
 	CacheDir string
 	Logger   *slog.Logger
+	// Progress shows transfers. It may be nil.
+	Progress *progress.Line
 
-	once   sync.Once
-	client *oci.Client
+	once        sync.Once
+	client      *oci.Client
+	transferred atomic.Int64 // bytes
 
 	mu    sync.Mutex
 	known map[string]*oci.Module // by reference; guarded by mu
@@ -82,7 +87,7 @@ func (o *Registry) Options() oci.Options {
 	if o.Logger == nil {
 		o.Logger, _ = logging.New(os.Stderr, "text", 0) // the format is known
 	}
-	options := oci.Options{Insecure: o.Insecure, Roots: o.CA.roots, MaxSize: load.MaxModuleSize, Logger: o.Logger}
+	options := oci.Options{Insecure: o.Insecure, Roots: o.CA.roots, MaxSize: load.MaxModuleSize, Logger: o.Logger, Transferred: &o.transferred}
 	if dir != "" {
 		options.CacheDir = filepath.Join(dir, "oci")
 		options.CacheKey, _ = CacheKey() // with an error, the key is for this process only
@@ -120,6 +125,20 @@ func (o *Registry) Open(module string) wasmctl.Module {
 		o.known[module] = c.Module(ref)
 	}
 	return o.known[module]
+}
+
+// Read reads a module, and shows the progress of a pull.
+func (o *Registry) Read(ctx context.Context, m wasmctl.Module) ([]byte, error) {
+	if oci.IsRef(m.String()) {
+		defer o.Transfer("pulling "+m.String(), 0).End()
+	}
+	return m.Read(ctx)
+}
+
+// Transfer shows the bytes that are transferred from now on. A total of 0 is unknown.
+func (o *Registry) Transfer(what string, total int64) *progress.Task {
+	o.transferred.Store(0)
+	return o.Progress.StartCount(what, &o.transferred, total, progress.Bytes)
 }
 
 // Proof returns the proof of a module's signatures, or nil if there is none. The module must have been

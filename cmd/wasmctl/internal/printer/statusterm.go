@@ -7,20 +7,12 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
 	"golang.org/x/term"
 
 	"github.com/wasmctl/wasmctl/internal/text"
-)
-
-// Colours of lines on a terminal.
-const (
-	colourBad  = "\x1b[31m"
-	colourWarn = "\x1b[33m"
-	colourOff  = "\x1b[0m"
 )
 
 // Screen is the output of tables.
@@ -33,19 +25,18 @@ type Screen struct {
 // ScreenOf returns the current size of w, which may change.
 func ScreenOf(w io.Writer) Screen {
 	s := Screen{w: w} // the result for everything but terminals
-	if t, ok := w.(*Terminal); ok {
-		w = t.w
-	}
-	f, ok := w.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) { //nolint:gosec // a file descriptor is small
+	f := terminalOf(w)
+	if f == nil {
 		return s
 	}
 	var err error
 	if s.width, s.Height, err = term.GetSize(int(f.Fd())); err != nil || s.width <= 0 { //nolint:gosec // as above
 		s.width, s.Height = 80, 24
 	}
-	s.w = f // it receives commands; its lines are printable
-	s.coloured = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	if t, ok := w.(*Terminal); ok {
+		s.w = t.w // it receives commands; its lines are printable
+	}
+	s.coloured = takesColours(w)
 	return s
 }
 

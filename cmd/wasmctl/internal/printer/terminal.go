@@ -11,33 +11,51 @@ import (
 )
 
 // Terminal writes to a possible terminal. Most output has texts of modules, of manifests and of the
-// API server, so Terminal makes everything printable: see text.Printable. Only Screen bypasses it,
-// for its own commands.
+// API server, so Terminal makes everything printable: see text.Printable. It colors levels of the log
+// and results. Only Screen bypasses it, for its own commands.
 type Terminal struct {
-	mu   sync.Mutex
-	w    io.Writer
-	rest []byte // the beginning of a character that the next Write completes; guarded by mu
-	safe []byte // reused; guarded by mu
+	w        io.Writer
+	coloured bool
+
+	mu      sync.Mutex
+	within  bool   // the last write has begun a line; guarded by mu
+	rest    []byte // the beginning of a character that the next Write completes; guarded by mu
+	safe    []byte // reused; guarded by mu
+	painted []byte // reused; guarded by mu
 }
 
 // NewTerminal returns a Terminal that writes to w.
-func NewTerminal(w io.Writer) *Terminal { return &Terminal{w: w} }
+func NewTerminal(w io.Writer) *Terminal { return &Terminal{w: w, coloured: takesColours(w)} }
 
 // Write implements io.Writer.
 func (t *Terminal) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.rest) == 0 && plain(p) {
-		return t.w.Write(p)
+		if !t.coloured {
+			return t.w.Write(p)
+		}
+		return len(p), t.write(p)
 	}
 	whole := append(t.rest, p...) //nolint:gocritic // it is replaced below
 	end := len(whole) - unfinished(whole)
 	t.safe = text.AppendPrintable(t.safe[:0], whole[:end])
 	t.rest = append([]byte(nil), whole[end:]...)
-	if _, err := t.w.Write(t.safe); err != nil {
+	if err := t.write(t.safe); err != nil {
 		return 0, err
 	}
 	return len(p), nil
+}
+
+// write writes printable text. The caller must hold mu.
+func (t *Terminal) write(safe []byte) error {
+	if t.coloured && len(safe) > 0 {
+		t.painted = appendPainted(t.painted[:0], safe, !t.within)
+		t.within = safe[len(safe)-1] != '\n'
+		safe = t.painted
+	}
+	_, err := t.w.Write(safe)
+	return err
 }
 
 // plain reports whether p is ASCII that needs no escapes.
