@@ -165,16 +165,7 @@ func runManifests(ctx context.Context, o *manifestsOptions) error {
 	case o.dir != "":
 		return deploy.WriteBase(o.dir, c.Objects())
 	}
-	for _, object := range c.Objects() {
-		b, err := deploy.YAML(object)
-		if err != nil {
-			return err
-		}
-		if _, err := fmt.Fprintf(o.streams.out, "---\n%s", b); err != nil {
-			return err
-		}
-	}
-	return nil
+	return c.Write(o.streams.out)
 }
 
 // checkPodMonitor prints a note if there is a cluster that does not know PodMonitors.

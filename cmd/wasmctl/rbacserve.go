@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/deploy"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/serve"
 	"github.com/wasmctl/wasmctl/host/kubeapi/grant"
 )
@@ -70,7 +71,7 @@ func (o *rbacOptions) serveObjects(ctx context.Context, modules []string) ([]any
 		host = o.accountOf("")
 	}
 	if o.serve.as == "" {
-		return grant.RBAC(host, o.serveRights(host)), nil
+		return marked(host, grant.RBAC(host, o.serveRights(host))), nil
 	}
 	as, _ := accountOfUser(o.serve.as)
 	rules, kinds := serve.ModuleReads(as.Namespace), newGuess(&o.process)
@@ -83,7 +84,12 @@ func (o *rbacOptions) serveObjects(ctx context.Context, modules []string) ([]any
 		rules = append(append(rules, least...), events...)
 	}
 	tellGuessed(o.streams, kinds)
-	return grant.Impersonation(host, as, rules, serve.ReleaseRules(rules)), nil
+	return marked(host, grant.Impersonation(host, as, rules, serve.ReleaseRules(rules))), nil
+}
+
+// marked labels objects as those of the installation that runs as an account.
+func marked(host grant.Account, objects []any) []any {
+	return deploy.Mark(objects, host.Namespace, host.Name, deploy.ComponentServe)
 }
 
 // serveRights returns the rights of the process itself.

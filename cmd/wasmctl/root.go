@@ -74,7 +74,7 @@ The reconcile logic is a sandboxed WebAssembly module, written in Go, Rust or an
 			newCmdNew(s), newCmdImport(s), newCmdBuild(s), newCmdTest(s), newCmdDev(s),
 			newCmdValidate(s), newCmdInspect(s), newCmdAnnotate(s), newCmdPush(s), newCmdPull(s), newCmdSign(s),
 		}},
-		{"Run it:", []*cobra.Command{newCmdRun(s), newCmdServe(s), newCmdCRDs(s), newCmdConfig(s), newCmdGrant(s), newCmdRBAC(s), newCmdManifests(s)}},
+		{"Run it:", []*cobra.Command{newCmdRun(s), newCmdServe(s), newCmdCRDs(s), newCmdConfig(s), newCmdGrant(s), newCmdRBAC(s), newCmdManifests(s), newCmdUninstall(s)}},
 		{"Observe a running process:", []*cobra.Command{newCmdStatus(s), newCmdExplain(s), newCmdLogs(s), newCmdLogLevel(s), newCmdTop(s)}},
 		{"Control it:", []*cobra.Command{newCmdTrigger(s), newCmdPause(s, true), newCmdPause(s, false), newCmdRelease(s)}},
 		{"Replace its modules:", []*cobra.Command{newCmdSwap(s), newCmdRollback(s), newCmdPromote(s), newCmdAbort(s), newCmdShadow(s)}},

@@ -86,9 +86,10 @@ type Config struct {
 // Objects returns the objects, in an order in which they can be created. The caller must call
 // Validate first.
 func (c *Config) Objects() []any {
-	list := append([]any{c.namespace()}, c.CRDs...)
-	list = append(list, c.rbac()...)
+	list := append([]any{c.namespace()}, c.rbac()...)
+	component := ComponentRun
 	if c.serves() {
+		component = ComponentServe
 		list = append(list, c.networkPolicy())
 	} else {
 		list = append(list, c.controllers())
@@ -99,7 +100,7 @@ func (c *Config) Objects() []any {
 	for _, kind := range c.Monitors {
 		list = append(list, c.monitor(kind))
 	}
-	return list
+	return slices.Insert(Mark(list, c.Namespace, c.Name, component), 1, c.CRDs...) // installations share the CRDs
 }
 
 // serves reports whether the deployment runs wasmctl serve.

@@ -5,6 +5,7 @@ package deploy
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -58,6 +59,26 @@ func prune(fields map[string]any) {
 		}
 	}
 }
+
+// Write writes the objects as documents of one file.
+func (c *Config) Write(w io.Writer) error {
+	comment := fmt.Sprintf(removeComment, c.Name, c.Namespace)
+	for _, object := range c.Objects() {
+		b, err := YAML(object)
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintf(w, "---\n%s%s", comment, b); err != nil {
+			return err
+		}
+		comment = ""
+	}
+	return nil
+}
+
+const removeComment = `# To remove these objects: wasmctl uninstall --name %s -n %s
+# After kubectl delete -f, Reconcilers and their CRDs wait for a process that is gone. The same command ends that.
+`
 
 // WriteBase writes a kustomize base: a file for each object.
 func WriteBase(dir string, objects []any) error {

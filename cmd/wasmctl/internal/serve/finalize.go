@@ -25,7 +25,7 @@ type closing struct {
 // finalize performs a step in the deletion of a Reconciler. It requests another call unless the Reconciler
 // can go.
 func (s *Server) finalize(ctx context.Context, kind string, r *wasmctl.Request) (wasmctl.Action, error) {
-	o, err := read(kind, r)
+	o, err := read(kind, r.Decode)
 	if err != nil {
 		return wasmctl.Action{}, err
 	}

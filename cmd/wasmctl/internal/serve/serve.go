@@ -137,15 +137,15 @@ func (s *Server) Start(ctx context.Context, rt *wasmctl.Runtime) error {
 	return nil
 }
 
-// read decodes the object of a request.
-func read(kind string, r *wasmctl.Request) (*reconciler, error) {
+// read decodes an object.
+func read(kind string, decode func(any) error) (*reconciler, error) {
 	if kind == v1alpha1.KindCluster {
 		var o v1alpha1.ClusterReconciler
-		err := r.Decode(&o)
+		err := decode(&o)
 		return &reconciler{meta: o.ObjectMeta, kind: kind, spec: o.Spec, status: o.Status}, err
 	}
 	var o v1alpha1.Reconciler
-	err := r.Decode(&o)
+	err := decode(&o)
 	return &reconciler{meta: o.ObjectMeta, kind: kind, spec: v1alpha1.ClusterReconcilerSpec{ReconcilerSpec: o.Spec}, status: o.Status}, err
 }
 
@@ -155,7 +155,7 @@ func (s *Server) reconcile(ctx context.Context, kind string, r *wasmctl.Request)
 	if r.Object == nil {
 		return wasmctl.Action{}, s.remove(ctx, id{kind, r.Key})
 	}
-	o, err := read(kind, r)
+	o, err := read(kind, r.Decode)
 	if err != nil {
 		return wasmctl.Action{}, err
 	}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deploy
+
+import (
+	"maps"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Labels of the objects of an installation. wasmctl uninstall finds the objects by them.
+const (
+	LabelName      = "app.kubernetes.io/name" // its value is always wasmctl
+	LabelInstance  = "app.kubernetes.io/instance"
+	LabelComponent = "app.kubernetes.io/component" // the command that the processes run
+	LabelNamespace = "wasmctl.dev/namespace"       // of the Deployment: names are unique in a namespace only
+)
+
+// Values of LabelComponent.
+const (
+	ComponentServe = "serve"
+	ComponentRun   = "run"
+)
+
+// Mark labels the objects of the installation with this namespace and name, and returns them.
+func Mark(objects []any, namespace, name, component string) []any {
+	for _, o := range objects {
+		if fields, ok := o.(map[string]any); ok {
+			o = &unstructured.Unstructured{Object: fields}
+		}
+		m, err := meta.Accessor(o)
+		if err != nil {
+			panic("BUG: object: " + err.Error())
+		}
+		labels := maps.Clone(m.GetLabels()) // several objects may have the same map
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		maps.Copy(labels, map[string]string{LabelName: "wasmctl", LabelInstance: name, LabelComponent: component, LabelNamespace: namespace})
+		m.SetLabels(labels)
+	}
+	return objects
+}
+
+// Of returns the namespace, the name and the component of the installation that an object belongs to. They are empty if it belongs to none.
+func Of(o metav1.Object) (namespace, name, component string) {
+	labels := o.GetLabels()
+	if labels[LabelName] != "wasmctl" || labels[LabelNamespace] == "" {
+		return "", "", ""
+	}
+	return labels[LabelNamespace], labels[LabelInstance], labels[LabelComponent]
+}

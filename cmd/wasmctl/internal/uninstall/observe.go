@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package uninstall
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/api/v1alpha1"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/deploy"
+)
+
+var (
+	crds       = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	pods       = corev1.SchemeGroupVersion.WithResource("pods")
+	namespaces = corev1.SchemeGroupVersion.WithResource("namespaces")
+)
+
+// observe returns the state of the cluster.
+func (r *Removal) observe(ctx context.Context) (*State, error) {
+	s := &State{}
+	for _, kind := range resources {
+		objects, err := r.list(ctx, kind.gvr, "", metav1.ListOptions{LabelSelector: deploy.LabelNamespace})
+		if err != nil {
+			return nil, err
+		}
+		for i := range objects {
+			s.add(kind.gvr, &objects[i], r.Namespace, r.Name)
+		}
+	}
+	for _, kind := range []string{v1alpha1.KindNamespaced, v1alpha1.KindCluster} {
+		name := v1alpha1.GVR(kind).GroupResource().String()
+		_, err := r.client.Resource(crds).Get(ctx, name, metav1.GetOptions{})
+		if err == nil {
+			s.CRDs = append(s.CRDs, Object{crds, abi.Key{Name: name}})
+		} else if !apierrors.IsNotFound(err) {
+			return nil, fmt.Errorf("customresourcedefinition[%s]: get: %w", name, err)
+		}
+	}
+	reconcilers, err := r.reconcilers(ctx)
+	for i := range reconcilers {
+		s.Reconcilers = append(s.Reconcilers, reconcilerOf(&reconcilers[i]))
+	}
+	return s, err
+}
+
+// add adds an object with the labels of an installation.
+func (s *State) add(gvr schema.GroupVersionResource, o *unstructured.Unstructured, namespace, name string) {
+	ns, instance, component := deploy.Of(o)
+	switch {
+	case ns == "":
+		return
+	case ns == namespace && instance == name:
+		s.Objects = append(s.Objects, Object{gvr, keyOf(o)})
+		s.Helm = s.Helm || o.GetAnnotations()["meta.helm.sh/release-name"] != ""
+		s.Runs = s.Runs || component == deploy.ComponentRun
+		if available, _, _ := unstructured.NestedInt64(o.Object, "status", "availableReplicas"); gvr == deployments && available > 0 {
+			s.Available = true
+		}
+	case component == deploy.ComponentServe && !slices.Contains(s.Others, ns+"/"+instance):
+		s.Others = append(s.Others, ns+"/"+instance)
+	}
+}
+
+// reconcilers returns all Reconcilers and ClusterReconcilers.
+func (r *Removal) reconcilers(ctx context.Context) (all []unstructured.Unstructured, err error) {
+	for _, kind := range []string{v1alpha1.KindNamespaced, v1alpha1.KindCluster} {
+		some, err := r.list(ctx, v1alpha1.GVR(kind), "", metav1.ListOptions{})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	return all, nil
+}
+
+// list returns the objects of a namespace, or of all. It returns none if the API server does not know the resource.
+func (r *Removal) list(ctx context.Context, gvr schema.GroupVersionResource, namespace string, o metav1.ListOptions) ([]unstructured.Unstructured, error) {
+	list, err := r.client.Resource(gvr).Namespace(namespace).List(ctx, o)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("%s: list: %w", gvr.GroupResource(), err)
+	}
+	return list.Items, nil
+}
+
+func reconcilerOf(o *unstructured.Unstructured) Reconciler {
+	r := Reconciler{Object: Object{v1alpha1.GVR(o.GetKind()), keyOf(o)}, Deleting: o.GetDeletionTimestamp() != nil}
+	var typed v1alpha1.Reconciler // the fields that both kinds have
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &typed); err != nil {
+		return r // a version of the CRD with other fields
+	}
+	r.Orphan = typed.Spec.DeletionPolicy == v1alpha1.DeletionOrphan
+	if c := meta.FindStatusCondition(typed.Status.Conditions, v1alpha1.Ready); c != nil {
+		r.Waits = c.Message
+	}
+	return r
+}
+
+func keyOf(o *unstructured.Unstructured) abi.Key {
+	return abi.Key{Namespace: o.GetNamespace(), Name: o.GetName()}
+}

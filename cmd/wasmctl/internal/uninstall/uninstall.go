@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package uninstall
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/wasmctl/wasmctl/api/v1alpha1"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/deploy"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/serve"
+	"github.com/wasmctl/wasmctl/internal/humanize"
+)
+
+// Removal removes an installation. One goroutine may use it.
+type Removal struct {
+	Options
+
+	client dynamic.Interface
+	server *serve.Server // releases Reconcilers; it serves none
+}
+
+// Options describe a Removal.
+type Options struct {
+	// Namespace and Name identify the installation, as in deploy.Config.
+	Namespace, Name string
+	Mode            Mode
+	// DryRun makes Run only print what it would do.
+	DryRun bool
+	// Timeout limits the wait of each step.
+	Timeout time.Duration
+	// Out gets a line for each change. Err gets lines about waiting.
+	Out, Err io.Writer
+}
+
+// New returns a Removal that sends requests with a configuration.
+func New(cluster *rest.Config, o Options) (*Removal, error) {
+	server, err := serve.New(serve.Config{Cluster: cluster, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return nil, err
+	}
+	cluster = rest.CopyConfig(cluster)
+	cluster.QPS = -1 // the API server's priority and fairness limits requests
+	client, err := dynamic.NewForConfig(cluster)
+	return &Removal{Options: o, client: client, server: server}, err
+}
+
+// Run removes the installation, and prints what remains.
+func (r *Removal) Run(ctx context.Context) error {
+	s, err := r.observe(ctx)
+	if err != nil {
+		return err
+	}
+	steps := s.Plan(r.Mode)
+	if len(steps) == 0 {
+		_, _ = fmt.Fprintf(r.Out, "there is nothing to remove: no object has the labels of the installation %s in the namespace %s\n", r.Name, r.Namespace)
+		return r.remains(ctx, s)
+	}
+	for i := range steps {
+		if err := r.carryOut(ctx, &steps[i]); err != nil {
+			return err
+		}
+	}
+	return r.remains(ctx, s)
+}
+
+// carryOut carries out a step.
+func (r *Removal) carryOut(ctx context.Context, step *Step) error {
+	if step.Action == Release && !r.DryRun {
+		return r.release(ctx)
+	}
+	for _, o := range step.Objects {
+		if err := r.change(ctx, step.Action, o); err != nil {
+			return err
+		}
+	}
+	switch {
+	case r.DryRun:
+		return nil
+	case step.Action == DeleteReconcilers:
+		return r.await(ctx, r.finalized())
+	}
+	return r.await(ctx, func(ctx context.Context) (string, error) { return r.left(ctx, step) })
+}
+
+// change changes an object, and prints that.
+func (r *Removal) change(ctx context.Context, action Action, o Object) error {
+	client, err := r.client.Resource(o.GVR).Namespace(o.Key.Namespace), error(nil)
+	verb, done := "delete", "deleted"
+	switch {
+	case action == Release: // only in a dry run
+		verb = "release, if no process does,"
+	case action == Scale:
+		verb, done = "scale to 0 replicas", "scaled to 0 replicas"
+	}
+	switch {
+	case r.DryRun:
+		done = "would " + verb
+	case action == Scale:
+		_, err = client.Patch(ctx, o.Key.Name, types.MergePatchType, []byte(`{"spec":{"replicas":0}}`), metav1.PatchOptions{})
+	default:
+		err = client.Delete(ctx, o.Key.Name, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)})
+	}
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("%s[%s]: %s: %w", o.GVR.GroupResource(), o.Key, verb, err)
+	}
+	_, err = fmt.Fprintln(r.Out, done, o)
+	return err
+}
+
+// finalized returns a function for await. It returns "" when no process works on Reconcilers any more.
+func (r *Removal) finalized() func(context.Context) (string, error) {
+	last, since := "", time.Now()
+	return func(ctx context.Context) (string, error) {
+		s, err := r.observe(ctx)
+		if err != nil {
+			return "", err
+		}
+		now := fmt.Sprint(s.Reconcilers)
+		if now != last {
+			last, since = now, time.Now()
+		}
+		for i := range s.Reconcilers {
+			if o := &s.Reconcilers[i]; !o.Deleting { // it was created again
+				if err := r.change(ctx, DeleteReconcilers, o.Object); err != nil {
+					return "", err
+				}
+			}
+		}
+		if !s.working(time.Since(since)) {
+			return "", nil
+		}
+		first := &s.Reconcilers[0]
+		return fmt.Sprintf("%s to go, first %s: %s; with --force, nothing is cleaned up", humanize.Plural(len(s.Reconcilers), "Reconciler"), first.Key, cmp.Or(first.Waits, "no status")), nil
+	}
+}
+
+// left describes the objects of a step, and their pods, that are not gone.
+func (r *Removal) left(ctx context.Context, step *Step) (string, error) {
+	var names []string
+	for _, o := range step.Objects {
+		_, err := r.client.Resource(o.GVR).Namespace(o.Key.Namespace).Get(ctx, o.Key.Name, metav1.GetOptions{})
+		if err == nil && step.Action != Scale {
+			names = append(names, o.String())
+		} else if err != nil && !apierrors.IsNotFound(err) {
+			return "", fmt.Errorf("%s[%s]: get: %w", o.GVR.GroupResource(), o.Key, err)
+		}
+	}
+	if step.Action == DeleteWorkloads || step.Action == Scale {
+		running, err := r.list(ctx, pods, r.Namespace, metav1.ListOptions{
+			LabelSelector: deploy.LabelName + "=wasmctl," + deploy.LabelInstance + "=" + r.Name, FieldSelector: "status.phase!=Succeeded,status.phase!=Failed",
+		})
+		if err != nil {
+			return "", err
+		}
+		for i := range running {
+			names = append(names, Object{pods, keyOf(&running[i])}.String())
+		}
+	}
+	if len(names) == 0 {
+		return "", nil
+	}
+	return fmt.Sprintf("%s to go, first %s", humanize.Plural(len(names), "object"), names[0]), nil
+}
+
+// release takes finalizers off all Reconcilers and the objects of their modules. Unless Keep is set, it deletes the Reconcilers.
+func (r *Removal) release(ctx context.Context) error {
+	all, err := r.reconcilers(ctx)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, r.Timeout, fmt.Errorf("the finalizers are not released after %v: does a process still run?", r.Timeout))
+	defer cancel()
+	var errs []error
+	deleted := &Step{Action: Delete}
+	for i := range all {
+		o := Object{v1alpha1.GVR(all[i].GetKind()), keyOf(&all[i])}
+		if r.Mode != Keep {
+			deleted.Objects = append(deleted.Objects, o)
+			if all[i].GetDeletionTimestamp() == nil {
+				errs = append(errs, r.change(ctx, Delete, o))
+			}
+		}
+		n, err := r.server.Release(ctx, &all[i])
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s[%s]: %w", o.GVR.GroupResource(), o.Key, err))
+			continue
+		}
+		line := fmt.Sprint("released ", o)
+		if n > 0 {
+			line += fmt.Sprintf(", and %s of its modules, without cleanup", humanize.Plural(n, "object"))
+		}
+		if _, err := fmt.Fprintln(r.Out, line); err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	return r.await(ctx, func(ctx context.Context) (string, error) { return r.left(ctx, deleted) })
+}
+
+// pause is the time between two looks at the cluster, and between two lines about the same wait.
+const (
+	pause  = 200 * time.Millisecond
+	remind = 10 * time.Second
+)
+
+// await calls look until it returns "". Meanwhile, it prints the results.
+func (r *Removal) await(ctx context.Context, look func(context.Context) (string, error)) error {
+	tick := time.NewTicker(pause)
+	defer tick.Stop()
+	start, said := time.Now(), time.Now().Add(time.Second-remind) // a short wait needs no words
+	for {
+		waits, err := look(ctx)
+		switch {
+		case err != nil || waits == "":
+			return err
+		case time.Since(start) > r.Timeout:
+			return fmt.Errorf("after %v: %s", r.Timeout, waits)
+		case time.Since(said) > remind:
+			said = time.Now()
+			_, _ = fmt.Fprintln(r.Err, "waiting:", waits)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// remains prints what is left in the cluster on purpose. before is the state before the removal.
+func (r *Removal) remains(ctx context.Context, before *State) error {
+	var lines []string
+	if len(before.Others) > 0 && len(before.CRDs) > 0 {
+		lines = append(lines, "the Reconcilers and their CRDs, which other installations need: "+strings.Join(before.Others, ", "))
+	}
+	if r.Mode == Keep && len(before.CRDs) > 0 {
+		lines = append(lines, "the Reconcilers and their CRDs")
+	}
+	if i := slices.IndexFunc(before.Reconcilers, func(o Reconciler) bool { return o.Orphan }); i >= 0 && before.exclusive() {
+		lines = append(lines, "the finalizers on the objects of Reconcilers with deletionPolicy Orphan, such as "+before.Reconcilers[i].Key.String())
+	}
+	_, err := r.client.Resource(namespaces).Get(ctx, r.Namespace, metav1.GetOptions{})
+	if err == nil {
+		lines = append(lines, "the namespace "+r.Namespace+" with its Leases and your own objects: kubectl delete namespace "+r.Namespace)
+	} else if !apierrors.IsNotFound(err) {
+		return fmt.Errorf("namespace[%s]: get: %w", r.Namespace, err)
+	}
+	if before.Helm && r.Mode != Keep {
+		lines = append(lines, fmt.Sprintf("the record of the Helm release: helm uninstall %s -n %s", r.Name, r.Namespace))
+	}
+	if len(before.Reconcilers) > 0 {
+		lines = append(lines, "the objects that modules have created, and the service accounts and roles of tenants")
+	}
+	for _, line := range lines {
+		if _, err := fmt.Fprintln(r.Out, "not removed:", line); err != nil {
+			return err
+		}
+	}
+	return nil
+}

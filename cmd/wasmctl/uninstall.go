@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/uninstall"
+	"github.com/wasmctl/wasmctl/internal/failure"
+)
+
+// uninstallOptions are the flags of uninstall.
+type uninstallOptions struct {
+	removal             uninstall.Options
+	force, keep         bool
+	kubeconfig, context string
+}
+
+func newCmdUninstall(s streams) *cobra.Command {
+	o := &uninstallOptions{removal: uninstall.Options{Out: s.out, Err: s.err}}
+	cmd := &cobra.Command{
+		Use:   "uninstall",
+		Short: "Remove wasmctl serve, or the controllers of a file, from a cluster",
+		Long: `Removes the objects of wasmctl manifests, of its chart, or of wasmctl install from a cluster. It finds them by their labels, and
+starts from any state: also if some of them are gone already, or if their deletion waits.
+
+Reconcilers and ClusterReconcilers are deleted first. While a process serves them, the command waits until their modules have
+finalized their objects, as their deletionPolicy demands. If no process serves them any more, the command takes the finalizers
+off itself, and nothing is cleaned up. Then it deletes the Deployment and what belongs to it, the rights, and at last the CRDs. If
+another installation of wasmctl serve exists, the Reconcilers and the CRDs stay.
+
+The namespace stays, as do the objects that modules have created. The last lines of the output list them.
+
+The command sees processes of the installation, but not a wasmctl serve that runs elsewhere: stop that first.
+
+The exit code is 0 if everything is gone; 1 if something is left after --timeout; 6 without the rights, which are those of an
+administrator of the cluster.`,
+		Example: `  wasmctl uninstall --dry-run
+  wasmctl uninstall
+
+  # Do not wait for cleanups that fail
+  wasmctl uninstall --force`,
+		Args: exactArgs(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			switch {
+			case o.force && o.keep:
+				return usageError(cmd, errors.New("--force and --keep-reconcilers exclude each other"))
+			case o.removal.Timeout <= 0:
+				return usageError(cmd, fmt.Errorf("--timeout %v: want more than 0", o.removal.Timeout))
+			case o.force:
+				o.removal.Mode = uninstall.Force
+			case o.keep:
+				o.removal.Mode = uninstall.Keep
+			}
+			return o.run(cmd.Context())
+		},
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	bindInstallation(cmd, &o.removal.Name, &o.removal.Namespace)
+	f.BoolVar(&o.removal.DryRun, "dry-run", false, "Only print what would be done, in order")
+	f.BoolVar(&o.force, "force", false, "Stop the processes first, and take the finalizers off without any cleanup")
+	f.BoolVar(&o.keep, "keep-reconcilers", false, "Delete nothing: scale the Deployment to 0, and take the finalizers off; helm uninstall runs this")
+	f.DurationVar(&o.removal.Timeout, "timeout", 5*time.Minute, "Wait for each step for at most this long")
+	f.StringVar(&o.kubeconfig, "kubeconfig", "", "Use this kubeconfig `file`")
+	f.StringVar(&o.context, "context", "", "Use this `context` of the kubeconfig")
+	_ = cmd.MarkFlagFilename("kubeconfig")
+	return cmd
+}
+
+// bindInstallation adds the flags that identify an installation.
+func bindInstallation(cmd *cobra.Command, name, namespace *string) {
+	cmd.Flags().StringVar(name, "name", "wasmctl", "The `name` of the installation, as for wasmctl manifests")
+	cmd.Flags().StringVarP(namespace, "namespace", "n", "wasmctl-system", "The `namespace` of the installation")
+}
+
+func (o *uninstallOptions) run(ctx context.Context) error {
+	config, err := loadConfig(o.kubeconfig, o.context)
+	if err != nil {
+		return failure.Cluster.Wrap(err)
+	}
+	removal, err := uninstall.New(config, o.removal)
+	if err != nil {
+		return err
+	}
+	err = removal.Run(ctx)
+	if apierrors.IsForbidden(err) {
+		return failure.Denied.Wrap(err)
+	}
+	return err
+}

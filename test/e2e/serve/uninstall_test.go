@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve_test
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/wasmctl/wasmctl/devcluster"
+	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
+	"github.com/wasmctl/wasmctl/internal/enginetest"
+	"github.com/wasmctl/wasmctl/test/e2e/internal/e2e"
+)
+
+const system = "wasmctl-system"
+
+// removal is an installation with a running process, and a tenant whose module has a finalizer on its objects.
+type removal struct {
+	*installation
+
+	process *e2e.Process
+}
+
+func newRemoval(t *testing.T, cluster *devcluster.Cluster) *removal {
+	t.Helper()
+	client := kubernetes.NewForConfigOrDie(cluster.RESTConfig())
+	devclustertest.Apply(t, cluster, e2e.Manifests(t, "--serve", "--image", "registry.example/wasmctl:1"))
+	i := &installation{cluster: cluster, tenant: newTenantOn(t, cluster)}
+	i.client, i.dynamic = client, dynamic.NewForConfigOrDie(cluster.RESTConfig())
+	c := e2e.Start(t, exec.Command("wasmctl", "serve", "--log-format", "json", "--cache-dir", e2e.CodeDir, "--kubeconfig", e2e.WriteKubeconfig(t, i.host()), "--socket", "none"))
+	i.finalizing(false)
+	return &removal{installation: i, process: c}
+}
+
+// remove removes a part of the installation: P the process and its Deployment, R its rights, N its namespace, C the CRDs, T the Reconciler,
+// and X the namespace of the tenant. It does not wait.
+func (r *removal) remove(part rune) {
+	r.Helper()
+	ctx, del := r.Context(), metav1.DeleteOptions{}
+	rbac, name := r.client.RbacV1(), system+":wasmctl"
+	var errs []error
+	switch part {
+	case 'P':
+		r.process.Signal(syscall.SIGKILL)
+		<-r.process.Done
+		errs = []error{r.client.AppsV1().Deployments(system).Delete(ctx, "wasmctl", del)}
+	case 'R':
+		errs = []error{
+			rbac.ClusterRoleBindings().Delete(ctx, name, del), rbac.ClusterRoles().Delete(ctx, name, del), rbac.Roles(system).Delete(ctx, "wasmctl", del),
+			r.client.CoreV1().ServiceAccounts(system).Delete(ctx, "wasmctl", del),
+		}
+	case 'N':
+		errs = []error{r.client.CoreV1().Namespaces().Delete(ctx, system, del)}
+	case 'C':
+		for _, name := range []string{"reconcilers.wasmctl.dev", "clusterreconcilers.wasmctl.dev"} {
+			errs = append(errs, r.dynamic.Resource(crdResource).Delete(ctx, name, del))
+		}
+	case 'T':
+		r.end()
+	case 'X':
+		errs = []error{r.client.CoreV1().Namespaces().Delete(ctx, r.ns, del)}
+	}
+	for _, err := range errs {
+		if err != nil && !apierrors.IsNotFound(err) { // the namespace may have gone first
+			r.Fatalf("%c: %v", part, err)
+		}
+	}
+}
+
+var crdResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+
+// uninstall runs the command, which must succeed, and returns its output.
+func (r *removal) uninstall(args ...string) string {
+	r.Helper()
+	out, err := exec.Command("wasmctl", append([]string{"uninstall", "--kubeconfig", r.kubeconfig}, args...)...).CombinedOutput()
+	if err != nil {
+		r.Fatalf("uninstall %q: %v:\n%s", args, err, out)
+	}
+	return string(out)
+}
+
+// wantGone checks that nothing is left, and that no deletion waits.
+func (r *removal) wantGone() {
+	r.Helper()
+	crds, err := r.dynamic.Resource(crdResource).List(r.Context(), metav1.ListOptions{})
+	r.must(err)
+	for i := range crds.Items {
+		if strings.HasSuffix(crds.Items[i].GetName(), ".wasmctl.dev") {
+			r.Errorf("is left: %s", crds.Items[i].GetName())
+		}
+	}
+	if held := r.held(); len(held) > 0 {
+		r.Errorf("stranded: %q", held)
+	}
+	enginetest.Until(r.T, "no namespace is terminating", func() bool {
+		list, err := r.client.CoreV1().Namespaces().List(r.Context(), metav1.ListOptions{})
+		r.must(err)
+		for i := range list.Items {
+			if list.Items[i].DeletionTimestamp != nil {
+				return false
+			}
+		}
+		return true
+	})
+	if again := r.uninstall(); !strings.Contains(again, "there is nothing to remove") {
+		r.Errorf("the second time: %s", again)
+	}
+}
+
+// TestUninstall_FromAnyState: whichever parts of an installation were removed before, and in which order, the command removes the rest.
+func TestUninstall_FromAnyState(t *testing.T) {
+	t.Parallel()
+	cluster := devclustertest.Own(t)
+	for _, order := range []string{
+		"NCRP", // kubectl delete -f
+		"PRC",  // helm uninstall without hooks, then the CRDs
+		"RPNT", "PX",
+	} {
+		t.Run(order, func(t *testing.T) {
+			r := newRemoval(t, cluster)
+			r.deleteObject("o1") // its deletion waits for the module
+			for _, part := range order {
+				r.remove(part)
+			}
+			r.uninstall()
+			r.wantGone()
+		})
+	}
+	t.Run("nothing before", func(t *testing.T) {
+		r := newRemoval(t, cluster)
+		_, err := r.client.AppsV1().Deployments(system).Patch(t.Context(), "wasmctl", types.MergePatchType, []byte(`{"status":{"replicas":1,"readyReplicas":1,"availableReplicas":1}}`), metav1.PatchOptions{}, "status")
+		r.must(err)
+		before := r.held()
+		plan := r.uninstall("--dry-run")
+		if held := r.held(); !slices.Equal(held, before) || !strings.Contains(plan, "would delete reconcilers.wasmctl.dev "+r.ns+"/web\n") {
+			t.Errorf("held %q after a dry run, before %q:\n%s", held, before, plan)
+		}
+		r.deleteObject("o1")
+		out := r.uninstall()
+		r.wantReleased("Released", "o1")
+		if strings.Contains(out, "without cleanup") || slices.Contains(r.events(r.ns, "web"), "ReleasedWithoutCleanup") {
+			t.Errorf("an object was released without cleanup:\n%s", out)
+		}
+		r.wantGone()
+	})
+	t.Run("keep", func(t *testing.T) {
+		r := newRemoval(t, cluster)
+		r.process.Signal(syscall.SIGKILL)
+		<-r.process.Done
+		r.kubeconfig = e2e.WriteKubeconfig(t, r.host()) // the hook of the chart has the rights of the process
+		r.uninstall("--keep-reconcilers")
+		if held := r.held(); len(held) > 0 || len(r.get("web").Finalizers) > 0 {
+			t.Errorf("still there: %q, %q", held, r.get("web").Finalizers)
+		}
+		d, err := r.client.AppsV1().Deployments(system).Get(t.Context(), "wasmctl", metav1.GetOptions{})
+		r.must(err)
+		if *d.Spec.Replicas != 0 {
+			t.Errorf("replicas: %d", *d.Spec.Replicas)
+		}
+	})
+}
