@@ -327,7 +327,7 @@ func TestHandler_BadRequestsAreAnswered(t *testing.T) {
 		`{"objects": [""]}`:             http.StatusBadRequest,
 		`{"objects": ["a/b"]}`:          http.StatusOK,
 		strings.Repeat(" ", maxBody+1):  http.StatusBadRequest,
-		`{"objects": ["a/b"], "x": {}}`: http.StatusOK,
+		`{"objects": ["a/b"], "x": {}}`: http.StatusBadRequest,
 	} {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/controllers/web/trigger", strings.NewReader(body)))

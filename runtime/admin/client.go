@@ -195,7 +195,7 @@ func (c *Client) open(ctx context.Context, method, path string, b []byte) (io.Re
 	defer func() { _ = res.Body.Close() }()
 	var e errorResponse
 	if err := json.NewDecoder(res.Body).Decode(&e); err != nil || e.Error == "" {
-		return nil, fmt.Errorf("admin socket[%s]: %s", c.path, res.Status)
+		return nil, fmt.Errorf("admin socket[%s]: %w", c.path, c.unserved(ctx, path, res))
 	}
 	switch res.StatusCode {
 	case http.StatusNotFound:
@@ -206,6 +206,17 @@ func (c *Client) open(ctx context.Context, method, path string, b []byte) (io.Re
 		return nil, Refuse(errors.New(e.Error))
 	}
 	return nil, errors.New(e.Error)
+}
+
+// unserved returns the error of an answer that no handler of the process has given.
+func (c *Client) unserved(ctx context.Context, path string, res *http.Response) error {
+	if res.StatusCode == http.StatusNotFound && path != "status" {
+		if st, err := c.Status(ctx); err == nil {
+			command, _, _ := strings.Cut(path[strings.LastIndex(path, "/")+1:], "?")
+			return unknownPart(st.Version, command)
+		}
+	}
+	return errors.New(res.Status)
 }
 
 // unknownError matches ErrUnknown and has the text of the process.

@@ -2,6 +2,8 @@
 
 package admin
 
+import "fmt"
+
 // triggerRequest is the body of a trigger.
 type triggerRequest struct {
 	Objects []string `json:"objects,omitempty"`
@@ -32,4 +34,9 @@ type configResponse struct {
 
 type errorResponse struct {
 	Error string `json:"error"`
+}
+
+// unknownPart is the error of a request to a process of another version, which does not have a part of the request or all of it.
+func unknownPart(version, part string) error {
+	return fmt.Errorf("the process is wasmctl %s, which does not know %s: use that version of wasmctl for the command", version, part)
 }

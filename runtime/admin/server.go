@@ -12,6 +12,8 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -84,38 +86,64 @@ func answers(ctx context.Context, path string) bool {
 	return true
 }
 
-// Handler returns the handler of the endpoint.
+// Handler returns the handler of the endpoint. It refuses a request with a part that it does not know: the client is newer, and asks for
+// something that the process would not do. Clients ignore what they do not know of an answer.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) { answer(w, s.service.Status(), nil) })
-	mux.HandleFunc("GET /v1/explain", s.explain)
-	mux.HandleFunc("GET /v1/top", s.top)
-	mux.HandleFunc("GET /v1/controllers/{name}/logs", s.logs)
-	mux.HandleFunc("POST /v1/controllers/{name}/log-level", command(s.logLevel))
-	mux.HandleFunc("POST /v1/controllers/{name}/trigger", command(s.trigger))
-	mux.HandleFunc("POST /v1/controllers/{name}/swap", s.swap)
-	mux.HandleFunc("POST /v1/controllers/{name}/promote", s.canary(s.service.Promote))
-	mux.HandleFunc("POST /v1/controllers/{name}/abort", s.canary(s.service.Abort))
-	mux.HandleFunc("POST /v1/controllers/{name}/shadow", s.shadow)
-	mux.HandleFunc("POST /v1/controllers/{name}/rollback", command(s.rollback))
-	mux.HandleFunc("POST /v1/controllers/{name}/config", command(s.config))
-	mux.HandleFunc("POST /v1/controllers/{name}/release", command(s.release))
-	mux.HandleFunc("POST /v1/controllers/{name}/pause", s.pause(true))
-	mux.HandleFunc("POST /v1/controllers/{name}/resume", s.pause(false))
+	handle := func(pattern string, serve http.HandlerFunc, keys ...string) {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			for key := range r.URL.Query() {
+				if !slices.Contains(keys, key) {
+					answer(w, nil, unknownPart(s.service.Status().Version, strconv.Quote(key)))
+					return
+				}
+			}
+			serve(w, r)
+		})
+	}
+	handle("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) { answer(w, s.service.Status(), nil) })
+	handle("GET /v1/explain", s.explain, "controller", "kind", "namespace", "name")
+	handle("GET /v1/top", s.top, "objects")
+	handle("GET /v1/controllers/{name}/logs", s.logs, "object", "since", "tail", "follow")
+	handle("POST /v1/controllers/{name}/log-level", command(s, s.logLevel))
+	handle("POST /v1/controllers/{name}/trigger", command(s, s.trigger))
+	handle("POST /v1/controllers/{name}/swap", s.swap, queryForce, queryCanary, queryNamespace, querySelector, queryTime, queryProof)
+	handle("POST /v1/controllers/{name}/promote", s.canary(s.service.Promote))
+	handle("POST /v1/controllers/{name}/abort", s.canary(s.service.Abort))
+	handle("POST /v1/controllers/{name}/shadow", s.shadow, "for", "count", "all", queryProof)
+	handle("POST /v1/controllers/{name}/rollback", command(s, s.rollback))
+	handle("POST /v1/controllers/{name}/config", command(s, s.config))
+	handle("POST /v1/controllers/{name}/release", command(s, s.release))
+	handle("POST /v1/controllers/{name}/pause", s.pause(true))
+	handle("POST /v1/controllers/{name}/resume", s.pause(false))
 	return mux
 }
 
 // command serves a command to a controller with a JSON body.
-func command[Req, Res any](do func(ctx context.Context, controller string, req Req) (Res, error)) http.HandlerFunc {
+func command[Req, Res any](s *Server, do func(ctx context.Context, controller string, req Req) (Res, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var req Req
-		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&req); err != nil {
-			answer(w, nil, fmt.Errorf("body: %w", err))
+		if err := s.read(w, r, &req); err != nil {
+			answer(w, nil, err)
 			return
 		}
 		res, err := do(r.Context(), r.PathValue("name"), req)
 		answer(w, res, err)
 	}
+}
+
+// read decodes the JSON body of a request.
+func (s *Server) read(w http.ResponseWriter, r *http.Request, into any) error {
+	body := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
+	body.DisallowUnknownFields()
+	err := body.Decode(into)
+	if err == nil {
+		return nil
+	}
+	if field, unknown := strings.CutPrefix(err.Error(), "json: unknown field "); unknown {
+		return unknownPart(s.service.Status().Version, field)
+	}
+	return fmt.Errorf("body: %w", err)
 }
 
 func (s *Server) trigger(ctx context.Context, controller string, req triggerRequest) (res triggerResponse, err error) {
@@ -161,8 +189,8 @@ func (s *Server) config(ctx context.Context, controller string, req configReques
 func (s *Server) pause(paused bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var req pauseRequest
-		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&req); err != nil && !errors.Is(err, io.EOF) {
-			answer(w, nil, fmt.Errorf("body: %w", err))
+		if err := s.read(w, r, &req); err != nil && !errors.Is(err, io.EOF) {
+			answer(w, nil, err)
 			return
 		}
 		if req.Object == "" {
