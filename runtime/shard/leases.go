@@ -182,7 +182,7 @@ func (l *leases) read(list []*coordinationv1.Lease) (all []Lease, record *Record
 		all = append(all, out)
 	}
 	if err != nil {
-		err = fmt.Errorf("lease[%s]: %w; stop all replicas, and delete it", l.recordName(), err)
+		err = fmt.Errorf("lease[%s]: %w", l.recordName(), err)
 	}
 	return all, record, version, err
 }

@@ -3,10 +3,15 @@
 package shard
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/wasmctl/wasmctl/runtime/shard/slots"
 )
 
 // replicas returns replicas with these numbers, which all take slots.
@@ -135,6 +140,35 @@ func TestRecord_LeavesOutWhatIsOnlyUsefulWhereItIsTooLong(t *testing.T) {
 	if len(r.Slots[0].Handover["c"].Failing) != 100 {
 		t.Error("the record itself was changed")
 	}
+}
+
+// A replica reads the record and the state that the released version has written, and ignores fields that it does not know. It refuses a
+// record with a version.
+func TestRecord_OfOtherVersions(t *testing.T) {
+	text := readReleased(t, "record.json")
+	for _, text := range []string{text, `{"later":{},` + text[1:]} {
+		r, err := decodeRecord(text)
+		if err != nil || len(r.Slots) != 4 || r.Slots[0].Owner == "" || r.Epoch == 0 || r.Keys["webapp"] != slots.UID {
+			t.Errorf("%+v, %v", r, err)
+		}
+	}
+	if _, err := decodeRecord(`{"version":1,` + text[1:]); err == nil || !strings.Contains(err.Error(), "newer wasmctl") {
+		t.Errorf("of a newer version: %v", err)
+	}
+	var s State
+	if err := json.Unmarshal([]byte(readReleased(t, "replica.json")), &s); err != nil || !s.Takes || s.Open.Len() == 0 || s.Summary.Controllers != 1 {
+		t.Errorf("%+v, %v", s, err)
+	}
+}
+
+// readReleased returns a text that the released version of wasmctl has written.
+func readReleased(t *testing.T, name string) string {
+	t.Helper()
+	b, err := os.ReadFile("testdata/released/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(b))
 }
 
 func FuzzRecord(f *testing.F) {

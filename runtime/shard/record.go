@@ -12,8 +12,11 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/shard/slots"
 )
 
-// Record specifies which replica runs each slot. All replicas share it, and change it only by compare-and-swap.
+// Record specifies which replica runs each slot. All replicas share it, and change it only by compare-and-swap. A replica of an older
+// version removes fields that it does not know when it changes the record, so a new field must be safe to lose.
 type Record struct {
+	// Version is the version of the format, 0 so far. A replica that does not know the version starts nothing, and stops what it runs.
+	Version int `json:"version,omitempty"`
 	// Epoch counts the changes.
 	Epoch uint64 `json:"epoch"`
 	// Keys are the fields that determine the slots of each controller's objects: slots.UID or slots.Namespace. The first replica that runs
@@ -134,10 +137,13 @@ func (r *Record) encode() (string, error) {
 func decodeRecord(text string) (*Record, error) {
 	r := &Record{}
 	if err := json.Unmarshal([]byte(text), r); err != nil {
-		return nil, fmt.Errorf("record: %w", err)
+		return nil, fmt.Errorf("record: %w; stop all replicas, and delete the lease", err)
+	}
+	if r.Version != 0 {
+		return nil, fmt.Errorf("record: version %d is of a newer wasmctl: run that version here, too", r.Version)
 	}
 	if n := len(r.Slots); n < 1 || n > slots.Max {
-		return nil, fmt.Errorf("record: %d slots, want 1 to %d", n, slots.Max)
+		return nil, fmt.Errorf("record: %d slots, want 1 to %d; stop all replicas, and delete the lease", n, slots.Max)
 	}
 	return r, nil
 }
