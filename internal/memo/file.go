@@ -25,7 +25,7 @@ const magic = "wasmctl memo 1\n"
 // maxFile is the maximum size of a file to read: no Memo writes a larger one.
 const maxFile = maxBytes
 
-var errFile = errors.New("damaged, or not written with the key of this user")
+var errFile = errors.New("it is of another version of wasmctl, damaged, or not written with the key of this user")
 
 // File returns the path of the file for the Memo of a controller, in a directory.
 func File(dir, controller string) string {

@@ -5,6 +5,7 @@ package ledger
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -77,6 +78,20 @@ type notes map[string]string
 
 func (n notes) Note(_ context.Context, key string) (string, error) { return n[key], nil }
 func (n notes) SetNote(_ context.Context, key, value string) error { n[key] = value; return nil }
+
+// The entry of the released version is read, with and without a field of a later one.
+func TestRead_OfOtherVersions(t *testing.T) {
+	b, err := os.ReadFile("testdata/released/entry.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{string(b), `{"later":[1],` + string(b[1:])} {
+		e, err := Read(t.Context(), notes{Key("web"): text}, "web")
+		if err != nil || e.Live == "" || len(e.Failed) != 1 || e.Failed[0].Reason == "" || e.Failed[0].Time.IsZero() {
+			t.Errorf("%+v, %v", e, err)
+		}
+	}
+}
 
 func FuzzRead(f *testing.F) {
 	f.Add(`{"live":"x","failed":[{"digest":"y","reason":"z","time":"2026-01-01T00:00:00Z"}]}`)
