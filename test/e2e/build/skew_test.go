@@ -122,7 +122,7 @@ func TestSkew_StateOfARestart(t *testing.T) {
 	dir := t.TempDir()
 	const apps = 4
 	for i, binary := range []string{released(t), current, released(t)} {
-		r := replicaOf(f, binary, "--state-dir", filepath.Join(dir, "state"), "--cache-dir", filepath.Join(dir, "cache"), "--memo")
+		r := replicaOf(f, binary, "--state-dir", filepath.Join(dir, "state"), "--cache-dir", filepath.Join(dir, "cache"), "--memo", filepath.Join(dir, "memo"))
 		r.WantLine(`"msg":"reconciling"`)
 		f.Put(t.Context(), "one", e2e.App{Image: fmt.Sprint("i:", i)})
 		f.Churn(t.Context(), apps, 1)()
