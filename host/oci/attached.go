@@ -37,7 +37,7 @@ type Subject struct {
 	Manifest, Inner []byte
 
 	manifest ocispec.Descriptor
-	repo     *remote.Repository
+	from     source
 	read     int64 // bytes of attachments so far
 	proof    []byte
 }
@@ -69,7 +69,7 @@ type Blob struct {
 func (s *Subject) Attached(ctx context.Context, artifactType string) ([]Attachment, error) {
 	var found []ocispec.Descriptor
 	mayBe := []string{artifactType, "", ocispec.MediaTypeEmptyJSON} // some registries list the type of the config
-	err := s.repo.Referrers(ctx, s.manifest, "", func(page []ocispec.Descriptor) error {
+	err := s.from.Referrers(ctx, s.manifest, "", func(page []ocispec.Descriptor) error {
 		for _, d := range page {
 			if slices.Contains(mayBe, d.ArtifactType) {
 				found = append(found, d)
@@ -118,7 +118,7 @@ func (s *Subject) Tagged(ctx context.Context, suffix string) (*Attachment, error
 
 // attachment reads an attachment, and returns the manifest to which it is attached.
 func (s *Subject) attachment(ctx context.Context, reference string) (a *Attachment, subject string, err error) {
-	b, err := fetchManifest(ctx, s.repo, reference)
+	b, err := fetchManifest(ctx, s.from, reference)
 	if err != nil {
 		return nil, "", err
 	}
@@ -140,7 +140,7 @@ func (s *Subject) attachment(ctx context.Context, reference string) (a *Attachme
 		if err := s.count(d.Size); err != nil {
 			return nil, "", err
 		}
-		content, err := fetchBlob(ctx, s.repo, d)
+		content, err := fetchBlob(ctx, s.from, d)
 		if err != nil {
 			return nil, "", err
 		}

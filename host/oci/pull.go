@@ -6,12 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
-	"oras.land/oras-go/v2/content"
 	"oras.land/oras-go/v2/registry/remote"
 	"oras.land/oras-go/v2/registry/remote/errcode"
 )
@@ -115,11 +113,16 @@ func (c *Client) Pull(ctx context.Context, r Ref) (*Artifact, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.opts.Timeout)
 	defer cancel()
 	var a *Artifact
+	var blobs []blob
 	err = c.with(ctx, at, func(repo *remote.Repository) error {
-		var err error
-		a, err = c.fetch(ctx, repo, r, at)
+		a, blobs, err = c.fetch(ctx, repo, at, at.String())
 		return err
 	})
+	if err == nil && c.cache != nil {
+		if err := c.cache.put(ctx, at.repository(), r.moving(), blobs, a.Proof); err != nil {
+			c.opts.Logger.Warn("cannot keep the module of a registry; the next start reads it again", "module", at.String(), "error", err.Error())
+		}
+	}
 	return a, err
 }
 
@@ -151,103 +154,64 @@ func (c *Client) cached(at Ref) *Artifact {
 	return nil
 }
 
-// fetch reads a module from the registry, by digests.
-func (c *Client) fetch(ctx context.Context, repo *remote.Repository, asked, at Ref) (*Artifact, error) {
-	top, err := fetchManifest(ctx, repo, at.Digest)
+// fetch reads a module by digests. blobs are the manifests, the first of which has the digest of
+// at, and the layer. name is the name of the module for errors.
+func (c *Client) fetch(ctx context.Context, from source, at Ref, name string) (a *Artifact, blobs []blob, err error) {
+	top, err := fetchManifest(ctx, from, at.Digest)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	keep := []blob{top}
+	blobs = []blob{top}
 	m, err := readManifest(top.MediaType, top.content, c.opts.MaxSize)
 	if err == nil && m.index != nil {
 		var inner blob
-		if inner, err = fetchManifest(ctx, repo, string(m.index.Digest)); err != nil {
-			return nil, err
+		if inner, err = fetchManifest(ctx, from, string(m.index.Digest)); err != nil {
+			return nil, nil, err
 		}
-		keep = append(keep, inner)
+		blobs = append(blobs, inner)
 		m, err = readManifest(inner.MediaType, inner.content, c.opts.MaxSize)
 	}
 	if err == nil && m.index != nil {
 		err = errors.New("it is an index of indexes")
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	s := &Subject{Ref: at, Digest: at.Digest, Layer: string(m.layer.Digest), Manifest: top.content, manifest: top.Descriptor, repo: repo}
-	if len(keep) > 1 {
-		s.Inner = keep[1].content
+	s := &Subject{Ref: at, Digest: at.Digest, Layer: string(m.layer.Digest), Manifest: top.content, manifest: top.Descriptor, from: from}
+	if len(blobs) > 1 {
+		s.Inner = blobs[1].content
 	}
 	if c.opts.Verify != nil {
 		if err := c.opts.Verify(ctx, s); err != nil {
-			return nil, verdict(at, err)
+			return nil, nil, verdict(at, name, err)
 		}
 	}
-	wasm, err := c.layer(ctx, repo, m.layer)
+	wasm, err := c.layer(ctx, from, m.layer)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if c.cache != nil {
-		if err := c.cache.put(ctx, at.repository(), asked.moving(), append(keep, blob{m.layer, wasm}), s.proof); err != nil {
-			c.opts.Logger.Warn("cannot keep the module of a registry; the next start reads it again", "module", at.String(), "error", err.Error())
-		}
-	}
-	return &Artifact{Ref: at, Digest: at.Digest, Layer: string(m.layer.Digest), Annotations: m.annotations, Wasm: wasm, Proof: s.proof}, nil
+	a = &Artifact{Ref: at, Digest: at.Digest, Layer: string(m.layer.Digest), Annotations: m.annotations, Wasm: wasm, Proof: s.proof}
+	return a, append(blobs, blob{m.layer, wasm}), nil
 }
 
 // verdict returns the error of a Verify: a refusal, unless it could not ask.
-func verdict(r Ref, err error) error {
+func verdict(r Ref, name string, err error) error {
 	if kindIs(err, ErrUnreachable) || errors.Is(err, ErrUnreachable) || errors.Is(err, ErrUnauthorized) {
 		return explain(r, err)
 	}
-	return as(ErrRefused, fmt.Errorf("module[%s]: is not admitted: %w", r, err))
+	return as(ErrRefused, fmt.Errorf("module[%s]: is not admitted: %w", name, err))
 }
 
 // layer returns the bytes of a layer, checked against its descriptor.
-func (c *Client) layer(ctx context.Context, repo *remote.Repository, d ocispec.Descriptor) ([]byte, error) {
+func (c *Client) layer(ctx context.Context, from source, d ocispec.Descriptor) ([]byte, error) {
 	if c.cache != nil { // the repository has granted access to it
 		if b := c.cache.blob(d.Digest, c.opts.MaxSize); b != nil && int64(len(b)) == d.Size {
 			return b, checkWasm(b)
 		}
 	}
-	b, err := fetchBlob(ctx, repo, d)
+	b, err := fetchBlob(ctx, from, d)
 	if err != nil {
 		return nil, err
 	}
 	return b, checkWasm(b)
-}
-
-// fetchBlob returns the bytes of a blob whose size was checked.
-func fetchBlob(ctx context.Context, repo *remote.Repository, d ocispec.Descriptor) ([]byte, error) {
-	body, err := repo.Blobs().Fetch(ctx, d)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = body.Close() }() // it was only read
-	b, err := content.ReadAll(body, d)
-	if err != nil {
-		return nil, fmt.Errorf("blob[%s]: %w", d.Digest, err)
-	}
-	return b, nil
-}
-
-// fetchManifest returns the manifest of a tag or a digest as it was received. If it was requested
-// by digest, the result has that digest, even if the registry sends other bytes.
-func fetchManifest(ctx context.Context, repo *remote.Repository, reference string) (blob, error) {
-	d, body, err := repo.Manifests().FetchReference(ctx, reference)
-	if err != nil {
-		return blob{}, err
-	}
-	defer func() { _ = body.Close() }() // it was only read
-	b, err := io.ReadAll(io.LimitReader(body, maxManifest+1))
-	if err != nil {
-		return blob{}, err
-	}
-	if len(b) > maxManifest {
-		return blob{}, fmt.Errorf("manifest[%s]: is larger than %d bytes", reference, maxManifest)
-	}
-	got := newBlob(d.MediaType, b)
-	if digestForm.MatchString(reference) && string(got.Digest) != reference {
-		return blob{}, fmt.Errorf("manifest[%s]: the registry sent another one, %s", reference, got.Digest)
-	}
-	return got, nil
 }

@@ -79,6 +79,15 @@ func (s *Subject) signatures(ctx context.Context) (list []signature.Candidate, e
 	return list, nil
 }
 
+// Attestations returns the attestations of the manifest that a key of the policy has signed.
+func (s *Subject) Attestations(ctx context.Context, p *signature.Policy) ([]signature.Attestation, error) {
+	candidates, err := s.signatures(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return p.Attestations(ctx, s.Digest, candidates), nil
+}
+
 // Sign signs the current manifest of a reference, and returns the reference with its digest. legacy
 // selects the format of cosign before version 3.
 func (c *Client) Sign(ctx context.Context, r Ref, key *signature.PrivateKey, legacy bool) (Ref, error) {
@@ -113,7 +122,7 @@ func (c *Client) signLegacy(ctx context.Context, r Ref, key *signature.PrivateKe
 		if _, err := fetchManifest(ctx, repo, r.Digest); err != nil {
 			return err
 		}
-		s := &Subject{Digest: r.Digest, repo: repo}
+		s := &Subject{Digest: r.Digest, from: repo}
 		before, err := s.Tagged(ctx, legacySuffix)
 		switch {
 		case err != nil:

@@ -134,26 +134,23 @@ func readBundle(content []byte) (s signed, err error) {
 		}
 	}
 	s.message, s.signature = preAuth(e.PayloadType, e.Payload), e.Signatures[0].Sig
-	s.claims = func() ([]string, error) { return readStatement(e.Payload) }
+	s.claims = func() ([]string, string, error) { return readStatement(e.Payload) }
 	return s, nil
 }
 
 func present(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
 
-// readStatement returns the digests that a statement is about.
-func readStatement(payload []byte) (digests []string, err error) {
+// readStatement returns the digests that a statement is about, and its predicate type.
+func readStatement(payload []byte) (digests []string, predicate string, err error) {
 	var st struct {
 		statement
 		Predicate json.RawMessage `json:"predicate"` // not needed here
 	}
 	if err := json.Unmarshal(payload, &st); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	if !slices.Contains([]string{statementType, "https://in-toto.io/Statement/v0.1"}, st.Type) {
-		return nil, fmt.Errorf("statement of type %.80q; want %s", st.Type, statementType)
-	}
-	if st.PredicateType != PredicateType {
-		return nil, fmt.Errorf("attestation of %.80q, which is no signature; want %s", st.PredicateType, PredicateType)
+		return nil, "", fmt.Errorf("statement of type %.80q; want %s", st.Type, statementType)
 	}
 	for _, s := range st.Subject {
 		if hash := s.Digest["sha256"]; hash != "" {
@@ -161,7 +158,7 @@ func readStatement(payload []byte) (digests []string, err error) {
 		}
 	}
 	if len(digests) == 0 {
-		return nil, errors.New("statement without a sha256 digest")
+		return nil, "", errors.New("statement without a sha256 digest")
 	}
-	return digests, nil
+	return digests, st.PredicateType, nil
 }

@@ -58,17 +58,17 @@ func readLegacy(c *Candidate) (s signed, err error) {
 		return s, fmt.Errorf("%w: annotation %s: %w", ErrUnreadable, AnnotationSignature, err)
 	}
 	s.message, s.keyless = c.Payload, c.Certificate
-	s.claims = func() ([]string, error) {
+	s.claims = func() ([]string, string, error) {
 		var p struct {
 			Critical critical `json:"critical"`
 		}
 		if err := json.Unmarshal(c.Payload, &p); err != nil {
-			return nil, err
+			return nil, "", err
 		}
 		if p.Critical.Type != legacyClaim {
-			return nil, fmt.Errorf("payload of type %.80q; want %q", p.Critical.Type, legacyClaim)
+			return nil, "", fmt.Errorf("payload of type %.80q; want %q", p.Critical.Type, legacyClaim)
 		}
-		return []string{p.Critical.Image.Digest}, nil
+		return []string{p.Critical.Image.Digest}, PredicateType, nil
 	}
 	return s, nil
 }

@@ -94,7 +94,7 @@ func (p *Policy) Fingerprints() []string {
 // verified.
 type signed struct {
 	message, signature []byte
-	claims             func() (digests []string, err error)
+	claims             func() (digests []string, predicate string, err error)
 	keyless            bool
 	hint               string // fingerprint of the key, claimed by the bundle
 }
@@ -127,12 +127,21 @@ func (p *Policy) Verify(ctx context.Context, digest string, candidates []Candida
 
 // verify returns the signer of one candidate.
 func (p *Policy) verify(ctx context.Context, digest string, c *Candidate) (signer string, err error) {
+	signer, predicate, err := p.check(ctx, digest, c)
+	if err == nil && predicate != PredicateType {
+		return "", fmt.Errorf("%w: attestation of %.80q, which is no signature; want %s", ErrUnreadable, predicate, PredicateType)
+	}
+	return signer, err
+}
+
+// check returns the signer of one candidate and the predicate type of its statement.
+func (p *Policy) check(ctx context.Context, digest string, c *Candidate) (signer, predicate string, err error) {
 	if n := len(c.Bundle) + len(c.Payload) + len(c.Signature); n > MaxSize {
-		return "", fmt.Errorf("%w: %d bytes are more than the limit of %d", ErrUnreadable, n, MaxSize)
+		return "", "", fmt.Errorf("%w: %d bytes are more than the limit of %d", ErrUnreadable, n, MaxSize)
 	}
 	var s signed
 	if c.Err != nil {
-		return "", fmt.Errorf("%w: %w", ErrUnreadable, c.Err)
+		return "", "", fmt.Errorf("%w: %w", ErrUnreadable, c.Err)
 	}
 	if c.Bundle != nil {
 		s, err = readBundle(c.Bundle)
@@ -141,24 +150,45 @@ func (p *Policy) verify(ctx context.Context, digest string, c *Candidate) (signe
 	}
 	switch {
 	case err != nil:
-		return "", err
+		return "", "", err
 	case s.keyless && (p.Keyless == nil || c.Bundle == nil):
-		return "", ErrKeyless
+		return "", "", ErrKeyless
 	case s.keyless:
-		return p.Keyless.VerifyKeyless(ctx, digest, c.Bundle)
+		signer, err = p.Keyless.VerifyKeyless(ctx, digest, c.Bundle)
+		return signer, PredicateType, err
 	}
 	i := slices.IndexFunc(p.Keys, func(k *Key) bool { return k.verifies(s.message, s.signature) })
 	if i < 0 {
-		return "", wrongKey(s.hint)
+		return "", "", wrongKey(s.hint)
 	}
-	digests, err := s.claims()
+	digests, predicate, err := s.claims()
 	if err != nil {
-		return "", fmt.Errorf("%w: %w", ErrUnreadable, err)
+		return "", "", fmt.Errorf("%w: %w", ErrUnreadable, err)
 	}
 	if !slices.Contains(digests, digest) {
-		return "", fmt.Errorf("%w: %.80q", ErrDigest, digests[0])
+		return "", "", fmt.Errorf("%w: %.80q", ErrDigest, digests[0])
 	}
-	return p.Keys[i].Fingerprint(), nil
+	return p.Keys[i].Fingerprint(), predicate, nil
+}
+
+// Attestation is a signed statement about a manifest that is no signature, such as its SBOM or its
+// provenance.
+type Attestation struct {
+	// Signer is the fingerprint of the key.
+	Signer string `json:"signer"`
+	// Type is the predicate type of the statement.
+	Type string `json:"type"`
+}
+
+// Attestations returns the attestations of a manifest that a key of the policy has signed.
+func (p *Policy) Attestations(ctx context.Context, digest string, candidates []Candidate) (list []Attestation) {
+	byKey := Policy{Keys: p.Keys}
+	for i := range candidates[:min(len(candidates), MaxCandidates)] {
+		if signer, predicate, err := byKey.check(ctx, digest, &candidates[i]); err == nil && predicate != PredicateType {
+			list = append(list, Attestation{signer, predicate})
+		}
+	}
+	return list
 }
 
 func wrongKey(hint string) error {
@@ -173,7 +203,7 @@ const maxReasons = 5
 
 func unsigned(digest string, reasons []error, found int) error {
 	if found == 0 {
-		return fmt.Errorf("manifest[%s]: %w: the registry has no signature of it; sign it with wasmctl sign", digest, ErrUnsigned)
+		return fmt.Errorf("manifest[%s]: %w: no signature of it was found; sign it with wasmctl sign", digest, ErrUnsigned)
 	}
 	more := ""
 	if n := found - maxReasons; n > 0 {

@@ -165,7 +165,7 @@ func TestVerify_SaysWhatWasFound(t *testing.T) {
 		}
 	}
 	_, err := policy.Verify(t.Context(), digestA, nil)
-	if !errors.Is(err, ErrUnsigned) || !strings.Contains(err.Error(), "the registry has no signature of it; sign it with wasmctl sign") {
+	if !errors.Is(err, ErrUnsigned) || !strings.Contains(err.Error(), "no signature of it was found; sign it with wasmctl sign") {
 		t.Error(err)
 	}
 }
