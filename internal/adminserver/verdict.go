@@ -6,13 +6,8 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"time"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/internal/engine"
@@ -28,10 +23,6 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/shard"
 	"github.com/wasmctl/wasmctl/runtime/watcher"
 )
-
-// lookLimit bounds the request to the API server for an object that the cache does not
-// have.
-const lookLimit = time.Second
 
 // verdict determines the state of an object, and why it does not run.
 type verdict struct {
@@ -160,53 +151,6 @@ func (v *verdict) ready() bool { return len(v.c.Runtime.Unsynced()) == 0 }
 func paused(o *reflector.Object) bool {
 	value, _ := o.Annotation(applier.PausedAnnotation)
 	return applier.Paused(value)
-}
-
-// The states of an object that the cache does not have, in addition to admin.StateAbsent.
-const (
-	notWatched  = "not watched"
-	notSelected = "not selected"
-	notCached   = "not cached"
-)
-
-// missing explains why the cache does not have the object; state is empty if it does.
-func (v *verdict) missing(ctx context.Context) (state, why string) {
-	if v.stored != nil {
-		v.uid = v.stored.UID()
-		return "", ""
-	}
-	w := v.c.Kind().Watch
-	if len(w.Namespaces) > 0 && !slices.Contains(w.Namespaces, v.key.Namespace) {
-		return notWatched, fmt.Sprintf("namespace %s is not watched, only %s", v.key.Namespace, strings.Join(w.Namespaces, ", "))
-	}
-	ctx, cancel := context.WithTimeout(ctx, lookLimit)
-	defer cancel()
-	o, err := v.c.Resource(v.c.Kind().Kind, v.key.Namespace).Get(ctx, v.key.Name, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-		return admin.StateAbsent, fmt.Sprintf("the API server has no %s %s", v.c.Kind().Name(), v.key)
-	case err != nil:
-		return notCached, fmt.Sprintf("the object is not in the cache, and the API server does not answer: %v", err)
-	}
-	if selector, err := labels.Parse(w.LabelSelector); err == nil && !selector.Matches(labels.Set(o.GetLabels())) {
-		return notSelected, fmt.Sprintf("its labels (%s) do not match the selector %s", labels.Set(o.GetLabels()), w.LabelSelector)
-	}
-	v.uid = string(o.GetUID())
-	if w.FieldSelector != "" {
-		return notSelected, fmt.Sprintf("the object exists but the watch does not have it: it does not match the field selector %s, or the watch lags behind", w.FieldSelector)
-	}
-	return notCached, "the object exists but the watch has not received it yet"
-}
-
-// stranded explains that the object still has the finalizer of the controller.
-func (v *verdict) stranded() {
-	view, finalizer := v.c.Stranded()
-	for _, o := range view.Objects {
-		if o.Key == v.key {
-			v.report("", "it has the finalizer %s, but this controller finalizes only objects that it watches: unless another controller does, a deletion waits; select it again, or run wasmctl release %s %s",
-				finalizer, v.c.Name(), v.key)
-		}
-	}
 }
 
 // hot explains that the object is quarantined or delayed.

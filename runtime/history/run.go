@@ -216,8 +216,8 @@ func hidden(changes []diff.Change, hide func(string) string) []diff.Change {
 // hidden. They must not change. Each may be nil.
 type States struct {
 	// Before is the state that a write replaced. Meta is the metadata of that state if nothing
-	// else of it is known.
-	Before, Meta []byte
+	// else of it is known, and Earlier is then a state that is known from before it.
+	Before, Meta, Earlier []byte
 	// Sent is the request, and After the complete object in the answer.
 	Sent, After []byte
 }
@@ -235,6 +235,8 @@ func (op *Operation) Settle(about States, bounds diff.Bounds) {
 	case was != "" && was == is && !op.DryRun: // a dry run returns the version that exists
 		op.Effect = Unchanged
 		return
+	case to != nil && about.Earlier != nil && sameContent(about.Earlier, to, bounds):
+		return // a change in between was undone
 	case from == nil || to == nil:
 		from, to = nil, about.Sent
 	}
@@ -270,7 +272,15 @@ func (s *States) improve(known []byte) {
 	case reflector.Older(versionOf(s.After), version):
 	case reflector.Older(was, version), s.Before == nil && (was == "" || was == version || sameGeneration(known, s.Meta)):
 		s.Before = known
+	case s.Before == nil:
+		s.Earlier = known
 	}
+}
+
+// sameContent reports whether two states of an object differ at most in their version and generation.
+func sameContent(a, b []byte, bounds diff.Bounds) bool {
+	changes, err := diff.Packed(a, b, bounds)
+	return err == nil && !slices.ContainsFunc(changes, func(c diff.Change) bool { return c.Path != "metadata.generation" })
 }
 
 // sameGeneration reports whether two states of an object have the same generation. Some kinds have none.
