@@ -165,11 +165,11 @@ func (o *steerOptions) awaitProbation(ctx context.Context, c *admin.Client, cont
 
 // waitingFor describes the stage that a revision is in.
 func waitingFor(g *admin.Revision) string {
-	what := g.State
+	stage := fmt.Sprintf("%s of revision %d", g.State, g.Number)
 	if g.Canary != "" {
-		what += " on " + g.Canary
+		stage = g.Canary
 	}
-	text := fmt.Sprintf("waiting for the end of the %s: revision %d, %s, %d failed", what, g.Number, humanize.Plural(int(min(g.Runs, math.MaxInt32)), "run"), g.Errors)
+	text := fmt.Sprintf("waiting for the end of the %s: %s, %d failed", stage, humanize.Plural(int(min(g.Runs, math.MaxInt32)), "run"), g.Errors)
 	if g.Runs == 0 {
 		text += "; it begins with the first run"
 	}

@@ -11,10 +11,10 @@ import (
 // TestWaitingFor_NamesTheStageAndItsFigures: swap --wait reports what it waits for.
 func TestWaitingFor_NamesTheStageAndItsFigures(t *testing.T) {
 	for want, g := range map[string]admin.Revision{
-		"waiting for the end of the canary on 30% of the objects, for 5m0s: revision 2, 12 runs, 1 failed": {
-			Number: 2, State: "canary", Canary: "30% of the objects, for 5m0s", Runs: 12, Errors: 1,
+		"waiting for the end of the canary: revision 2 serves 3 of 9 objects (30% of the objects, for 5m0s): 12 runs, 1 failed": {
+			Number: 2, State: "canary", Canary: "canary: revision 2 serves 3 of 9 objects (30% of the objects, for 5m0s)", Runs: 12, Errors: 1,
 		},
-		"waiting for the end of the probation: revision 3, 0 runs, 0 failed; it begins with the first run": {
+		"waiting for the end of the probation of revision 3: 0 runs, 0 failed; it begins with the first run": {
 			Number: 3, State: "probation",
 		},
 	} {

@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -493,6 +494,24 @@ func TestErrors_SayWhatToDo(t *testing.T) {
 		if !errors.Is(err, c2.kind) || strings.Contains(err.Error(), "%!") || strings.Contains(err.Error(), "HOST") || !strings.Contains(err.Error(), c2.want) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// TestClient_CountsTransferredBytes: a push and a pull count at least the bytes of the module.
+func TestClient_CountsTransferredBytes(t *testing.T) {
+	reg := ocitest.New(t)
+	var bytes atomic.Int64
+	const size = 300_000
+	c := oci.New(oci.Options{Transport: reg.Transport(), Transferred: &bytes})
+	r := push(t, c, ref(t, reg, "a/b:1"), module(1, size))
+	if n := bytes.Swap(0); n < size || n > 2*size {
+		t.Errorf("a push of %d bytes counts %d", size, n)
+	}
+	if _, err := c.Pull(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	if n := bytes.Load(); n < size || n > 2*size {
+		t.Errorf("a pull of %d bytes counts %d", size, n)
 	}
 }
 

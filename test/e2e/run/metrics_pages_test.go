@@ -120,6 +120,43 @@ func TestAlerts_PromtoolAccepts(t *testing.T) {
 	}
 }
 
+// firstEvents are series that appear 30 minutes after the start, and what the alert rules make of them.
+const firstEvents = `
+rule_files: [%q]
+evaluation_interval: 1m
+tests:
+- interval: 1m
+  input_series:
+  - {series: 'wasmctl_module_swaps_total{result="rolled_back"}', values: '_x30 1x100'}
+  - {series: 'wasmctl_reconcile_failures_total{kind="trap"}', values: '_x30 5x100'}
+  - {series: 'wasmctl_reconcile_failures_total{kind="output"}', values: '_x30 6x100'}
+  promql_expr_test:
+  - {eval_time: 29m, expr: 'count(ALERTS)', exp_samples: []}
+  - eval_time: 35m
+    expr: 'ALERTS'
+    exp_samples:
+    - {value: 1, labels: 'ALERTS{alertname="WasmctlGuestTraps", alertstate="firing", kind="output", severity="warning"}'}
+    - {value: 1, labels: 'ALERTS{alertname="WasmctlModuleTakenBack", alertstate="firing", result="rolled_back", severity="warning"}'}
+  - {eval_time: 95m, expr: 'count(ALERTS)', exp_samples: []}
+`
+
+// TestAlerts_NoticeTheFirstEvent: a series that appears with its first event fires the alert, and stops to do so after
+// the time of the rule.
+func TestAlerts_NoticeTheFirstEvent(t *testing.T) {
+	if _, err := exec.LookPath("promtool"); err != nil {
+		t.Skip("SKIPPED: promtool is not installed (Debian's package prometheus): alert rules are not evaluated")
+	}
+	rules, err := filepath.Abs(alertRules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "first.yaml")
+	e2e.Replace(t, path, fmt.Appendf(nil, firstEvents, rules))
+	if out, err := exec.CommandContext(t.Context(), "promtool", "test", "rules", path).CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 // wantPrometheus lets a real Prometheus scrape the process, and evaluate the alert rules
 // on the result.
 func (e *eventful) wantPrometheus(t *testing.T) {

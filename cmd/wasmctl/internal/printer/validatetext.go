@@ -3,6 +3,7 @@
 package printer
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -26,7 +27,8 @@ func (v *Validation) Write(w io.Writer, asJSON bool) error {
 	if asJSON {
 		return JSON(w, v)
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	var lines bytes.Buffer // complete lines, so that the terminal recognizes results
+	t := tabwriter.NewWriter(&lines, 0, 0, 2, ' ', 0)
 	for _, c := range v.Checks {
 		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\n", c.Verdict, c.ID, text.Line(c.Found)) // Flush returns the error
 		if c.Next != "" {
@@ -41,5 +43,9 @@ func (v *Validation) Write(w io.Writer, asJSON bool) error {
 	}
 	_, _ = fmt.Fprintf(t, "\n%s: %d ok, %s, %s\n", humanize.Plural(len(v.Checks), "check"), v.Count(validate.OK),
 		humanize.Plural(v.Count(validate.Warn), "warning"), humanize.Plural(v.Count(validate.Fail), "failure"))
-	return t.Flush()
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	_, err := w.Write(lines.Bytes())
+	return err
 }

@@ -29,7 +29,7 @@ func TestState_IsTextAndLine(t *testing.T) {
 		{state{what: "listing pods", took: time.Second, done: 12000, unit: Objects}, "listing pods: 12000 objects so far, 1s", "- listing pods: 12000 objects so far, 1s"},
 		{state{what: "pulling", took: time.Second, done: 3 << 20, unit: Bytes}, "pulling: 3Mi so far, 1s", "- pulling: 3Mi so far, 1s"},
 		{state{what: "evil \x1b[2J\nline"}, `evil \u001b[2J\nline, 0s`, `| evil \u001b[2J\nline, 0s`},
-		{state{what: strings.Repeat("long ", 20)}, strings.Repeat("long ", 20) + ", 0s", "| " + strings.Repeat("long ", 20)[:56] + "…"},
+		{state{what: strings.Repeat("long ", 20)}, strings.Repeat("long ", 20) + ", 0s", "| " + strings.Repeat("long ", 20)[:52] + "…, 0s"},
 	} {
 		if diff := cmp.Diff([]string{c.text, c.line}, []string{c.state.text(), c.state.line(60)}); diff != "" {
 			t.Error(diff)

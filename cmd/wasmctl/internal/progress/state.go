@@ -33,10 +33,12 @@ type state struct {
 }
 
 // text returns the state as a sentence.
-func (s *state) text() string {
-	out := text.Line(s.what)
+func (s *state) text() string { return text.Line(s.what) + s.figures() }
+
+// figures returns the end of the sentence.
+func (s *state) figures() (out string) {
 	if s.unit != "" {
-		out += ": " + s.amount()
+		out = ": " + s.amount()
 	}
 	out += ", " + s.took.Truncate(time.Second).String()
 	if s.others > 0 {
@@ -63,15 +65,18 @@ const (
 	frames    = `|/-\`
 )
 
-// line returns the state for a terminal of this width: a bar if the total is known, otherwise a spinner, and the text.
+// line returns the state for a terminal of this width: a bar if the total is known, otherwise a spinner, and the text. If
+// the text is too long, its figures remain.
 func (s *state) line(width int) string {
 	head := string(frames[int(s.took/frameTime)%len(frames)])
 	if s.total > 0 {
 		filled := int(min(s.done, s.total) * barWidth / s.total)
 		head = "[" + strings.Repeat("#", filled) + strings.Repeat(".", barWidth-filled) + "]"
 	}
-	if width < 2 {
+	if width--; width < 1 { // the last column would wrap
 		return ""
 	}
-	return runewidth.Truncate(head+" "+s.text(), width-1, "…") // the last column would wrap
+	figures := s.figures()
+	begin := runewidth.Truncate(head+" "+text.Line(s.what), max(1, width-runewidth.StringWidth(figures)), "…")
+	return runewidth.Truncate(begin+figures, width, "…")
 }
