@@ -89,7 +89,7 @@ RELEASE_BINARIES := $(foreach p,$(PLATFORMS),$(STAGE)/wasmctl-$(p) $(STAGE)/devc
 
 .PHONY: release
 release: $(RELEASE_BINARIES) $(NATIVE) ## Write archives, checksums, SBOMs, the image, the chart and a manifest for krew to bin/dist
-	rm -rf $(SHARE) && mkdir -p $(SHARE)/wasmctl/completions $(SHARE)/devcluster
+	rm -rf $(SHARE) && mkdir -p $(SHARE)/wasmctl/completions $(SHARE)/wasmctl/man $(SHARE)/devcluster
 	cp LICENSE NOTICE $(SHARE)/wasmctl && cp LICENSE NOTICE $(SHARE)/devcluster
 	for s in bash zsh fish; do $(NATIVE) completion $$s > $(SHARE)/wasmctl/completions/wasmctl.$$s || exit 1; done
 	printf '#!/bin/sh\nexec kubectl wasmctl __complete "$$@"\n' > $(SHARE)/wasmctl/completions/kubectl_complete-wasmctl
