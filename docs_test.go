@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -55,6 +56,48 @@ func TestDocs_LinksLeadSomewhere(t *testing.T) {
 	})
 	if links < 100 {
 		t.Errorf("%d links", links)
+	}
+}
+
+// evidence are the pages that name tests, and the machine of a measurement. All others are
+// for users.
+var evidence = []string{"docs/metering.md", "docs/performance.md", "docs/properties.md", "docs/wazero-internals.md"}
+
+// machine finds words about the load of a machine.
+var machine = regexp.MustCompile(`load of [0-9]|busy (?:CPUs|cores|machine with)`)
+
+// TestDocs_UserPagesNameNoTests: the names of tests, and the load of the machine of a
+// measurement, are on the pages of evidence.
+func TestDocs_UserPagesNameNoTests(t *testing.T) {
+	pages(t, func(path, text string) {
+		if dir, _ := filepath.Split(filepath.ToSlash(path)); dir != "docs/" || slices.Contains(evidence, filepath.ToSlash(path)) {
+			return
+		}
+		if found := testName.FindString(text); found != "" {
+			t.Errorf("%s names %s; move it to docs/properties.md or docs/performance.md", path, found)
+		}
+		if found := machine.FindString(text); found != "" {
+			t.Errorf("%s has the words %q; move the figures to docs/performance.md", path, found)
+		}
+	})
+}
+
+// TestAlerts_HaveRunbooks: the runbook_url of each alert leads to its section of
+// docs/runbooks.md, and each section belongs to an alert.
+func TestAlerts_HaveRunbooks(t *testing.T) {
+	rules := readPage(t, "docs/dashboards/alerts.yaml")
+	var alerts, sections []string
+	for _, m := range regexp.MustCompile(`(?m)^  - alert: (\w+)$`).FindAllStringSubmatch(rules, -1) {
+		alerts = append(alerts, m[1])
+		if url := "runbook_url: https://" + module + "/blob/main/docs/runbooks.md#" + strings.ToLower(m[1]); !strings.Contains(rules, url+"\n") {
+			t.Errorf("%s has no %s", m[1], url)
+		}
+	}
+	for _, m := range regexp.MustCompile(`(?m)^## (\w+)$`).FindAllStringSubmatch(readPage(t, "docs/runbooks.md"), -1) {
+		sections = append(sections, m[1])
+	}
+	if len(alerts) < 20 || !slices.Equal(alerts, sections) {
+		t.Errorf("the alerts are %q, and the sections %q", alerts, sections)
 	}
 }
 

@@ -55,10 +55,10 @@ var (
 	hostileName = regexp.MustCompile("`([^`]+)`")
 )
 
-// docs/security.md names attacks that show what stops a threat. A name may end in
+// docs/properties.md names attacks that show what stops a threat. A name may end in
 // a star, for all that begin so.
 func TestSecurity_EachNamedAttackExists(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/security.md")
+	page, err := os.ReadFile("../../../docs/properties.md")
 	if err != nil {
 		t.Fatal(err)
 	}
