@@ -1,6 +1,6 @@
 # wasmctl alone, static, from scratch. See docs/controllers.md.
 #
-#   docker build --build-arg VERSION="$(git describe --tags --always)" -t wasmctl .
+#   docker build --build-arg VERSION="$(git describe --tags --always)" --build-arg COMMIT="$(git rev-parse HEAD)" -t wasmctl .
 #
 # Modules in modules/*.wasm are copied to /modules/*.wasm in the image. .dockerignore keeps everything that the build
 # does not need out of the context, including .git: that is why the version is an argument.
@@ -9,8 +9,8 @@ WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
-ARG VERSION=dev
-RUN CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags="-s -w -X main.version=$VERSION" -o /out/wasmctl ./cmd/wasmctl && \
+ARG VERSION=dev COMMIT
+RUN CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags="-s -w -X main.version=$VERSION -X main.commit=$COMMIT" -o /out/wasmctl ./cmd/wasmctl && \
     mkdir -p modules
 
 FROM scratch

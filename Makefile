@@ -55,6 +55,7 @@ build: ## Build bin/wasmctl
 	CGO_ENABLED=0 go build -trimpath -ldflags="-s -w -X $(CHECKOUT)" -o $(BIN)/wasmctl ./cmd/wasmctl
 
 VERSION ?= $(shell git describe --tags --exact-match 2>/dev/null || echo dev)
+COMMIT ?= $(shell git rev-parse HEAD)
 # Everything that is published has the time of the commit.
 export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
 PLATFORMS ?= linux-amd64 linux-arm64 darwin-amd64 darwin-arm64
@@ -72,7 +73,7 @@ RELEASE_ENV = GOOS=$(word 1,$(subst -, ,$*)) GOARCH=$(word 2,$(subst -, ,$*)) GO
 
 $(STAGE)/wasmctl-%: FORCE
 	@echo "building wasmctl-$*"
-	@$(RELEASE_ENV) CGO_ENABLED=0 go build -trimpath -ldflags="-s -w -X main.version=$(VERSION)" -o $@ ./cmd/wasmctl
+	@$(RELEASE_ENV) CGO_ENABLED=0 go build -trimpath -ldflags="-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.date=$(shell git log -1 --format=%cI)" -o $@ ./cmd/wasmctl
 
 $(STAGE)/devcluster-%: FORCE
 	@echo "building devcluster-$*: minutes the first time"

@@ -104,7 +104,7 @@ func NameOf(m Module) string {
 			return ref.Name()
 		}
 	}
-	base := strings.TrimSuffix(filepath.Base(name), ".gz")
+	base := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(name), ".gz"), ".tar")
 	return strings.TrimSuffix(base, filepath.Ext(base))
 }
 

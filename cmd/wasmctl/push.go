@@ -158,13 +158,18 @@ func printSigners(out io.Writer, a *oci.Artifact) error {
 	if a.Proof == nil {
 		return nil
 	}
-	proof, err := signature.ParseProof(a.Proof)
-	if err != nil {
-		return err
-	}
-	signers, err := proof.Signers(a.Layer)
+	signers, err := signersOf(a)
 	for _, signer := range signers {
 		_, err = fmt.Fprintf(out, "signed by %s\n", signer)
 	}
 	return err
+}
+
+// signersOf returns the verified signers of an artifact with a proof.
+func signersOf(a *oci.Artifact) ([]string, error) {
+	proof, err := signature.ParseProof(a.Proof)
+	if err != nil {
+		return nil, err
+	}
+	return proof.Signers(a.Layer)
 }

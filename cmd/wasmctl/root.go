@@ -72,7 +72,8 @@ The reconcile logic is a sandboxed WebAssembly module, written in Go, Rust or an
 	}{
 		{"Write a module:", []*cobra.Command{
 			newCmdNew(s), newCmdImport(s), newCmdBuild(s), newCmdTest(s), newCmdDev(s),
-			newCmdValidate(s), newCmdInspect(s), newCmdAnnotate(s), newCmdPush(s), newCmdPull(s), newCmdSign(s),
+			newCmdValidate(s), newCmdInspect(s), newCmdAnnotate(s), newCmdPush(s), newCmdPull(s), newCmdSign(s), newCmdVerify(s),
+			newCmdSave(s), newCmdLoad(s),
 		}},
 		{"Run it:", []*cobra.Command{newCmdRun(s), newCmdServe(s), newCmdCRDs(s), newCmdConfig(s), newCmdGrant(s), newCmdRBAC(s), newCmdManifests(s), newCmdUninstall(s)}},
 		{"Observe a running process:", []*cobra.Command{newCmdStatus(s), newCmdExplain(s), newCmdLogs(s), newCmdLogLevel(s), newCmdTop(s)}},

@@ -16,7 +16,8 @@ import (
 
 // TestVerifyKey_OnlyWhatIsSignedRuns: through the binary, a module of a registry without
 // a signature of the key is not started, swapped in or shown. A signed one is, and
-// status names the signer. A grant for a signer applies to all of its modules.
+// status names the signer. A grant for a signer applies to all of its modules. A module that was
+// saved to a file, and loaded from there into another repository, is still signed.
 func TestVerifyKey_OnlyWhatIsSignedRuns(t *testing.T) {
 	ns, kubeconfig := e2e.NewConfigMaps(t)
 	reg, env := e2e.RegistryOf(t)
@@ -52,9 +53,9 @@ func TestVerifyKey_OnlyWhatIsSignedRuns(t *testing.T) {
 	e2e.Replace(t, grant, []byte("apiVersion: wasmctl.dev/v1\nkind: Grant\nsigners: "+signer+"\ncapabilities:\n- {resource: configmaps, verbs: [get, list, watch, patch]}\n"))
 	args := append([]string{"--for", "cm", "-n", ns, "--kubeconfig", kubeconfig, "--cache-dir", t.TempDir(), "--probation", "0", "--grant", grant}, verify...)
 	for what, want := range map[string]string{
-		run(e2e.ExitModule, append([]string{"inspect", refs[0]}, verify...)...):                             "the registry has no signature of it",
-		run(e2e.ExitModule, append([]string{"pull", refs[0], "-o", filepath.Join(dir, "x")}, verify...)...): "the registry has no signature of it",
-		run(e2e.ExitModule, append([]string{"run", refs[0]}, args...)...):                                   "the registry has no signature of it",
+		run(e2e.ExitModule, append([]string{"inspect", refs[0]}, verify...)...):                             "no signature of it was found",
+		run(e2e.ExitModule, append([]string{"pull", refs[0], "-o", filepath.Join(dir, "x")}, verify...)...): "no signature of it was found",
+		run(e2e.ExitModule, append([]string{"run", refs[0]}, args...)...):                                   "no signature of it was found",
 		run(e2e.ExitUsage, append([]string{"run", filepath.Join(dir, "a.wasm")}, args...)...):               "a file has no signature",
 		run(e2e.ExitUsage, append([]string{"inspect", refs[0]}, "--verify-key", grant)...):                  "is not a PEM file",
 	} {
@@ -72,8 +73,23 @@ func TestVerifyKey_OnlyWhatIsSignedRuns(t *testing.T) {
 	if out := run(e2e.ExitOK, append([]string{"pull", refs[0], "-o", filepath.Join(dir, "x")}, verify...)...); !strings.Contains(out, "signed by "+signer) {
 		t.Error(out)
 	}
+	save := func(ref string) (archive string) {
+		t.Helper()
+		archive = filepath.Join(t.TempDir(), "saved.tar")
+		if out := run(e2e.ExitOK, append([]string{"save", ref, "-o", archive}, verify...)...); !strings.Contains(out, "with 1 attached artifact\nsigned by "+signer) {
+			t.Error(out)
+		}
+		return archive
+	}
+	archive, loaded := save(refs[0]), "oci://"+reg.Host+"/mirror/a:1"
+	run(e2e.ExitOK, append([]string{"load", archive, loaded}, insecure...)...)
+	for _, module := range []string{archive, loaded} {
+		if out := run(e2e.ExitOK, append([]string{"verify", module}, verify...)...); !strings.Contains(out, "module "+digests[0]+"\nsigned by "+signer) {
+			t.Error(out)
+		}
+	}
 	socket := e2e.NewSocket(t)
-	c := e2e.RunEnv(t, env, append(append([]string{refs[0]}, args...), "--socket", socket)...)
+	c := e2e.RunEnv(t, env, append(append([]string{loaded}, args...), "--socket", socket)...)
 	c.WantLine(`"msg":"reconciled"`, `"object":"`+ns+`/o0"`)
 	if st := e2e.StatusOf(t, socket); len(st.Signers) != 1 || st.Signers[0] != signer {
 		t.Errorf("%+v", st)
@@ -87,7 +103,7 @@ func TestVerifyKey_OnlyWhatIsSignedRuns(t *testing.T) {
 		}
 	}
 	sign(refs[1])
-	run(e2e.ExitOK, append([]string{"swap", "--socket", socket, "a", refs[1]}, verify...)...)
+	run(e2e.ExitOK, append([]string{"swap", "--socket", socket, "a", save(refs[1])}, verify...)...)
 	enginetest.Until(t, "it is live, with its signer", func() bool {
 		st := e2e.StatusOf(t, socket)
 		return st.Digest == digests[1] && len(st.Signers) == 1 && st.Signers[0] == signer

@@ -22,7 +22,7 @@ import (
 	"github.com/wasmctl/wasmctl/internal/logging"
 )
 
-// Registry reads modules from files and registries. It is the only place that distinguishes them. It is
+// Registry reads modules from files, archives and registries. It is the only place that distinguishes them. It is
 // safe for concurrent use.
 type Registry struct {
 	// Insecure are the hosts that need no verified TLS.
@@ -109,8 +109,10 @@ func (o *Registry) Open(module string) wasmctl.Module {
 	}
 	switch {
 	case oci.IsRef(module):
+	case oci.IsArchive(module):
+		return o.Client().ArchivedModule(module)
 	case len(o.VerifyKeys) > 0:
-		return unreadable{module, failure.Usage.Wrap(fmt.Errorf("module[%s]: --verify-key: a file has no signature; push and sign it, and name its reference, oci://HOST/REPOSITORY", module))}
+		return unreadable{module, failure.Usage.Wrap(fmt.Errorf("module[%s]: --verify-key: a file has no signature; push and sign it, and name its reference, oci://HOST/REPOSITORY, or a file of wasmctl save", module))}
 	default:
 		return wasmctl.File(module)
 	}

@@ -198,7 +198,7 @@ func (o *Follower) Reload(ctx context.Context) {
 		_ = o.poll(ctx, path) // poll has logged the error
 		return
 	}
-	_ = o.swap(ctx, wasmctl.File(path), "module file changed")
+	_ = o.swap(ctx, o.from.Open(path), "module file changed")
 }
 
 // swap swaps in a module. It logs the error, except if the swap was only too early or too late.

@@ -41,7 +41,7 @@ func (o *Follower) watchModule(ctx context.Context) {
 			},
 			OnPolling: o.polls,
 		}
-		if oci.IsRef(path) {
+		if oci.IsRef(path) || oci.IsArchive(path) {
 			<-here.Done() // until there is a file
 		} else {
 			_ = file.Run(here) // OnPolling has logged the error
