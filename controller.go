@@ -30,6 +30,7 @@ type Controller struct {
 	life    *engine.Life
 	modules modules
 	results results
+	changes changes
 
 	mu      sync.Mutex
 	name    string             // the current name; guarded by mu

@@ -11,6 +11,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/internal/adminserver"
 	"github.com/wasmctl/wasmctl/internal/rollout"
+	"github.com/wasmctl/wasmctl/internal/text"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 	"github.com/wasmctl/wasmctl/runtime/health"
 	"github.com/wasmctl/wasmctl/runtime/leader"
@@ -195,8 +196,12 @@ func isOpen(c <-chan struct{}) bool {
 type adminModules struct{ c *Controller }
 
 // Swap implements adminserver.Modules.
-func (m adminModules) Swap(ctx context.Context, wasm, proof []byte, o rollout.SwapOptions) (uint64, bool, error) {
-	return m.c.swap(ctx, provenBytes{bytesModule{wasm}, proof}, o)
+func (m adminModules) Swap(ctx context.Context, from string, wasm, proof []byte, o rollout.SwapOptions) (uint64, bool, error) {
+	sent := provenBytes{bytesModule{wasm}, proof}
+	if from == "" {
+		return m.c.swap(ctx, sent, o)
+	}
+	return m.c.swap(ctx, namedBytes{sent, text.Line(text.Truncate(from, maxWhy))}, o)
 }
 
 // Know implements adminserver.Modules.
@@ -204,6 +209,9 @@ func (m adminModules) Know(wasm, proof []byte) (forget func()) { return m.c.know
 
 // Signers implements adminserver.Modules.
 func (m adminModules) Signers(digest string) []string { return m.c.signers(digest) }
+
+// History implements adminserver.Modules.
+func (m adminModules) History() []admin.Change { return m.c.changes.all() }
 
 // snapshot returns the controller in the form of package adminserver.
 func (c *Controller) snapshot() adminserver.Controller {

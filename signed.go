@@ -28,6 +28,16 @@ type provenBytes struct {
 // Proof implements Signed.
 func (b provenBytes) Proof() []byte { return b.proof }
 
+// namedBytes are the bytes of a module whose origin is known.
+type namedBytes struct {
+	provenBytes
+
+	from string
+}
+
+// String implements Module.
+func (b namedBytes) String() string { return b.from }
+
 // shadow is a module that shadows the live one, for several requests.
 type shadow struct {
 	signers []string

@@ -5,6 +5,7 @@ package wasmctl
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -52,6 +53,21 @@ func (r *guests) rollsBack(c *Controller, bad []byte) {
 	})
 }
 
+// changed waits until the history of the controller has these results.
+func (r *guests) changed(want ...string) {
+	r.t.Helper()
+	enginetest.Until(r.t, "the history has "+strings.Join(want, ", "), func() bool {
+		list, err := r.Admin().History("probed")
+		var got []string
+		for _, c := range list {
+			if got = append(got, c.Result); c.Digest == "" || c.Time.IsZero() {
+				r.t.Errorf("%+v", c)
+			}
+		}
+		return err == nil && slices.Equal(got, want)
+	})
+}
+
 // If the file has a module that was rolled back, a restart runs the module that was live,
 // and does not try the other again.
 func TestState_RestartRunsWhatWasLive(t *testing.T) {
@@ -63,6 +79,7 @@ func TestState_RestartRunsWhatWasLive(t *testing.T) {
 	}
 	first.rollsBack(first.probed(good), bad)
 	want, _ := first.live()
+	first.changed("started", "swapped", "rolled_back")
 	if err := first.stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -76,6 +93,7 @@ func TestState_RestartRunsWhatWasLive(t *testing.T) {
 	if _, err := c.Swap(t.Context(), Bytes(bad), SwapOptions{}); err == nil || !strings.Contains(err.Error(), "was rolled back") {
 		t.Errorf("it is swapped in again: %v", err)
 	}
+	second.changed("started", "swapped", "rolled_back", "started", "refused")
 }
 
 // Two replicas have the same file: the leader rolls its module back, and a standby that

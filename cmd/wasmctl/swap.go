@@ -51,7 +51,7 @@ The swap lasts until the process ends: after a restart, the process runs the mod
 			if err != nil {
 				return err
 			}
-			options := admin.SwapOptions{Force: force, Proof: flags.Proof(m)}
+			options := admin.SwapOptions{Force: force, Proof: flags.Proof(m), From: m.String()}
 			if err := flags.Validate(&try); err != nil {
 				return usageError(cmd, err)
 			}

@@ -47,14 +47,17 @@ type Controller struct {
 
 // Modules has the modules of a controller, with the proofs of their signatures.
 type Modules interface {
-	// Swap swaps a module in, with the proof of its signature, or nil.
-	Swap(ctx context.Context, wasm, proof []byte, o rollout.SwapOptions) (revision uint64, canary bool, err error)
+	// Swap swaps a module in, with the proof of its signature, or nil. from is its file or its
+	// reference, or empty.
+	Swap(ctx context.Context, from string, wasm, proof []byte, o rollout.SwapOptions) (revision uint64, canary bool, err error)
 	// Know registers the proof of a module that runs without being swapped in, until forget
 	// is called.
 	Know(wasm, proof []byte) (forget func())
 	// Signers returns the fingerprints of the keys that have signed the module with a
 	// digest.
 	Signers(digest string) []string
+	// History returns the last changes, the oldest first.
+	History() []admin.Change
 }
 
 // Service implements admin.Service for a process.
@@ -161,6 +164,23 @@ func (s Service) Release(ctx context.Context, name string, what admin.Release) (
 	return c.Engine.ReleaseObjects(ctx, what)
 }
 
+// History implements admin.Historian.
+func (s Service) History(name string) ([]admin.Change, error) {
+	c, err := s.find(name)
+	if err != nil {
+		return nil, err
+	}
+	return c.Modules.History(), nil
+}
+
+// why returns the reason of a change by a command, with the user.
+func why(ctx context.Context, command string) string {
+	if caller := admin.Caller(ctx); caller != "" {
+		return command + ", by " + caller
+	}
+	return command
+}
+
 // Swap implements admin.Service.
 func (s Service) Swap(ctx context.Context, name string, wasm []byte, options admin.SwapOptions) (res admin.Swapped, err error) {
 	c, err := s.running(name)
@@ -171,7 +191,7 @@ func (s Service) Swap(ctx context.Context, name string, wasm []byte, options adm
 	if err != nil {
 		return res, err
 	}
-	res.Revision, res.Canary, err = c.Modules.Swap(ctx, wasm, options.Proof, rollout.SwapOptions{Force: options.Force, Canary: canary, Why: "wasmctl swap"})
+	res.Revision, res.Canary, err = c.Modules.Swap(ctx, options.From, wasm, options.Proof, rollout.SwapOptions{Force: options.Force, Canary: canary, Why: why(ctx, "wasmctl swap")})
 	if errors.Is(err, host.ErrSameModule) {
 		res.Unchanged = true
 		if res.Revision == 0 {
@@ -220,7 +240,7 @@ func (s Service) Rollback(ctx context.Context, name string, to uint64) (res admi
 	if err != nil {
 		return res, err
 	}
-	res.Revision, res.Canary, err = c.Life.Rollback(ctx, to, "wasmctl rollback")
+	res.Revision, res.Canary, err = c.Life.Rollback(ctx, to, why(ctx, "wasmctl rollback"))
 	return res, admin.Refuse(err)
 }
 
@@ -230,7 +250,7 @@ func (s Service) Promote(ctx context.Context, name string) (res admin.Swapped, e
 	if err != nil {
 		return res, err
 	}
-	res.Revision, err = c.Life.Promote(ctx, "wasmctl promote")
+	res.Revision, err = c.Life.Promote(ctx, why(ctx, "wasmctl promote"))
 	return res, admin.Refuse(err)
 }
 
@@ -240,7 +260,7 @@ func (s Service) Abort(ctx context.Context, name string) (res admin.Swapped, err
 	if err != nil {
 		return res, err
 	}
-	res.Revision, err = c.Life.Abort(ctx, "wasmctl abort")
+	res.Revision, err = c.Life.Abort(ctx, why(ctx, "wasmctl abort"))
 	return res, admin.Refuse(err)
 }
 

@@ -21,14 +21,17 @@ func (source) Name() string { return "one" }
 
 func (source) Load(context.Context, string, func(string)) engine.Attempt { return engine.Attempt{} }
 
+func (source) Changed(*admin.Change) {}
+
 // refusing has modules that cannot be swapped in.
 type refusing struct{ err error }
 
-func (r refusing) Swap(context.Context, []byte, []byte, rollout.SwapOptions) (uint64, bool, error) {
+func (r refusing) Swap(context.Context, string, []byte, []byte, rollout.SwapOptions) (uint64, bool, error) {
 	return 0, false, r.err
 }
 func (refusing) Know(_, _ []byte) func() { return func() {} }
 func (refusing) Signers(string) []string { return nil }
+func (refusing) History() []admin.Change { return nil }
 
 // TestService_WhatAControllerRefusesIsRefused: errors of commands to a controller match
 // admin.ErrRefused and preserve their text; the error for an unknown name does not match.

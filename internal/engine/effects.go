@@ -5,10 +5,12 @@ package engine
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/internal/life"
 	"github.com/wasmctl/wasmctl/internal/rollout"
+	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
 // carryOut carries out an effect, and returns the events that follow from it immediately.
@@ -77,10 +79,11 @@ func (l *loop) change(e *life.Effect) []life.Event {
 	case life.Stay:
 		r.Stay(l.run, e.Number, e.Digest, e.Reason, e.Err)
 	default: // life.Report
-		if e.Digest != "" {
+		if e.Err != nil {
 			r.Refuse(e.Digest, e.Err)
 		}
 		c.report(e.Result, e.Number, e.Reason)
+		l.source.Changed(&admin.Change{Time: time.Now(), Revision: e.Number, Digest: e.Digest, Result: string(e.Result), Why: e.Reason})
 	}
 	return nil
 }
@@ -120,6 +123,7 @@ func (l *loop) begin() {
 	ctx := l.run
 	if c.rollout != nil {
 		c.rollout.AwaitPending(ctx)
+		l.source.Changed(&admin.Change{Time: time.Now(), Revision: c.Module.Revision(), Digest: c.Module.Digest(), Result: admin.ChangeStarted})
 	}
 	l.wg.Go(func() {
 		led := make(chan struct{})

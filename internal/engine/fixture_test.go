@@ -167,6 +167,8 @@ func (n named) Load(context.Context, string, func(string)) Attempt {
 	return Attempt{Err: errors.New("it is loaded once")}
 }
 
+func (named) Changed(*admin.Change) {}
+
 // identity returns the identity of a config. It counts the requests of its watches.
 func (w *swapping) identity(config *rest.Config, log *slog.Logger) *Identity {
 	w.t.Helper()

@@ -33,13 +33,15 @@ var (
 	errSuperseded = errors.New("superseded by another module while it was being prepared")
 )
 
-// Source supplies the controllers that a Life loads.
+// Source supplies the controllers that a Life loads, and records their changes.
 type Source interface {
 	// Name returns the name of the controller as far as it is known.
 	Name() string
 	// Load loads and starts the module with this digest; if the digest is empty, the module
 	// that the options name. It calls waits with the reason whenever it waits.
 	Load(ctx context.Context, digest string, waits func(why string)) Attempt
+	// Changed records a change of the module that runs.
+	Changed(c *admin.Change)
 }
 
 // Attempt is the result of loading.

@@ -62,7 +62,7 @@ func (c *Core) dismiss(*Event) {
 
 func (c *Core) refuseBad(id uint64, digest string) {
 	err := fmt.Errorf("module %s was rolled back: %s; to swap it in again, change it or use wasmctl swap --force", humanize.Digest(digest), c.bad[digest])
-	c.report(Refused, 0, err.Error())
+	c.report(Refused, Revision{Digest: digest}, err.Error())
 	c.reply(id, Bad, err, 0)
 }
 
@@ -100,7 +100,7 @@ func (c *Core) startCanary(ev *Event) {
 	ch := c.pop()
 	c.canary, c.on = Revision{ev.Number, ev.Digest}, ch.Canary
 	c.emit(Effect{Kind: Canary, ID: ch.ID, Change: ch})
-	c.report(CanaryStarted, ev.Number, ch.Why)
+	c.report(CanaryStarted, c.canary, ch.Why)
 	c.reply(ch.ID, OK, nil, ev.Number)
 }
 
@@ -115,7 +115,7 @@ func (c *Core) endCanary(result Result, reason string) {
 		c.forbid(was.Digest, reason)
 	}
 	c.emit(Effect{Kind: EndCanary, Number: was.Number, Digest: was.Digest, Result: result, Reason: reason})
-	c.report(result, was.Number, reason)
+	c.report(result, was, reason)
 }
 
 // canaryFailed ends the canary, and asks for the verdict on the live revision.
@@ -165,17 +165,17 @@ func (c *Core) promoted(ev *Event) {
 	switch ch.Kind {
 	case Promote:
 		c.canary, c.on = Revision{}, ""
-		c.report(CanaryPromoted, ev.Number, ch.Why)
+		c.report(CanaryPromoted, c.live, ch.Why)
 	case Rollback:
-		c.report(RolledBackByUser, ev.Number, ch.Why)
+		c.report(RolledBackByUser, c.live, ch.Why)
 	case Follow:
-		c.report(RolledBack, ev.Number, ch.Why)
+		c.report(RolledBack, c.live, ch.Why)
 	case Judged:
 		c.emit(Effect{Kind: Bury, Number: before.Number, Digest: before.Digest, Reason: ch.Why})
 		// After several swaps, the live module is not that of the revision before.
-		c.report(RolledBack, before.Number, backText(ch.Why, c.live))
+		c.report(RolledBack, before, backText(ch.Why, c.live))
 	default:
-		c.report(Swapped, ev.Number, ch.Why)
+		c.report(Swapped, c.live, ch.Why)
 	}
 	c.reply(ch.ID, OK, nil, ev.Number)
 }
@@ -209,7 +209,7 @@ func (c *Core) stuck(ev *Event) {
 	ch := c.pop()
 	c.proven = c.live.Number
 	c.emit(Effect{Kind: Stay, Number: c.live.Number, Digest: c.live.Digest, Reason: ch.Why, Err: ev.Err})
-	c.report(Stuck, c.live.Number, ch.Why)
+	c.report(Stuck, c.live, ch.Why)
 	c.reply(ch.ID, OK, nil, c.live.Number)
 }
 

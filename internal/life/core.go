@@ -104,8 +104,8 @@ func (c *Core) reply(id uint64, outcome Outcome, err error, number uint64) {
 	}
 }
 
-func (c *Core) report(result Result, number uint64, reason string) {
-	c.emit(Effect{Kind: Report, Result: result, Number: number, Reason: reason})
+func (c *Core) report(result Result, of Revision, reason string) {
+	c.emit(Effect{Kind: Report, Result: result, Number: of.Number, Digest: of.Digest, Reason: reason})
 }
 
 // top returns the change in progress.

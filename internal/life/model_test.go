@@ -196,6 +196,7 @@ func (w *world) carryOut(e *Effect) (result Event, ok bool) {
 		}
 		w.reply(e.ID)
 	case Report:
+		must(e.Digest != "" && (e.Number != 0 || e.Result == Refused), "a report without its revision")
 	}
 	return result, false
 }

@@ -8,6 +8,7 @@
 //	GET  /v1/top?objects=20                      the busiest controllers and objects
 //	GET  /v1/explain?controller=&kind=&namespace=&name=   why an object runs, or does not
 //	GET  /v1/controllers/{name}/logs?object=&since=&tail=&follow=   its log, one line of JSON each
+//	GET  /v1/controllers/{name}/history          the last changes of its module
 //	POST /v1/controllers/{name}/log-level        {"level": "debug"}; without a level it returns the current one
 //	POST /v1/controllers/{name}/trigger          {"objects": ["namespace/name", ...], "force": true}; without objects, all of them
 //	POST /v1/controllers/{name}/pause, /resume   stops and restarts reconciles; with {"object": "namespace/name"}, those of one object
@@ -59,6 +60,7 @@ type Service interface {
 	PauseObject(ctx context.Context, controller string, object abi.Key, paused bool) error
 	Logger
 	Releaser
+	Historian
 	// Status returns the state of the process. It must not block.
 	Status() Status
 	// Trigger requests reconciles of the objects, or of all objects of the controller if
@@ -95,6 +97,8 @@ type SwapOptions struct {
 	Canary *Canary
 	// Proof is the proof of the module's signature; nil if there is none.
 	Proof []byte
+	// From is the file or the reference of the module, for people.
+	From string
 }
 
 // Canary selects the objects on which a module is tried first: those that match all fields.

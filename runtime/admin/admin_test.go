@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -36,11 +37,19 @@ type process struct {
 	asked     LogQuery
 
 	pausedObject string
+	caller       string        // of the last swap
 	left         chan struct{} // closed when no client follows the log
 }
 
 func (p *process) Status() Status {
 	return Status{Version: "v1", PID: 7, Controllers: []Controller{{Name: "web", Paused: p.paused, Failures: map[string]uint64{"trap": 2}}}}
+}
+
+func (p *process) History(controller string) ([]Change, error) {
+	if controller != "web" {
+		return nil, fmt.Errorf("controller[%s]: %w", controller, ErrUnknown)
+	}
+	return []Change{{Revision: 1, Result: ChangeStarted}, {Revision: 2, Result: "swapped", Why: "swap, by " + p.caller}}, nil
 }
 
 func (p *process) Trigger(_ context.Context, controller string, objects []abi.Key, _ bool) (int, error) {
@@ -96,7 +105,8 @@ func (p *process) Pause(controller string, paused bool) error {
 	return nil
 }
 
-func (p *process) Swap(_ context.Context, controller string, wasm []byte, options SwapOptions) (Swapped, error) {
+func (p *process) Swap(ctx context.Context, controller string, wasm []byte, options SwapOptions) (Swapped, error) {
+	p.caller = Caller(ctx)
 	p.swapped, p.options = fmt.Sprint(controller, " ", string(wasm), " ", options.Force), options
 	if controller != "web" {
 		return Swapped{}, fmt.Errorf("controller[%s]: %w", controller, ErrUnknown)
@@ -166,6 +176,17 @@ func TestAdmin_ReleasePassesObjectsAndResults(t *testing.T) {
 		}
 	}
 	if _, err := c.Release(t.Context(), "none", Release{All: true}); !errors.Is(err, ErrUnknown) {
+		t.Errorf("unknown controller: %v", err)
+	}
+}
+
+func TestAdmin_HistoryPassesChanges(t *testing.T) {
+	c, _ := serve(t, &process{caller: "me"})
+	want := []Change{{Revision: 1, Result: ChangeStarted}, {Revision: 2, Result: "swapped", Why: "swap, by me"}}
+	if got, err := c.History(t.Context(), "web"); err != nil || !slices.Equal(got, want) {
+		t.Errorf("%v (%v)", got, err)
+	}
+	if _, err := c.History(t.Context(), "none"); !errors.Is(err, ErrUnknown) {
 		t.Errorf("unknown controller: %v", err)
 	}
 }

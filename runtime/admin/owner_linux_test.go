@@ -4,6 +4,7 @@ package admin
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -127,6 +128,21 @@ func TestSocket_AnswersItsUserAlone(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// TestCaller_IsTheUserAtTheOtherEnd: the operating system names it, not the request.
+func TestCaller_IsTheUserAtTheOtherEnd(t *testing.T) {
+	p := &process{}
+	c, _ := serve(t, p)
+	if _, err := c.Swap(t.Context(), "web", []byte("wasm"), SwapOptions{From: "a.wasm"}); err != nil {
+		t.Fatal(err)
+	}
+	if want := fmt.Sprintf("uid %d", os.Getuid()); !strings.Contains(p.caller, want) || p.options.From != "a.wasm" {
+		t.Errorf("%q, want %s; from %q", p.caller, want, p.options.From)
+	}
+	if caller := Caller(t.Context()); caller != "" {
+		t.Errorf("without a connection: %q", caller)
+	}
 }
 
 func asRoot(t *testing.T) {

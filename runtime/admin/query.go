@@ -18,6 +18,7 @@ const (
 	querySelector  = "canarySelector"
 	queryTime      = "canaryTime"
 	queryProof     = "proof" // also of a shadow
+	queryFrom      = "from"
 )
 
 func setProof(q url.Values, proof []byte) {
@@ -42,6 +43,9 @@ func proofOf(q url.Values) ([]byte, error) {
 func (h *SwapOptions) query() url.Values {
 	q := url.Values{}
 	setProof(q, h.Proof)
+	if h.From != "" {
+		q.Set(queryFrom, h.From)
+	}
 	if h.Force {
 		q.Set(queryForce, strconv.FormatBool(true))
 	}
@@ -61,7 +65,7 @@ func (h *SwapOptions) query() url.Values {
 
 // swapOptions parses the query of a swap, which a user may have written by hand.
 func swapOptions(q url.Values) (h SwapOptions, err error) {
-	h.Force = q.Get(queryForce) == "true"
+	h.Force, h.From = q.Get(queryForce) == "true", q.Get(queryFrom)
 	if h.Proof, err = proofOf(q); err != nil {
 		return h, err
 	}

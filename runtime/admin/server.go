@@ -45,7 +45,7 @@ func (s *Server) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("admin socket[%s]: %w", s.path, err)
 	}
-	srv := &http.Server{Handler: s.Handler(), ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug)}
+	srv := &http.Server{Handler: s.Handler(), ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug), ConnContext: withPeer}
 	stop := context.AfterFunc(ctx, func() { _ = srv.Close() })
 	defer stop()
 	if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
@@ -105,9 +105,10 @@ func (s *Server) Handler() http.Handler {
 	handle("GET /v1/explain", s.explain, "controller", "kind", "namespace", "name")
 	handle("GET /v1/top", s.top, "objects")
 	handle("GET /v1/controllers/{name}/logs", s.logs, "object", "since", "tail", "follow")
+	handle("GET /v1/controllers/{name}/history", s.history)
 	handle("POST /v1/controllers/{name}/log-level", command(s, s.logLevel))
 	handle("POST /v1/controllers/{name}/trigger", command(s, s.trigger))
-	handle("POST /v1/controllers/{name}/swap", s.swap, queryForce, queryCanary, queryNamespace, querySelector, queryTime, queryProof)
+	handle("POST /v1/controllers/{name}/swap", s.swap, queryForce, queryCanary, queryNamespace, querySelector, queryTime, queryProof, queryFrom)
 	handle("POST /v1/controllers/{name}/promote", s.canary(s.service.Promote))
 	handle("POST /v1/controllers/{name}/abort", s.canary(s.service.Abort))
 	handle("POST /v1/controllers/{name}/shadow", s.shadow, "for", "count", "all", queryProof)

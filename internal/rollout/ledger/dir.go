@@ -34,6 +34,16 @@ func (d Dir) SetModule(controller string, wasm []byte) error {
 	return d.write(Key(controller), ".wasm", wasm)
 }
 
+// History returns the bytes that SetHistory stored, or nil if there are none.
+func (d Dir) History(controller string) ([]byte, error) {
+	return d.read(Key(controller), ".history.json")
+}
+
+// SetHistory stores the history of a controller's module.
+func (d Dir) SetHistory(controller string, history []byte) error {
+	return d.write(Key(controller), ".history.json", history)
+}
+
 func (d Dir) path(key, suffix string) string {
 	return filepath.Join(string(d), strings.ReplaceAll(key, "/", "_")+suffix)
 }

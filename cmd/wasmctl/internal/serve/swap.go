@@ -37,7 +37,7 @@ func (u *unit) want(ctx context.Context, o *reconciler, options wasmctl.Controll
 			return err
 		}
 	}
-	err := u.controller.Want(ctx, u.given, options, wasmctl.SwapOptions{Why: "the Reconciler asks for it", Force: force})
+	err := u.controller.Want(ctx, u.given, options, wasmctl.SwapOptions{Why: fmt.Sprintf("the Reconciler asks for it (generation %d)", o.meta.Generation), Force: force})
 	switch {
 	case errors.Is(err, wasmctl.ErrNotRunning), errors.Is(err, wasmctl.ErrStopping), errors.Is(err, wasmctl.ErrPreparing):
 		return undecided // the next start applies it, or it is in progress
