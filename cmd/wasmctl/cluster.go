@@ -27,10 +27,7 @@ var errDevEnded = errors.New("the local control plane has exited; the next run w
 // loadConfig finds the cluster as kubectl does. Without a kubeconfig, it uses the pod's service
 // account.
 func loadConfig(kubeconfig, kubecontext string) (*rest.Config, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = kubeconfig
-	rules.WarnIfAllMissing = false
-	config := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: kubecontext})
+	config := clientConfig(kubeconfig, kubecontext)
 	rc, err := config.ClientConfig()
 	switch {
 	case clientcmd.IsEmptyConfig(err):
@@ -41,6 +38,14 @@ func loadConfig(kubeconfig, kubecontext string) (*rest.Config, error) {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}
 	return rc, nil
+}
+
+// clientConfig returns the configuration of a kubeconfig, which is not read yet.
+func clientConfig(kubeconfig, kubecontext string) clientcmd.ClientConfig {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = kubeconfig
+	rules.WarnIfAllMissing = false
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: kubecontext})
 }
 
 // hasContext reports whether a kubeconfig has a context. If the kubeconfig cannot be read, it reports

@@ -10,8 +10,9 @@ import (
 )
 
 func newCmdPause(s streams, paused bool) *cobra.Command {
-	verb, done, what := "resume", "resumed", "Resume a paused controller or object"
-	long := `Objects that were triggered during the pause are reconciled, each once.`
+	verb, done, what := "resume", "resumed", "Resume a paused controller or object, or a suspended Reconciler"
+	long := `Objects that were triggered during the pause are reconciled, each once. For reconciler/NAME or clusterreconciler/NAME, the command
+undoes "wasmctl suspend": it sets spec.suspend to false in the cluster.`
 	if paused {
 		verb, done, what = "pause", "paused", "Pause a controller or an object"
 		long = `Running reconciles finish and no new ones start. Watches go on, and triggers are kept until "wasmctl resume". A controller stays
@@ -19,12 +20,17 @@ paused until then or until the process ends. For an object, the process sets the
 to patch it.`
 	}
 	o := &steerOptions{streams: s}
+	r := &reconcilerOptions{streams: s}
 	var t target
 	cmd := &cobra.Command{
 		Use: verb + " [CONTROLLER] [[NAMESPACE/]NAME...]", Short: what,
 		Long:    what + ".\n" + long + "\n\nCONTROLLER can be omitted if the process has only one.",
 		Example: "  wasmctl " + verb + " configmapgenerator\n  wasmctl " + verb + " configmapgenerator default/hello\n  wasmctl " + verb + " hello -n default",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if _, ok := parseServed(args); ok && !paused {
+				r.namespace = t.namespace
+				return r.each(cmd, args, r.suspend(false))
+			}
 			c, known, err := o.clientOf(cmd.Context())
 			if err != nil {
 				return err
@@ -52,5 +58,8 @@ to patch it.`
 	}
 	o.bind(cmd)
 	t.bind(cmd)
+	if !paused {
+		r.bind(cmd)
+	}
 	return cmd
 }

@@ -76,8 +76,9 @@ The reconcile logic is a sandboxed WebAssembly module, written in Go, Rust or an
 			newCmdSave(s), newCmdLoad(s),
 		}},
 		{"Run it:", []*cobra.Command{newCmdRun(s), newCmdServe(s), newCmdCRDs(s), newCmdConfig(s), newCmdGrant(s), newCmdRBAC(s), newCmdManifests(s), newCmdUninstall(s)}},
-		{"Observe a running process:", []*cobra.Command{newCmdStatus(s), newCmdExplain(s), newCmdLogs(s), newCmdLogLevel(s), newCmdTop(s)}},
+		{"Observe a running process:", []*cobra.Command{newCmdStatus(s), newCmdGet(s), newCmdHistory(s), newCmdExplain(s), newCmdLogs(s), newCmdLogLevel(s), newCmdTop(s)}},
 		{"Control it:", []*cobra.Command{newCmdTrigger(s), newCmdPause(s, true), newCmdPause(s, false), newCmdRelease(s)}},
+		{"Control Reconcilers:", []*cobra.Command{newCmdSuspend(s), newCmdReconcile(s)}},
 		{"Replace its modules:", []*cobra.Command{newCmdSwap(s), newCmdRollback(s), newCmdPromote(s), newCmdAbort(s), newCmdShadow(s)}},
 	} {
 		cmd.AddGroup(&cobra.Group{ID: g.title, Title: g.title})

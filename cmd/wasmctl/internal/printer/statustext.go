@@ -51,6 +51,36 @@ func StatusLines(st *admin.Status, now time.Time, s Screen, live bool) []string 
 	return append(lines, messageLines(controllers)...)
 }
 
+// ControllerLines returns the table of controllers.
+func ControllerLines(list []admin.Controller, now time.Time, s Screen) []string {
+	if len(list) == 0 {
+		return []string{"no controllers"}
+	}
+	return append(controllerTable(list, now).render(s.width, s.coloured), messageLines(list)...)
+}
+
+// HistoryLines returns the table of the changes of a module.
+func HistoryLines(list []admin.Change, now time.Time, s Screen) []string {
+	if len(list) == 0 {
+		return []string{"no changes"}
+	}
+	t := &table{columns: []column{
+		{title: "AGO", right: true}, {title: "TIME", omit: 3}, {title: "REVISION", right: true, omit: 1}, {title: "RESULT"}, {title: "DIGEST", omit: 2},
+		{title: "MODULE", minWidth: 16}, {title: "WHY", minWidth: 20},
+	}}
+	for i := range list {
+		c := &list[i]
+		module, _, _ := strings.Cut(c.Module, "@")
+		colour := ""
+		if slices.Contains([]string{"refused", "rolled_back", "stuck", "failed"}, c.Result) {
+			colour = colourWarn
+		}
+		t.row(colour, humanize.Age(now, c.Time), c.Time.UTC().Format(time.RFC3339), revisionName(c.Revision), c.Result,
+			strings.TrimPrefix(humanize.Digest(c.Digest), "sha256:"), module, humanize.FirstLine(c.Why))
+	}
+	return t.render(s.width, s.coloured)
+}
+
 // messageLines returns the messages of controllers that do not run and whose STATE has only the
 // first line. They are not cut, because they explain the problem.
 func messageLines(list []admin.Controller) (lines []string) {
