@@ -27,6 +27,7 @@ var othersFlags = strings.Fields("apiserver-flag data-dir exit-on-stdin-close no
 	" check ignore-missing manifest-url remote-name-all" + // sha256sum, krew, curl
 	" initial-memory" + // wasm-ld
 	" include" + // grep
+	" from-oci-layout" + // oras
 	" insecure-ignore-tlog tlog-upload use-signing-config" + // cosign
 	" default-image watch-nodes zk-operator" + // operators
 	" trusted-root verify-identity verify-issuer") // wasmctl-keyless
