@@ -81,7 +81,7 @@ func TestVerifyKey_OnlyWhatIsSignedRuns(t *testing.T) {
 		}
 		return archive
 	}
-	archive, loaded := save(refs[0]), "oci://"+reg.Host+"/mirror/a:1"
+	archive, loaded := save(refs[0]), "oci://"+reg.Host+"/team/mirror/a:1"
 	run(e2e.ExitOK, append([]string{"load", archive, loaded}, insecure...)...)
 	for _, module := range []string{archive, loaded} {
 		if out := run(e2e.ExitOK, append([]string{"verify", module}, verify...)...); !strings.Contains(out, "module "+digests[0]+"\nsigned by "+signer) {

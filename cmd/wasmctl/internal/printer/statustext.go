@@ -65,8 +65,13 @@ func HistoryLines(list []admin.Change, now time.Time, s Screen) []string {
 		return []string{"no changes"}
 	}
 	t := &table{columns: []column{
-		{title: "AGO", right: true}, {title: "TIME", omit: 3}, {title: "REVISION", right: true, omit: 1}, {title: "RESULT"}, {title: "DIGEST", omit: 2},
-		{title: "MODULE", minWidth: 16}, {title: "WHY", minWidth: 20},
+		{title: "AGO", right: true},
+		{title: "TIME", omit: 3},
+		{title: "REVISION", right: true, omit: 1},
+		{title: "RESULT"},
+		{title: "DIGEST", omit: 2},
+		{title: "MODULE", minWidth: 16},
+		{title: "WHY", minWidth: 20},
 	}}
 	for i := range list {
 		c := &list[i]
