@@ -75,7 +75,7 @@ The reconcile logic is a sandboxed WebAssembly module, written in Go, Rust or an
 			newCmdValidate(s), newCmdInspect(s), newCmdAnnotate(s), newCmdPush(s), newCmdPull(s), newCmdSign(s), newCmdVerify(s),
 			newCmdSave(s), newCmdLoad(s),
 		}},
-		{"Run it:", []*cobra.Command{newCmdRun(s), newCmdServe(s), newCmdCRDs(s), newCmdConfig(s), newCmdGrant(s), newCmdRBAC(s), newCmdManifests(s), newCmdUninstall(s)}},
+		{"Run it:", []*cobra.Command{newCmdRun(s), newCmdServe(s), newCmdCRDs(s), newCmdConfig(s), newCmdGrant(s), newCmdRBAC(s), newCmdManifests(s), newCmdCheck(s), newCmdUninstall(s)}},
 		{"Observe a running process:", []*cobra.Command{newCmdStatus(s), newCmdGet(s), newCmdHistory(s), newCmdExplain(s), newCmdLogs(s), newCmdLogLevel(s), newCmdTop(s)}},
 		{"Control it:", []*cobra.Command{newCmdTrigger(s), newCmdPause(s, true), newCmdPause(s, false), newCmdRelease(s)}},
 		{"Control Reconcilers:", []*cobra.Command{newCmdSuspend(s), newCmdReconcile(s)}},

@@ -140,6 +140,7 @@ func TestUninstall_FromAnyState(t *testing.T) {
 		r := newRemoval(t, cluster)
 		_, err := r.client.AppsV1().Deployments(system).Patch(t.Context(), "wasmctl", types.MergePatchType, []byte(`{"status":{"replicas":1,"readyReplicas":1,"availableReplicas":1}}`), metav1.PatchOptions{}, "status")
 		r.must(err)
+		e2e.Output(t, "check", "--kubeconfig", r.kubeconfig) // it succeeds
 		before := r.held()
 		plan := r.uninstall("--dry-run")
 		if held := r.held(); !slices.Equal(held, before) || !strings.Contains(plan, "would delete reconcilers.wasmctl.dev "+r.ns+"/web\n") {

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
 )
 
 // Labels of the objects of an installation. wasmctl uninstall finds the objects by them.
@@ -51,4 +52,20 @@ func Of(o metav1.Object) (namespace, name, component string) {
 		return "", "", ""
 	}
 	return labels[LabelNamespace], labels[LabelInstance], labels[LabelComponent]
+}
+
+// Unstructured returns the objects for dynamic clients.
+func (c *Config) Unstructured() (list []*unstructured.Unstructured, err error) {
+	for _, object := range c.Objects() {
+		b, err := YAML(object)
+		if err != nil {
+			return nil, err
+		}
+		o := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(b, &o.Object); err != nil {
+			return nil, err
+		}
+		list = append(list, o)
+	}
+	return list, nil
 }
