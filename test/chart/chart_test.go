@@ -88,9 +88,9 @@ type release struct {
 	values          string // YAML
 }
 
-// render renders a chart with Helm's engine, and returns the objects of the release, those of helm test, and
+// render renders a chart with Helm's engine, and returns the objects of the release, those of its hooks, and
 // what helm install prints.
-func (r release) render(t *testing.T, dir string) (installed, tests objects, notes string, err error) {
+func (r release) render(t *testing.T, dir string) (installed, hooked objects, notes string, err error) {
 	t.Helper()
 	c, err := loader.LoadDir(dir)
 	if err != nil {
@@ -113,7 +113,7 @@ func (r release) render(t *testing.T, dir string) (installed, tests objects, not
 		switch {
 		case path.Base(name) == "NOTES.txt":
 			notes = content
-		case strings.Contains(name, "/tests/"):
+		case strings.Contains(name, "/tests/"), strings.Contains(name, "/hooks/"):
 			hooks.WriteString("\n---\n" + content)
 		default:
 			main.WriteString("\n---\n" + content)
@@ -244,7 +244,7 @@ func TestChart_IsAdmitted(t *testing.T) {
 	}
 	a := admission{dynamic: dynamic.NewForConfigOrDie(cluster.RESTConfig()), mapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client.Discovery()))}
 	for _, values := range []string{"", everything} {
-		installed, tests, _, err := release{name: "w", namespace: ns, values: values}.render(t, dir)
+		installed, hooked, _, err := release{name: "w", namespace: ns, values: values}.render(t, dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -252,11 +252,9 @@ func TestChart_IsAdmitted(t *testing.T) {
 		spec, _, _ := unstructured.NestedMap(deployment, "spec", "template", "spec")
 		labels, _, _ := unstructured.NestedMap(deployment, "spec", "template", "metadata", "labels")
 		pod := map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "w", "namespace": ns, "labels": labels}, "spec": spec}
-		delete(spec, "serviceAccountName")                                         // it does not exist
-		delete(spec, "priorityClassName")                                          // another namespace has it
-		delete(tests["Pod w-test"]["spec"].(map[string]any), "serviceAccountName") //nolint:forcetypeassert // or the test fails
-		delete(tests["Pod w-test"]["spec"].(map[string]any), "priorityClassName")  //nolint:forcetypeassert // see above
-		for _, o := range []map[string]any{pod, tests["Pod w-test"]} {
+		for _, o := range []map[string]any{pod, hooked["Pod w-test"], hooked["Pod w-uninstall"]} {
+			delete(o["spec"].(map[string]any), "serviceAccountName") //nolint:forcetypeassert // it does not exist
+			delete(o["spec"].(map[string]any), "priorityClassName")  //nolint:forcetypeassert // another namespace has it
 			a.admits(t, o)
 		}
 		for id, o := range installed {
