@@ -19,9 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 
-	"github.com/wasmctl/wasmctl/host/kubeapi/events"
 	"github.com/wasmctl/wasmctl/internal/failure"
-	"github.com/wasmctl/wasmctl/internal/plan"
 	"github.com/wasmctl/wasmctl/runtime/leader"
 	"github.com/wasmctl/wasmctl/runtime/shard"
 	"github.com/wasmctl/wasmctl/runtime/shard/slots"
@@ -37,6 +35,23 @@ func (o *Election) elector(config *rest.Config, log *slog.Logger) (*leader.Elect
 		RESTConfig: config, Namespace: o.namespace(), Name: o.Name, Identity: host + "_" + string(uuid.NewUUID()),
 		LeaseDuration: o.LeaseDuration, RenewDeadline: o.RenewDeadline, RetryPeriod: o.RetryPeriod, Logger: log,
 	})
+}
+
+// replicate prepares the election of one replica, or the sharing of objects between replicas, if the
+// options have one.
+func (rt *Runtime) replicate(config *rest.Config) (err error) {
+	switch o := rt.opts.Election; {
+	case o == nil:
+	case o.Shards > 0:
+		if rt.member, err = rt.newMember(config); err == nil {
+			rt.shared.Gate, rt.shared.Notes, rt.shared.Member = rt.member.Gate(), rt.member.Notes(), rt.member
+		}
+	default:
+		if rt.elector, err = o.elector(config, rt.log); err == nil {
+			rt.shared.Gate, rt.shared.Notes = rt.elector.Gate(), rt.elector
+		}
+	}
+	return err
 }
 
 // newMember returns the member that shares the objects with other replicas.
@@ -99,26 +114,6 @@ func podNamespace() string {
 		return ""
 	}
 	return strings.TrimSpace(string(b))
-}
-
-// eventsAbout returns the object that events about a controller as a whole refer to, where
-// a user of kubectl would look: the Lease of the election, otherwise the pod, or outside of
-// a cluster the first watched namespace.
-func (rt *Runtime) eventsAbout(watched []string) corev1.ObjectReference {
-	if o := rt.opts.Election; o != nil {
-		lease := corev1.ObjectReference{APIVersion: "coordination.k8s.io/v1", Kind: "Lease", Namespace: o.namespace(), Name: o.Name}
-		if o.Shards > 0 { // there are several Leases
-			lease.Name = shard.RecordName(o.Name)
-		}
-		return lease
-	}
-	if ns := podNamespace(); ns != "" {
-		if name, err := os.Hostname(); err == nil { // the host name of a pod is the pod's name
-			return corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: ns, Name: name}
-		}
-	}
-	ns := plan.EventNamespace(watched)
-	return corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Namespace: ns, Name: ns}
 }
 
 // lease is the participation of a Run in an election.
@@ -190,21 +185,6 @@ func (rt *Runtime) share(ctx context.Context) error {
 		rt.member.Ready(ctx)
 	})
 	return rt.member.Run(ctx)
-}
-
-// alarm records an event about slots that no replica or several replicas run. If wrong is
-// empty, the problem is over. Any controller can record the event.
-func (rt *Runtime) alarm(wrong string) {
-	e := events.Event{Type: corev1.EventTypeWarning, Reason: "SlotsNotCovered", Action: "Share", Note: wrong + "; wasmctl status --all-replicas shows which replica runs which slots"}
-	if wrong == "" {
-		e.Type, e.Reason, e.Note = corev1.EventTypeNormal, "SlotsCovered", "each slot is run by one replica, or is on its way to one"
-	}
-	for _, c := range rt.Controllers() {
-		if engine := c.life.View().Engine; engine != nil {
-			engine.Record(e)
-			return
-		}
-	}
 }
 
 // Uncovered describes the slots that no replica or several replicas run; it is empty if

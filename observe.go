@@ -115,7 +115,7 @@ func (rt *Runtime) swapped(controller, result string) {
 
 // figures returns the metrics of the process as a whole.
 func (rt *Runtime) figures() metrics.Process {
-	f := metrics.Process{Controllers: map[string]int{}, ForgedCode: rt.forged.Load()}
+	f := metrics.Process{Controllers: map[string]int{}, ForgedCode: rt.forged.Load(), Events: rt.events.Counts().ByResult()}
 	for _, c := range rt.Controllers() {
 		f.Controllers[c.life.View().Phase]++
 	}

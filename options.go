@@ -106,6 +106,9 @@ type ControllerOptions struct {
 	// Unshared excludes the controller from sharing if replicas share objects: each replica
 	// that has the controller reconciles all of its objects.
 	Unshared bool
+	// NoSwapEvents omits the Kubernetes events about the results of swaps, for a program that reports
+	// them itself, with Runtime.Record.
+	NoSwapEvents bool
 	// Triggers trigger reconciles in addition to watches and to the triggers of the spec.
 	Triggers []Trigger
 	// Audit allows the module everything that the API server allows. It is called with the
@@ -119,7 +122,7 @@ type ControllerOptions struct {
 func (o *ControllerOptions) engine(m Module) (engine.Options, error) {
 	out := engine.Options{
 		Options:  plan.Options{ControllerSpec: o.ControllerSpec, Confine: o.Confine},
-		Fallback: NameOf(m), Source: m.String(), Triggers: sources(o.Triggers), Unshared: o.Unshared, Audit: o.Audit,
+		Fallback: NameOf(m), Source: m.String(), Triggers: sources(o.Triggers), Unshared: o.Unshared, NoSwapEvents: o.NoSwapEvents, Audit: o.Audit,
 	}
 	if o.OnWrite != nil {
 		out.OnWrite = func(w telemetry.Write) { o.OnWrite(Write(w)) }

@@ -31,6 +31,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/kubeapi/events"
 	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 	"github.com/wasmctl/wasmctl/host/share"
 	"github.com/wasmctl/wasmctl/internal/engine"
@@ -54,6 +55,7 @@ type Runtime struct {
 	users     engine.Identities
 	elector   *leader.Elector // nil without an election
 	member    *shard.Member   // nil unless replicas share the objects
+	events    *events.Recorder
 	probes    probes
 
 	force chan struct{} // closed by Interrupt
@@ -98,7 +100,7 @@ func New(config *rest.Config, o Options) (*Runtime, error) {
 		As: rt.users.As, Resolver: kinds.NewResolver(rt.users.Own.Client, rt.log), CPUs: share.NewCPUScheduler(cmp.Or(o.CPUs, goruntime.GOMAXPROCS(0))),
 		Compile: o.Compile, CacheDir: o.CacheDir, CacheKey: o.CacheKey, OnForged: func() { rt.forged.Add(1) },
 		Watchdog: share.NewWatchdog(), Codes: &host.Codes{}, Isolation: o.Isolation,
-		OnSwap: rt.swapped, EventsAbout: rt.eventsAbout,
+		OnSwap: rt.swapped, Record: rt.recordAbout,
 	}
 	if o.MemoryBudget > 0 {
 		rt.shared.Budget = share.NewBudget(o.MemoryBudget)
@@ -108,18 +110,11 @@ func New(config *rest.Config, o Options) (*Runtime, error) {
 			return nil, failure.Usage.Wrap(err)
 		}
 	}
-	switch {
-	case o.Election == nil:
-	case o.Election.Shards > 0:
-		if rt.member, err = rt.newMember(config); err != nil {
-			return nil, failure.Usage.Wrap(err)
-		}
-		rt.shared.Gate, rt.shared.Notes, rt.shared.Member = rt.member.Gate(), rt.member.Notes(), rt.member
-	default:
-		if rt.elector, err = o.Election.elector(config, rt.log); err != nil {
-			return nil, failure.Usage.Wrap(err)
-		}
-		rt.shared.Gate, rt.shared.Notes = rt.elector.Gate(), rt.elector
+	if err = rt.replicate(config); err != nil {
+		return nil, failure.Usage.Wrap(err)
+	}
+	if rt.events, err = rt.newRecorder(); err != nil {
+		return nil, failure.Cluster.Wrap(err)
 	}
 	if o.StateDir != "" {
 		rt.shared.OnProven = rt.storeLive
@@ -235,6 +230,9 @@ func (rt *Runtime) Run(ctx context.Context) error {
 	rt.mu.Unlock()
 	close(rt.begun)
 	rt.wg.Go(func() { rt.shared.Watchdog.Run(rt.ctx) })
+	recording, stopRecording := context.WithCancel(context.WithoutCancel(rt.ctx)) // ends after the controllers
+	var recorder sync.WaitGroup
+	recorder.Go(func() { _ = rt.events.Run(recording) }) // it can only fail if it runs already
 	lease := rt.elect(rt.ctx)
 	select {
 	case <-ctx.Done():
@@ -248,6 +246,8 @@ func (rt *Runtime) Run(ctx context.Context) error {
 	rt.stopped = true
 	rt.mu.Unlock()
 	rt.wg.Wait()
+	stopRecording()
+	recorder.Wait()
 	// If the lease was lost, that is the cause of the other errors.
 	return errors.Join(append([]error{lease.release()}, append(rt.errs, rt.shared.Tracing.Close())...)...)
 }

@@ -55,6 +55,15 @@ func (s Store) Get(key abi.Key) (*unstructured.Unstructured, error) {
 	return unpacked(packed)
 }
 
+// Len returns the number of objects, also before all of them have been listed.
+func (s Store) Len() (int, error) {
+	e, err := s.controller.life.Live()
+	if err != nil {
+		return 0, err
+	}
+	return e.Runtime.Watched(), nil
+}
+
 // List returns the selected objects, ordered by namespace and name.
 func (s Store) List(o ListOptions) ([]*unstructured.Unstructured, error) { return s.list(o, nil) }
 

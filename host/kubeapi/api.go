@@ -118,14 +118,14 @@ func New(c Config) (*API, error) {
 			c.Controller, len(c.Controller), maxManager-len("wasmctl/"), "wasmctl/NAME")
 	}
 	log := cmp.Or(c.Logger, slog.Default()).With("controller", c.Controller)
-	sink, err := newEventSink(c.Client, c.Gate)
+	recorder, err := NewRecorder(c.Client, c.Gate, events.Config{Controller: c.Controller, Logger: log})
 	if err != nil {
 		return nil, err
 	}
 	return &API{
 		client: c.Client, resolver: c.Resolver, policy: cmp.Or(c.Policy, NewPolicy(nil)), manager: manager, formerManagers: c.FormerManagers, reconciled: c.Reconciled, log: log,
 		gate: c.Gate, cache: c.Cache, children: c.Children, observer: c.Observer, limits: newLimiter(c.Rate, &limitHits{}), account: c.Account, secrets: c.Secrets,
-		events:  events.New(events.Config{Sink: sink, Controller: c.Controller, Logger: log}),
+		events:  recorder,
 		scope:   new(byte),
 		lasting: &lasting{},
 	}, nil

@@ -62,7 +62,7 @@ func pasteRule(c *abi.Capability) string {
 // Documents that can lack a rule.
 const (
 	inManifest = "the capabilities of its manifest"
-	inGrant    = "the grant of the operator (--grant)"
+	inGrant    = "the grant of the operator (--grant; for a Reconciler, spec.grant)"
 	inBoth     = "the capabilities of its manifest, and to " + inGrant
 	inRBAC     = "RBAC"
 )

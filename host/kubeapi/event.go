@@ -38,9 +38,6 @@ func (a *API) Run(ctx context.Context) error { return a.events.Run(ctx) }
 // EventCounts returns the results of event_record so far.
 func (a *API) EventCounts() events.Counts { return a.events.Counts() }
 
-// Record records an event of the host itself. The policy of the module does not apply.
-func (a *API) Record(e events.Event) { a.events.Record(e) }
-
 // recordEvent serves event_record. A discarded event is not an error of the guest: it is counted.
 func (a *API) recordEvent(ctx context.Context, req []byte) abi.Response {
 	r, unknown, err := abi.DecodeRequest[abi.EventRequest](req)
@@ -153,14 +150,17 @@ type eventSink struct {
 	gate Gate
 }
 
-func newEventSink(c *Client, gate Gate) (*eventSink, error) {
-	config := rest.CopyConfig(c.config)
-	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
-	typed, err := typedeventsv1.NewForConfigAndClient(config, c.rest.Client)
+// NewRecorder returns a Recorder that sends events through a client while a gate is open. If the gate is
+// nil, it is always open. NewRecorder sets the Sink of the Config.
+func NewRecorder(c *Client, gate Gate, config events.Config) (*events.Recorder, error) {
+	rc := rest.CopyConfig(c.config)
+	rc.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
+	typed, err := typedeventsv1.NewForConfigAndClient(rc, c.rest.Client)
 	if err != nil {
 		return nil, fmt.Errorf("api server[%s]: events: %w", c.host, err)
 	}
-	return &eventSink{clientevents.EventSinkImpl{Interface: typed}, gate}, nil
+	config.Sink = &eventSink{clientevents.EventSinkImpl{Interface: typed}, gate}
+	return events.New(config), nil
 }
 
 // Create implements EventSink.

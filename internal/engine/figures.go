@@ -57,8 +57,7 @@ func (c *Controller) figures() metrics.Stats {
 	if m := c.memo; m != nil {
 		f.Memo, f.Remembered = m.Counts(), m.Len()
 	}
-	e := c.api.EventCounts()
-	f.Events = map[string]uint64{"recorded": e.Recorded, "limited": e.Limited, "dropped": e.Dropped, "refused": e.Refused}
+	f.Events = c.api.EventCounts().ByResult()
 	return f
 }
 

@@ -12,11 +12,11 @@ import (
 	"os"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -29,6 +29,7 @@ import (
 	"github.com/wasmctl/wasmctl/devcluster"
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
 	"github.com/wasmctl/wasmctl/host/kubeapi"
+	"github.com/wasmctl/wasmctl/host/kubeapi/events"
 	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/host/share"
@@ -62,6 +63,9 @@ type swapping struct {
 	// unlabelled omits the labels of objects.
 	unlabelled bool
 	started    func() // called before the Controller starts; may be nil
+
+	mu     sync.Mutex
+	events []events.Event // about the controller; guarded by mu
 }
 
 // setup configures a swapping.
@@ -129,9 +133,7 @@ func (w *swapping) run(module []byte, opts *setup) (end func()) {
 	shared := opts.shared
 	shared.As = func(string) (*Identity, func(), error) { return id, func() {}, nil }
 	shared.Resolver, shared.CPUs = kinds.NewResolver(id.Client, log), share.NewCPUScheduler(runtime.GOMAXPROCS(0))
-	shared.EventsAbout = func(watched []string) corev1.ObjectReference {
-		return corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Namespace: watched[0], Name: watched[0]}
-	}
+	shared.Record = w.recordEvent
 	ctx, stop := context.WithCancel(w.t.Context())
 	w.engine = New(&shared, opts.Options, log, func(string) {})
 	if err := w.engine.Load(ctx, module, load.DigestOf(module), func() {}); err != nil {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host/kubeapi"
-	"github.com/wasmctl/wasmctl/host/kubeapi/events"
 	"github.com/wasmctl/wasmctl/internal/humanize"
 	"github.com/wasmctl/wasmctl/internal/life"
 	"github.com/wasmctl/wasmctl/internal/logging"
@@ -149,12 +148,7 @@ func (c *Controller) report(result life.Result, revision uint64, reason string) 
 	if c.shared.OnSwap != nil {
 		c.shared.OnSwap(c.name, string(result))
 	}
-	c.Record(rollout.Event(result, c.name, revision, reason))
-}
-
-// Record records an event about the controller as a whole. EventsAbout chooses the object
-// that it refers to.
-func (c *Controller) Record(e events.Event) {
-	e.Regarding = c.shared.EventsAbout(c.kind.Watch.Namespaces)
-	c.api.Record(e)
+	if c.shared.Record != nil && !c.opts.NoSwapEvents {
+		c.shared.Record(c.kind.Watch.Namespaces, rollout.Event(result, c.name, revision, reason))
+	}
 }

@@ -6,13 +6,12 @@ import (
 	"context"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/host/isolate"
 	"github.com/wasmctl/wasmctl/host/kubeapi"
+	"github.com/wasmctl/wasmctl/host/kubeapi/events"
 	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/host/share"
@@ -44,8 +43,10 @@ type Options struct {
 	// Unshared makes this replica reconcile all objects, although replicas share the objects
 	// of other controllers.
 	Unshared bool
-	Audit    func(grant []byte) error
-	OnWrite  func(telemetry.Write)
+	// NoSwapEvents omits the Kubernetes events about the results of swaps.
+	NoSwapEvents bool
+	Audit        func(grant []byte) error
+	OnWrite      func(telemetry.Write)
 	// OnResult, if not nil, is called when a run has ended. It must not block, and the
 	// outcome is valid only during the call.
 	OnResult func(*applier.Outcome)
@@ -134,6 +135,7 @@ type Shared struct {
 	Ready   *health.Checks     // if nil, there are no health checks
 	// OnSwap, if not nil, is called with the result of each swap.
 	OnSwap func(controller, result string)
-	// EventsAbout returns the object that events about a controller as a whole refer to.
-	EventsAbout func(watchedNamespaces []string) corev1.ObjectReference
+	// Record records an event of the host about a controller as a whole, which watches these
+	// namespaces, and chooses the object that the event refers to. If nil, no event is recorded.
+	Record func(watchedNamespaces []string, e events.Event)
 }

@@ -3,7 +3,6 @@
 package rollout
 
 import (
-	"crypto/sha256"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -47,12 +46,10 @@ func Event(r life.Result, controller string, revision uint64, reason string) eve
 	return events.Event{Type: kind, Reason: e.reason, Action: action(revision, reason), Note: fmt.Sprintf("%s %s: %s", what, e.text, reason)}
 }
 
-// action returns the action of an event. Kubernetes merges events that differ only in their
-// note and shows the first one, so each swap needs an action of its own.
+// action returns the action of an event. Each swap has one of its own.
 func action(revision uint64, reason string) string {
 	if revision > 0 {
 		return fmt.Sprintf("SwapRevision%d", revision)
 	}
-	sum := sha256.Sum256([]byte(reason))
-	return fmt.Sprintf("Swap%x", sum[:4])
+	return events.ActionOf("Swap", reason)
 }

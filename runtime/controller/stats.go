@@ -61,6 +61,16 @@ func (c *Controller) Stats() Stats {
 	return st
 }
 
+// Watched returns the number of objects of the reconciled kind in the cache.
+func (c *Controller) Watched() (n int) {
+	if all := *c.cache.handles.Load(); len(all) > 0 {
+		for _, s := range all[0].all() {
+			n += s.State().Objects
+		}
+	}
+	return n
+}
+
 // Quarantined returns up to limit objects in quarantine, in the order in which they entered it, and their total number. It may be called at
 // any time.
 func (c *Controller) Quarantined(limit int) (list []quarantine.State, total int) {

@@ -96,6 +96,9 @@ func (g gathering) process(p *Process) {
 		g.set(shardLoad, s.Load)
 	}
 	g.set(forgedCode, float64(p.ForgedCode))
+	for result, count := range p.Events {
+		g.set(events, float64(count), "", result)
+	}
 	if b := p.Budget; b != nil {
 		g.set(budgetLimit, float64(b.Limit))
 		g.set(budgetUsed, float64(b.Used))

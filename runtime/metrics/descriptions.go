@@ -158,5 +158,5 @@ var (
 
 	hostCalls    = counter("wasmctl_host_calls_total", "Operations of runs, by the status for the module: OK, an HTTP code, DENIED, ...", "controller", "op", "status")
 	hostCallTime = duration("wasmctl_host_call_duration_seconds", "Duration of operations that the API server answered, without those answered by the cache or denied by the policy.", "controller", "op").onDemand()
-	events       = counter("wasmctl_events_total", "Events by result: recorded, limited (too many of one object), dropped (too many in total), refused (by the API server).", "controller", "result")
+	events       = counter("wasmctl_events_total", "Events by result: recorded, limited (too many of one object), dropped (too many in total), refused (by the API server). Those of the process itself have no controller.", "controller", "result")
 )

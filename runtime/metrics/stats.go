@@ -71,6 +71,8 @@ type Process struct {
 	Workers     *Workers // nil without a limit of the process
 	// ForgedCode counts ignored entries of the compilation cache.
 	ForgedCode uint64
+	// Events counts the events of the process itself by result.
+	Events map[string]uint64
 }
 
 // Watch describes one watch.

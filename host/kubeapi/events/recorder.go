@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package events records events (events.k8s.io/v1) for modules, with client-go's recorder: events
-// that differ only in their note become one event with a series.
+// Package events records events (events.k8s.io/v1) for modules and for the host, with client-go's
+// recorder: events that differ only in their note become one event with a series.
 //
 // Events of a guest pass a bounded queue and a limit for each object, so that the guest never waits
 // and cannot flood the API server:
@@ -14,6 +14,7 @@ package events
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -51,6 +52,14 @@ type Event struct {
 	Related *corev1.ObjectReference
 }
 
+// ActionOf returns an action for an event: a verb, and a hash of the note. Kubernetes merges events that
+// differ only in their note, and shows the first one. So an event whose note matters needs an action of
+// its own.
+func ActionOf(verb, note string) string {
+	sum := sha256.Sum256([]byte(note))
+	return fmt.Sprintf("%s%x", verb, sum[:4])
+}
+
 // Counts are the results of the events that were passed to Record.
 type Counts struct {
 	// Recorded are requests that the API server has accepted. The events of a series share them.
@@ -62,6 +71,11 @@ type Counts struct {
 	Refused uint64
 }
 
+// ByResult returns the counts by the name of their result.
+func (c Counts) ByResult() map[string]uint64 {
+	return map[string]uint64{"recorded": c.Recorded, "limited": c.Limited, "dropped": c.Dropped, "refused": c.Refused}
+}
+
 // Config configures a Recorder. Sink and Controller are required.
 type Config struct {
 	// Sink sends events to the API server.
@@ -69,6 +83,9 @@ type Config struct {
 	// Controller is the controller's name. "wasmctl/" and this name is the reporting controller of
 	// events.
 	Controller string
+	// PerNamespace also limits the events about the objects of each namespace, so that the tenants of a
+	// cluster cannot crowd out each other's events.
+	PerNamespace bool
 	// Logger receives the API server's refusals, each reason once. If nil, it is slog's default.
 	Logger *slog.Logger
 }
@@ -86,7 +103,7 @@ type Recorder struct {
 // New returns a recorder. It starts nothing.
 func New(c Config) *Recorder {
 	c.Logger = cmp.Or(c.Logger, slog.Default())
-	return &Recorder{config: c, queue: make(chan *Event, queueSize), limit: newLimiter()}
+	return &Recorder{config: c, queue: make(chan *Event, queueSize), limit: newLimiter(c.PerNamespace)}
 }
 
 // Record accepts an event, and reports whether it will probably be recorded. It never waits. A note

@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -179,6 +180,33 @@ func TestRecorder_LimitsEachObject(t *testing.T) {
 	})
 }
 
+// TestRecorder_LimitsEachNamespace, if it is to: the objects of one cannot use up what the others have.
+func TestRecorder_LimitsEachNamespace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := New(Config{Sink: &store{}, Controller: "test", PerNamespace: true})
+		flood := func(ns string) (passed int) {
+			for i := range 30 {
+				for j := range 20 {
+					e := event(fmt.Sprint("x", i), fmt.Sprint("R", j))
+					if e.Regarding.Namespace = ns; r.Record(e) {
+						passed++
+					}
+				}
+			}
+			return passed
+		}
+		if n := flood("bad"); n != namespaceBurst {
+			t.Errorf("%d events of a namespace, want %d", n, namespaceBurst)
+		}
+		if n := flood("good"); n != namespaceBurst {
+			t.Errorf("%d events of another namespace", n)
+		}
+		if c := r.Counts(); c.Limited != 2*(600-namespaceBurst) || c.Dropped != 0 {
+			t.Errorf("%+v", c)
+		}
+	})
+}
+
 // TestRecorder_TriesAgainWhileTheAPIServerIsDown, within bounds.
 func TestRecorder_TriesAgainWhileTheAPIServerIsDown(t *testing.T) {
 	run(t, func(r *Recorder, s *store, _ *strings.Builder) {
@@ -229,6 +257,20 @@ func TestRecorder_SaysWhyEventsAreRefused(t *testing.T) {
 		}
 		if n := strings.Count(log.String(), "no rights"); n != 1 {
 			t.Errorf("said %d times:\n%s", n, log)
+		}
+	})
+}
+
+// TestRecorder_DoesNotCountNamespacesThatEnd: nobody has to do anything about such a refusal.
+func TestRecorder_DoesNotCountNamespacesThatEnd(t *testing.T) {
+	run(t, func(r *Recorder, s *store, log *strings.Builder) {
+		ending := apierrors.NewForbidden(schema.GroupResource{Resource: "events"}, "", errors.New("the namespace is being terminated"))
+		ending.ErrStatus.Details.Causes = append(ending.ErrStatus.Details.Causes, metav1.StatusCause{Type: corev1.NamespaceTerminatingCause})
+		s.with(func() { s.refuse = ending })
+		r.Record(event("x", "R"))
+		pass(time.Minute)
+		if c := r.Counts(); c != (Counts{}) || s.tries != 1 || log.Len() > 0 {
+			t.Errorf("%+v after %d tries: %s", c, s.tries, log)
 		}
 	})
 }

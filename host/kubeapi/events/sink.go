@@ -6,6 +6,7 @@ import (
 	"context"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
@@ -92,6 +93,7 @@ func (s *sink) finish(name string, err error) error {
 	case err == nil:
 		s.recorded.Add(1)
 	case answered && (apierrors.IsNotFound(status) || apierrors.IsAlreadyExists(status)):
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause): // such a namespace takes no events
 	case answered:
 		s.refused.Add(1)
 		s.log(status)

@@ -71,7 +71,7 @@ func TestGrant_BoundsASwapThatAsksForMore(t *testing.T) {
 	c = e2e.Run(t, module, "-n", w.ns, "--kubeconfig", w.cluster.Kubeconfig(), "--socket", socket, "--grant", file, "--probation", "0", "--allow-more-rights")
 	c.WantLine("denied a request of the module", "its manifest")
 	e2e.Steer(t, "swap", socket, "configmapgenerator", more)
-	c.WantLine("denied a request of the module", "data.content", "the grant of the operator (--grant)")
+	c.WantLine("denied a request of the module", "data.content", "the grant of the operator (--grant; for a Reconciler, spec.grant)")
 	if out := e2e.Steer(t, "status", socket); !strings.Contains(out, `"verbs":["patch"],"namespaces":["`+w.ns+`"],"fields":["data.content`) {
 		t.Errorf("status does not say what is missing:\n%s", out)
 	}

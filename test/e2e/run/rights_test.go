@@ -130,7 +130,7 @@ func TestRun_GrantBoundsTheManifest(t *testing.T) {
 	c.WantLine("watches owned", "configmaps")
 	w.generate("a")
 	line := c.WantLine("denied a request of the module")
-	if !strings.Contains(line, "data") || !strings.Contains(line, "the grant of the operator (--grant)") {
+	if !strings.Contains(line, "data") || !strings.Contains(line, "the grant of the operator (--grant; for a Reconciler, spec.grant)") {
 		t.Errorf("denied: %s", line)
 	}
 	rule := `{"group":"","resource":"configmaps","verbs":["patch"],"namespaces":["` + w.ns + `"],"fields":["data.content`
