@@ -272,7 +272,11 @@ func (p *process) reloadOnHangup(ctx context.Context) {
 func (p *process) serveAdmin(ctx context.Context) {
 	path := cmp.Or(p.process.Socket, admin.DefaultPath(os.Getpid()))
 	p.log.Debug("serving the admin socket", "socket", path)
-	if err := admin.New(path, p.rt.Admin(), p.log).Run(ctx); err != nil {
+	service := p.rt.Admin()
+	if p.server != nil {
+		service = p.server.Admin(service)
+	}
+	if err := admin.New(path, service, p.log).Run(ctx); err != nil {
 		p.log.Warn("cannot serve the admin socket; wasmctl status and other commands do not work with this process", "error", err.Error())
 	}
 }

@@ -220,7 +220,7 @@ func controllerState(c *admin.Controller, now time.Time) string {
 	case len(c.Hot) > 0:
 		return fmt.Sprintf("%s in a hot loop: %s: %s", humanize.Plural(max(c.HotObjects, len(c.Hot)), "object"), c.Hot[0].Object, c.Hot[0].Cause)
 	}
-	return "ok"
+	return admin.StateOK
 }
 
 // strandedText describes stranded objects: "1 object stranded: shop/a: its deletion waits: it has the finalizer F but is not watched".

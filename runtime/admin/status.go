@@ -26,6 +26,24 @@ type Status struct {
 	Shards *Shards `json:"shards,omitempty"`
 	// Controllers are in the order in which they were started.
 	Controllers []Controller `json:"controllers"`
+	// Reconcilers are the Reconcilers and ClusterReconcilers that this process serves, ordered by name.
+	Reconcilers []Reconciler `json:"reconcilers,omitempty"`
+}
+
+// Reconciler is the condition Ready of a Reconciler or a ClusterReconciler.
+type Reconciler struct {
+	// Kind is Reconciler or ClusterReconciler, Name its namespace and name, and Controller the name of
+	// its controller, which may not run.
+	Kind       string `json:"kind"`
+	Name       string `json:"name"`
+	Controller string `json:"controller"`
+	// Ready, Reason, Message and Since are those of the condition. Trouble reports whether somebody has to
+	// do something about it.
+	Ready   bool      `json:"ready"`
+	Reason  string    `json:"reason"`
+	Message string    `json:"message,omitempty"`
+	Since   time.Time `json:"since"`
+	Trouble bool      `json:"trouble,omitempty"`
 }
 
 // Controller is the state of one controller.
@@ -44,7 +62,7 @@ type Controller struct {
 	Phase   string    `json:"phase"`
 	Message string    `json:"message,omitempty"`
 	Since   time.Time `json:"since"`
-	// State is a summary of a few words: "ok", or the most important problem.
+	// State is a summary of a few words: StateOK, or the most important problem.
 	State string `json:"state"`
 	// Paused reports that no reconcile starts.
 	Paused bool `json:"paused,omitempty"`
@@ -108,6 +126,9 @@ type Controller struct {
 	// Watches has the watch of the reconciled kind first.
 	Watches []Watch `json:"watches"`
 }
+
+// StateOK is the State of a controller without a problem.
+const StateOK = "ok"
 
 // The values of Controller.Phase.
 const (

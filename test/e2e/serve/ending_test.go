@@ -85,9 +85,7 @@ func (t *tenant) wantReleased(event string, gone ...string) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if events := t.events(t.ns, "web"); !slices.Contains(events, event) {
-		t.Errorf("events %q, want %s", events, event)
-	}
+	enginetest.Until(t, "there is an event "+event, func() bool { return slices.Contains(t.events(t.ns, "web"), event) })
 }
 
 // events returns the reasons of the events about an object.
@@ -309,8 +307,10 @@ func TestServe_TenantsNamespaceCanBeDeleted(t *testing.T) {
 				_, err := tenant.client.CoreV1().Namespaces().Get(t.Context(), tenant.ns, metav1.GetOptions{})
 				return apierrors.IsNotFound(err)
 			})
-			if events := tenant.events(metav1.NamespaceDefault, tenant.ns); name == "rights first" && !slices.Contains(events, "ReleasedWithoutCleanup") {
-				t.Errorf("events about the namespace: %q", events)
+			if name == "rights first" {
+				enginetest.Until(t, "an event about the namespace reports the release", func() bool {
+					return slices.Contains(tenant.events(metav1.NamespaceDefault, tenant.ns), "ReleasedWithoutCleanup")
+				})
 			}
 			stop(c)
 		})

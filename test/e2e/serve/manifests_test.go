@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -108,6 +109,9 @@ func (i *installation) serves(name string) {
 		_, err := i.client.CoreV1().ConfigMaps(i.ns).Get(i.Context(), name, metav1.GetOptions{})
 		return err == nil
 	})
+	enginetest.Until(i.T, "an event on the Reconciler reports that it is ready", func() bool {
+		return slices.Contains(i.events(i.ns, name), "Succeeded")
+	})
 	i.must(i.dynamic.Resource(v1alpha1.GVR("Reconciler")).Namespace(i.ns).Delete(i.Context(), name, metav1.DeleteOptions{}))
 	enginetest.Until(i.T, "it is gone", func() bool {
 		_, err := i.dynamic.Resource(v1alpha1.GVR("Reconciler")).Namespace(i.ns).Get(i.Context(), name, metav1.GetOptions{})
@@ -115,7 +119,7 @@ func (i *installation) serves(name string) {
 	})
 	c.Signal(syscall.SIGTERM)
 	c.WantExit(e2e.ExitOK)
-	for _, bad := range []string{"forbidden", "allows less than the module is granted"} {
+	for _, bad := range []string{"forbidden", "refused an event", "allows less than the module is granted"} {
 		if text := c.Text(); strings.Contains(text, bad) {
 			i.Errorf("output contains %q:\n%s", bad, text)
 		}

@@ -5,6 +5,7 @@ package serve_test
 import (
 	"encoding/json"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -136,7 +137,7 @@ func startServe(t *tenant, args ...string) *e2e.Process {
 
 // TestServe_SwapsAndRollsBack: a change of the module of a Reconciler is a swap. Ready
 // means that the module has passed its probation. One that fails is rolled back, also
-// across restarts of the process.
+// across restarts of the process. Events report both.
 func TestServe_SwapsAndRollsBack(t *testing.T) {
 	t.Parallel()
 	tenant := newTenant(t)
@@ -161,6 +162,10 @@ func TestServe_SwapsAndRollsBack(t *testing.T) {
 	if r.Status.Live.Digest != load.DigestOf(better) || r.Status.Refused.Digest != load.DigestOf(bad) || !meta.IsStatusConditionTrue(r.Status.Conditions, v1alpha1.Stalled) {
 		t.Errorf("%+v", r.Status)
 	}
+	enginetest.Until(t, "events on the Reconciler report that", func() bool {
+		reasons := tenant.events(tenant.ns, "web")
+		return slices.Contains(reasons, "Succeeded") && slices.Contains(reasons, "RolledBack")
+	})
 	c.Signal(syscall.SIGKILL)
 	<-c.Done
 	c = startServe(tenant)

@@ -48,6 +48,27 @@ func statusWith(n int) *admin.Status {
 	return st
 }
 
+// TestStatus_ShowsReconcilers: all of them, or, with many controllers, those that are not ready. One that needs
+// attention counts once.
+func TestStatus_ShowsReconcilers(t *testing.T) {
+	st := statusWith(1)
+	st.Controllers[0].Name, st.Controllers[0].State = "shop.web", "not ready: RolledBack: worse"
+	st.Reconcilers = []admin.Reconciler{
+		{Kind: "Reconciler", Name: "shop/good", Controller: "shop.good", Ready: true, Reason: "Succeeded", Message: "serving v1", Since: statusNow},
+		{Kind: "Reconciler", Name: "shop/new", Controller: "shop.new", Reason: "ImagePullFailed", Message: "no such image", Since: statusNow.Add(-time.Minute), Trouble: true},
+		{Kind: "Reconciler", Name: "shop/web", Controller: "shop.web", Reason: "RolledBack", Message: "worse", Since: statusNow, Trouble: true},
+	}
+	text := strings.Join(StatusLines(st, statusNow, Screen{}, false), "\n")
+	for _, want := range []string{", 2 need attention\n", "shop/good   True   Succeeded        0s    serving v1\n", "shop/new    False  ImagePullFailed  1m0s  no such image\n", "shop/web    False  RolledBack       0s    worse\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in:\n%s", want, text)
+		}
+	}
+	if live := strings.Join(StatusLines(st, statusNow, Screen{}, true), "\n"); strings.Contains(live, "shop/good") || !strings.Contains(live, "shop/new") {
+		t.Errorf("refreshed:\n%s", live)
+	}
+}
+
 // TestStatus_NeverWraps: no line is wider than the terminal, for any width and content, and text of a
 // guest cannot control the terminal.
 func TestStatus_NeverWraps(t *testing.T) {

@@ -43,7 +43,7 @@ func StatusLines(st *admin.Status, now time.Time, s Screen, live bool) []string 
 		slices.SortStableFunc(controllers, func(a, b admin.Controller) int { return severity(&b) - severity(&a) })
 	}
 	all := !live && len(controllers) <= detailed
-	for _, t := range []*table{controllerTable(controllers, now), replicaTable(st.Shards, now, false), processTable(controllers), revisionTable(controllers, now, all), quarantineTable(controllers, now), hotTable(controllers), strandedTable(controllers), missingTable(controllers, now), watchTable(controllers, now, all), moduleTable(controllers, all)} {
+	for _, t := range []*table{controllerTable(controllers, now), reconcilerTable(st.Reconcilers, now, all), replicaTable(st.Shards, now, false), processTable(controllers), revisionTable(controllers, now, all), quarantineTable(controllers, now), hotTable(controllers), strandedTable(controllers), missingTable(controllers, now), watchTable(controllers, now, all), moduleTable(controllers, all)} {
 		if len(t.rows) > 0 {
 			lines = append(append(lines, ""), t.render(s.width, s.coloured)...)
 		}
@@ -132,6 +132,25 @@ func controllerTable(list []admin.Controller, now time.Time) *table {
 		}
 		t.row([]string{"", colourWarn, colourBad}[severity(c)], c.Name, c.Kind, c.Ready, oldest, c.Waiting, fmt.Sprintf("%d/%d", c.Running, c.Workers),
 			c.Runs, failed, c.Failing, c.Quarantined, c.Denied, humanize.Bytes(c.Memory), revisionName(c.Revision), strings.TrimPrefix(humanize.Digest(c.Digest), "sha256:"), c.State)
+	}
+	return t
+}
+
+// reconcilerTable lists Reconcilers, or only those that are not ready.
+func reconcilerTable(list []admin.Reconciler, now time.Time, all bool) *table {
+	t := &table{columns: []column{{title: "RECONCILER", minWidth: 16}, {title: "READY"}, {title: "REASON"}, {title: "FOR", omit: 1}, {title: "MESSAGE", minWidth: 20}}}
+	for i := range list {
+		r := &list[i]
+		ready, colour := "True", ""
+		if !r.Ready {
+			ready = "False"
+		}
+		if r.Trouble {
+			colour = colourWarn
+		}
+		if all || !r.Ready {
+			t.row(colour, r.Name, ready, r.Reason, humanize.Age(now, r.Since), r.Message)
+		}
 	}
 	return t
 }
@@ -238,7 +257,7 @@ func revisionNote(g *admin.Revision) string {
 // 0.
 func severity(c *admin.Controller) int {
 	switch {
-	case c.State == "ok", c.Phase == admin.PhaseLoading:
+	case c.State == admin.StateOK, c.Phase == admin.PhaseLoading:
 		return 0
 	case c.Phase != admin.PhaseRunning, strings.HasPrefix(c.State, "watches not ready"), strings.HasPrefix(c.State, "hangs"):
 		return 2
@@ -246,11 +265,18 @@ func severity(c *admin.Controller) int {
 	return 1
 }
 
-// Troubled counts the controllers that need attention.
+// Troubled counts the controllers that need attention, and the Reconcilers that need it and have no
+// controller.
 func Troubled(st *admin.Status) int {
 	n := 0
 	for i := range st.Controllers {
 		n += min(1, severity(&st.Controllers[i]))
+	}
+	for i := range st.Reconcilers {
+		r := &st.Reconcilers[i]
+		if r.Trouble && !slices.ContainsFunc(st.Controllers, func(c admin.Controller) bool { return c.Name == r.Controller }) {
+			n++
+		}
 	}
 	return n
 }

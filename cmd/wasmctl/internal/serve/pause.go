@@ -15,7 +15,7 @@ const (
 	onTrial    = time.Second            // a canary, probation, or a wait for the API server
 	firstRetry = 2 * time.Second        // after a temporary problem
 	mostRetry  = time.Minute
-	quiet      = 30 * time.Second // for the counts, and for changes of ConfigMaps and Secrets
+	quiet      = 30 * time.Second // for changes of ConfigMaps and Secrets
 )
 
 // pause returns the time until the next look at the unit.

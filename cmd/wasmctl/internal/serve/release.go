@@ -17,6 +17,7 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/host/kubeapi"
+	"github.com/wasmctl/wasmctl/host/kubeapi/events"
 	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 	"github.com/wasmctl/wasmctl/internal/stranded"
 	"github.com/wasmctl/wasmctl/runtime/admin"
@@ -180,7 +181,7 @@ func (l *listing) release(ctx context.Context, s *Server, o *reconciler, termina
 		if err != nil {
 			failure = err.Error()
 		}
-		s.released(ctx, o, some, done, terminating)
+		s.released(o, some, done, terminating)
 	}
 	return failure
 }
@@ -228,30 +229,28 @@ func (b *batch) release(ctx context.Context, s *Server) (done results, failure e
 
 // released logs released objects, and records an event on the Reconciler. A namespace that is being deleted
 // accepts no event; the event is then on the namespace.
-func (s *Server) released(ctx context.Context, o *reconciler, some *batch, done results, terminating bool) {
+func (s *Server) released(o *reconciler, some *batch, done results, terminating bool) {
 	if done.all == 0 {
 		return
 	}
 	note := fmt.Sprintf("took the finalizer %s off %d %s, because the %s is being deleted", some.finalizer.Name, done.all, some.kind.Name(), o.kind)
-	kind, reason, lost := corev1.EventTypeNormal, "Released", done.deleting
+	kind, reason, lost := corev1.EventTypeNormal, reasonReleased, done.deleting
 	if terminating {
 		lost = done.all
 	}
 	if lost > 0 {
-		kind, reason = corev1.EventTypeWarning, "ReleasedWithoutCleanup"
+		kind, reason = corev1.EventTypeWarning, reasonLost
 		note += fmt.Sprintf("; the module has not finalized %d of them, which are being deleted", lost)
 	}
 	if done.byHost > 0 {
 		note += fmt.Sprintf("; of %d, with the rights of wasmctl itself, because the service account has none", done.byHost)
 	}
 	s.cfg.Log.Warn(note, "reconciler", o.controller(), "reason", reason)
-	about := corev1.ObjectReference{APIVersion: v1alpha1.Group + "/" + v1alpha1.Version, Kind: o.kind, Namespace: o.meta.Namespace, Name: o.meta.Name, UID: o.meta.UID}
+	about := o.reference()
 	if terminating {
 		about = corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: o.meta.Namespace}
 	}
-	if err := s.record(ctx, kind, reason, note, about); err != nil {
-		s.cfg.Log.Warn("cannot record an event", "reconciler", o.controller(), "error", err)
-	}
+	s.rt.Record(events.Event{Type: kind, Reason: reason, Action: events.ActionOf("Release", note), Note: note, Regarding: about})
 }
 
 // terminating reports whether the namespace of a Reconciler is being deleted, as far as the host may know.

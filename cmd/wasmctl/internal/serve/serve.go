@@ -104,7 +104,7 @@ func (s *Server) Start(ctx context.Context, rt *wasmctl.Runtime) error {
 	}
 	for _, kind := range served {
 		n := wasmctl.Native{
-			Name: "wasmctl-" + v1alpha1.GVR(kind).Resource, Finalizer: finalizer, Install: "wasmctl crds | kubectl apply -f -",
+			Name: NativeName(kind), Finalizer: finalizer, Install: "wasmctl crds | kubectl apply -f -",
 			For: abi.Watch{
 				Group: v1alpha1.Group, Version: v1alpha1.Version, Kind: kind,
 				Predicates: []string{"generation", "annotations", "deletion"}, // not its own status
@@ -121,7 +121,7 @@ func (s *Server) Start(ctx context.Context, rt *wasmctl.Runtime) error {
 		if s.cfg.ShareObjects {
 			n.For.Predicates = nil // the status records the rollbacks of other replicas
 		}
-		o := wasmctl.ControllerOptions{Unshared: s.cfg.ShareObjects}
+		o := wasmctl.ControllerOptions{Unshared: s.cfg.ShareObjects, Triggers: []wasmctl.Trigger{wasmctl.ReconcileOnSource(counts{s, kind})}}
 		o.Concurrency, o.Limits = new(int32(concurrency)), v1alpha1.Limits{string(abi.LimitTimeout): intstr.FromString(lookLimit.String())}
 		if kind == v1alpha1.KindNamespaced {
 			o.Namespaces = s.cfg.Namespaces
@@ -223,12 +223,16 @@ func (s *Server) moved(kind string, has func(uid string) bool) {
 	wg.Wait()
 }
 
-// write writes a status if it has changed and this replica is responsible for it.
+// write writes a status, and records an event about it, if it has changed and this replica is responsible
+// for it.
 func (s *Server) write(ctx context.Context, o *reconciler, st v1alpha1.Status) error {
+	u := s.unit(o)
+	u.setReady(&st)
 	if s.cfg.ShareObjects && !s.rt.Owns(string(o.meta.UID)) {
 		return nil
 	}
-	st.Record = s.unit(o).record()
+	u.setCount(st.Objects)
+	st.Record = u.record()
 	before, err := json.Marshal(o.status)
 	if err != nil {
 		return err
@@ -241,7 +245,11 @@ func (s *Server) write(ctx context.Context, o *reconciler, st v1alpha1.Status) e
 	if s.cfg.ShareObjects {
 		delete(status, "record") // other replicas write it, too
 	}
-	return s.patch(ctx, o, map[string]any{"metadata": map[string]any{"uid": o.meta.UID}, "status": status})
+	if err := s.patch(ctx, o, map[string]any{"metadata": map[string]any{"uid": o.meta.UID}, "status": status}); err != nil {
+		return err
+	}
+	u.announce(o, &st)
+	return nil
 }
 
 // full returns a status as a merge patch that removes absent fields.

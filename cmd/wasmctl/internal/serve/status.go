@@ -19,7 +19,6 @@ import (
 const (
 	maxHistory = 5
 	maxMessage = 4 << 10 // bytes of a condition's message
-	countEvery = 30 * time.Second
 )
 
 // problem is the reason why the spec is not fulfilled. It is an error.

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/wasmctl/wasmctl"
@@ -39,13 +41,18 @@ type unit struct {
 	failures   int               // the number of consecutive problems with one spec
 	about      string            // the spec that failures counts for
 	closing    closing           // of a Reconciler that is being deleted
+	announced  string            // the last news; see announce
 
 	life sync.Mutex // serializes removals
 
 	mu    sync.Mutex
-	obj   *reconciler    // the last version of the object; guarded by mu
-	noted string         // the record; guarded by mu
-	audit v1alpha1.Audit // guarded by mu
+	obj   *reconciler      // the last version of the object; guarded by mu
+	noted string           // the record; guarded by mu
+	audit v1alpha1.Audit   // guarded by mu
+	ready metav1.Condition // the last one; guarded by mu
+
+	counts  *wasmctl.Controller // the source of objects; nil if there is none; guarded by mu
+	objects int64               // the number of objects in the status; guarded by mu
 }
 
 func (u *unit) setObject(o *reconciler) {
@@ -53,6 +60,7 @@ func (u *unit) setObject(o *reconciler) {
 	defer u.mu.Unlock()
 	if u.obj == nil {
 		u.noted, u.forced = o.status.Record, o.status.LastHandledReconcileAt
+		_, u.announced = news(&o.status)
 		if r := o.status.Refused; r != nil && r.Reason == reasonDiffers {
 			u.refusal = r
 		}
@@ -80,6 +88,15 @@ func (u *unit) setRecord(text string) *reconciler {
 	defer u.mu.Unlock()
 	u.noted = text
 	return u.obj
+}
+
+// setReady records the condition Ready of a status.
+func (u *unit) setReady(st *v1alpha1.Status) {
+	if c := meta.FindStatusCondition(st.Conditions, v1alpha1.Ready); c != nil {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		u.ready = *c
+	}
 }
 
 // look adapts the unit to the spec, and returns what it observes.
@@ -169,7 +186,7 @@ func (u *unit) step(ctx context.Context, o *reconciler) error {
 	if err != nil {
 		return &problem{reason: "InvalidSpec", message: err.Error(), stalled: true}
 	}
-	options.Memo, options.Unshared = u.server.cfg.Memo, !u.server.cfg.ShareObjects
+	options.Memo, options.Unshared, options.NoSwapEvents = u.server.cfg.Memo, !u.server.cfg.ShareObjects, true
 	if err := u.fetch(ctx, o, options.As); err != nil {
 		return err
 	}
@@ -207,5 +224,6 @@ func (u *unit) stop(ctx context.Context) error {
 		return err
 	}
 	u.controller = nil
+	u.setCount(nil)
 	return nil
 }
