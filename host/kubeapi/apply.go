@@ -38,9 +38,16 @@ func (a *API) applyAll(ctx context.Context, o *owner, m *remembered, children []
 			_, known := m.children[c.ref]
 			delete(m.children, c.ref) // whatever the result, the remembered request is no longer the last one
 			mark := c.request.ledger.mark()
-			made, err := a.claim(ctx, o, c, !known)
+			var made applyResult
+			err := a.claim(ctx, o, c, !known)
+			if err == nil {
+				made, err = a.applyDeclared(ctx, o, c.request, !known)
+			}
 			if err != nil {
 				return a.applyError(ctx, o, c.request, err).at(i)
+			}
+			if !known && !c.request.created {
+				a.missManagers(c.request, made.Metadata.ManagedFields)
 			}
 			m.children[c.ref] = applied{c.digest, made.Metadata.UID, made.Metadata.ResourceVersion}
 			c.request.object = nil

@@ -23,33 +23,30 @@ type holding struct {
 	controller *metav1.OwnerReference // nil if it has none
 }
 
-// claim applies a child, unless another object that may exist controls it. first means that this process
-// has not applied the request before.
+// claim refuses the apply of a child if another object that may exist controls it. first means that this
+// process has not applied the request before.
 //
 // All objects of a controller share one field manager. So if two of them declare the same child, the API
 // server does not refuse a second controller, but replaces the reference to the first. The host therefore
 // looks at the child before it applies it. An apply that changes the controller is bound to the version
 // that the host has seen. A child that the cache does not have is looked up only for the first apply.
-func (a *API) claim(ctx context.Context, o *owner, c *child, first bool) (made applyResult, err error) {
-	r := c.request
+func (a *API) claim(ctx context.Context, o *owner, c *child, first bool) error {
 	if a.cache == nil {
-		return a.applyDeclared(ctx, o, r, first)
+		return nil
 	}
+	r := c.request
 	h, err := a.holdingOf(ctx, r, first)
 	switch {
 	case err != nil:
-		return made, err
+		return err
 	case h == nil || h.controller != nil && string(h.controller.UID) == o.uid:
-		return a.applyDeclared(ctx, o, r, first)
+		return nil
 	case h.controller != nil && a.mayExist(o, r, h.controller):
-		return made, &foreignError{*h.controller, r.conflict("it has another controller")}
+		return &foreignError{*h.controller, r.conflict("it has another controller")}
+	case a.dry != DryRunNone:
+		return nil
 	}
-	if a.dry == DryRunNone {
-		if err := r.bindTo(o, c.packed, h.version); err != nil {
-			return made, err
-		}
-	}
-	return a.applyDeclared(ctx, o, r, first)
+	return r.bindTo(o, c.packed, h.version)
 }
 
 // holdingOf returns the state of a child, or nil if it is not known. It is that in the cache, unless the

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -233,5 +234,31 @@ func TestDeclare_HammerGivesAChildOneController(t *testing.T) {
 				t.Errorf("%d objects have had the child: %s", len(succeeded), w.shared())
 			}
 		})
+	}
+}
+
+// A former manager whose fields no child has is named once, with the managers of the child: it may be misspelled. One that was found
+// before is not.
+func TestDeclare_NamesAFormerManagerThatIsNotFound(t *testing.T) {
+	w := newOfRuns(t)
+	run, owner := w.create()
+	var log strings.Builder
+	w.API.log = slog.New(slog.NewTextHandler(&log, nil))
+	w.API.formerManagers = []string{"operator", "manger"}
+	for _, name := range []string{"a", "b", "c"} {
+		object := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name, "namespace": "a"}, "data": map[string]any{"old": "x"}}
+		manager := map[string]string{"a": "operator", "b": "manager", "c": "manager"}[name]
+		if got := w.Call(run, abi.OpAPICreate, msg(t, map[string]any{"object": object, "fieldManager": manager})); got.Status != abi.StatusOK {
+			t.Fatalf("%v: %s", got.Status, got.Body)
+		}
+	}
+	w.objects.refresh()
+	for _, name := range []string{"new", "a", "b", "c"} {
+		if err := w.Declare(run, owner, &abi.Declared{Apply: [][]byte{msg(t, configMap(name, "v"))}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if lines := strings.Split(strings.TrimSpace(log.String()), "\n"); len(lines) != 1 || !strings.Contains(lines[0], "manager=manger") || !strings.Contains(lines[0], "managers=[manager]") {
+		t.Errorf("log:\n%s", log.String())
 	}
 }

@@ -145,7 +145,31 @@ func (a *API) takeOver(ctx context.Context, o *owner, r *request, js []byte) (ta
 		return false, err
 	}
 	r.pins.takenOver(made.Metadata.ResourceVersion)
+	for _, m := range m.from {
+		a.logged.first(searched + m)
+	}
 	return true, nil
+}
+
+// searched is the beginning of the texts in API.logged that stand for former managers: for those that have
+// been found, and those that a warning has named.
+const searched = "former manager "
+
+// missManagers warns of each former manager that an existing child does not have, unless another child had
+// it: its name may be misspelled. A child that has only the fields of this controller needs no former ones.
+func (a *API) missManagers(r *request, entries []fieldManager) {
+	var others []string
+	for _, e := range entries {
+		if e.Subresource == "" && e.Manager != a.manager && !slices.Contains(others, e.Manager) {
+			others = append(others, e.Manager)
+		}
+	}
+	for _, m := range a.formerManagers {
+		if len(others) > 0 && m != a.manager && !slices.Contains(others, m) && a.logged.first(searched+m) {
+			a.log.Warn("a declared child has no fields of this manager, which adoptManagers names: check the spelling, or remove the setting if they were taken over before",
+				"manager", m, "kind", r.kind.Name(), "child", r.key.String(), "managers", others)
+		}
+	}
 }
 
 // present returns the object of an apply with the right to patch it: an empty patch, which is not carried
