@@ -85,6 +85,11 @@ func (s *CommonSpec) Validate(root *field.Path) (errs field.ErrorList) {
 			errs = append(errs, field.Invalid(root.Child("adoptManagers").Index(i), m, fmt.Sprintf("want the name of a field manager, of 1 to %d bytes", maxManager)))
 		}
 	}
+	errs = append(errs, duplicates(root.Child("adoptManagers"), s.AdoptManagers)...)
+	if s.Grant != nil {
+		errs = append(errs, duplicates(root.Child("grant", "finalizers"), s.Grant.Finalizers)...)
+		errs = append(errs, duplicates(root.Child("grant", "digests"), s.Grant.Digests)...)
+	}
 	_, wrong := s.Limits.Parse(root.Child("limits"))
 	errs = append(append(errs, wrong...), oneOf(root.Child("mode"), s.Mode, ModeEnforce, ModeDryRun, ModeAudit, ModeDryRunClient)...)
 	return append(errs, s.Rollout.validate(root.Child("rollout"))...)
@@ -118,8 +123,20 @@ func (c *Canary) Validate(path *field.Path) field.ErrorList {
 	return errs
 }
 
-// namespaces returns an error for each invalid name. An empty one would mean all namespaces.
+// duplicates returns an error for each value that is in the list before, as the API server does for a set.
+func duplicates(path *field.Path, list []string) (errs field.ErrorList) {
+	for i, value := range list {
+		if slices.Contains(list[:i], value) {
+			errs = append(errs, field.Duplicate(path.Index(i), value))
+		}
+	}
+	return errs
+}
+
+// namespaces returns an error for each invalid name, and for each that is named twice. An empty one would mean
+// all namespaces.
 func namespaces(path *field.Path, names []string) (errs field.ErrorList) {
+	errs = duplicates(path, names)
 	for i, ns := range names {
 		if ns == "" {
 			errs = append(errs, field.Required(path.Index(i), "a namespace is empty"))

@@ -4,6 +4,7 @@ package v1alpha1
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"reflect"
@@ -126,7 +127,10 @@ func (k *Kind) String() string {
 
 // UnmarshalJSON parses an object, or a kind as text.
 func (k *Kind) UnmarshalJSON(content []byte) error {
-	if text, ok := textIn(content); ok && text != "" {
+	if text, ok := textIn(content); ok {
+		if text == "" {
+			return errors.New("want a kind, such as apps/v1/Deployment")
+		}
 		*k = *KindOf(text)
 		return nil
 	}

@@ -23,11 +23,16 @@ type Guess struct {
 	Guessed  []string        // the guesses, for people
 }
 
-// Named implements Finder. It asks the cluster: the name in a flag is too short to guess
-// from.
+// Named implements Finder. It asks the cluster. Without one, only a name with version and group is enough to
+// guess from.
 func (f *Guess) Named(ctx context.Context, flag, name string) (kinds.Kind, error) {
 	if f.Resolver == nil {
-		return kinds.Kind{}, failure.Cluster.Wrap(fmt.Errorf("%s %s: looking up the kind: %w", flag, name, ErrNoCluster))
+		gvk, ok := kinds.ParseGVK(name)
+		if !ok {
+			return kinds.Kind{}, failure.Usage.Wrap(fmt.Errorf("%s %s: only the cluster knows the kind of this name: write it as apps/v1/Deployment, or: %w", flag, name, ErrNoCluster))
+		}
+		k, _, err := f.Of(ctx, &abi.Watch{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind})
+		return k, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, resolveLimit)
 	defer cancel()

@@ -196,6 +196,18 @@ func TestLookup_BadNamesSayWhatIsWanted(t *testing.T) {
 	}
 }
 
+func TestParseGVK_WantsTheFullName(t *testing.T) {
+	for name, want := range map[string]string{
+		"apps/v1/Deployment": "apps/v1, Kind=Deployment", "v1/ConfigMap": "/v1, Kind=ConfigMap", "Deployment.v1.apps": "apps/v1, Kind=Deployment",
+		"a.example.dev/v1beta1/Foo": "a.example.dev/v1beta1, Kind=Foo",
+		"":                          "", "foos": "", "Foo": "", "Foo.example.dev": "", "foos.v1.example.dev": "", "apps/v1/deployments": "", "a/b/Foo": "",
+	} {
+		if gvk, ok := ParseGVK(name); ok != (want != "") || ok && gvk.String() != want {
+			t.Errorf("%q: %v, %v", name, gvk, ok)
+		}
+	}
+}
+
 func TestLookupGVK_WantsTheExactName(t *testing.T) {
 	s := testSnapshot()
 	tests := []struct{ group, version, kind, want string }{

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // reading is one interpretation of a user's name for a kind.
@@ -52,6 +54,18 @@ func parseName(s string) ([]reading, error) {
 		return nil, badName(s)
 	}
 	return append(readings, reading{name: name, group: group}), nil
+}
+
+// ParseGVK returns the kind that a name has in full: a kind in CamelCase, a version and a group, in a form of
+// parseName, such as apps/v1/Deployment. ok is false for any other name.
+func ParseGVK(name string) (gvk schema.GroupVersionKind, ok bool) {
+	readings, err := parseName(name)
+	if err != nil {
+		return gvk, false
+	}
+	r := likeliest(readings)
+	ok = r.exact && versionPattern.MatchString(r.version) && r.name[0] >= 'A' && r.name[0] <= 'Z'
+	return schema.GroupVersionKind{Group: r.group, Version: r.version, Kind: r.name}, ok
 }
 
 func parseSlashes(s string, parts []string) ([]reading, error) {

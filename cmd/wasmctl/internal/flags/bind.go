@@ -4,6 +4,7 @@ package flags
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -26,7 +27,7 @@ func Bind(cmd *cobra.Command, s *v1alpha1.ControllerSpec, only ...string) {
 			continue
 		}
 		flag, get := f.flag(f.get(standard))
-		flag.Value = bound{flag.Value, func() error {
+		flag.Value = bound{flag.Value, f, func() error {
 			if text := flag.Value.String(); f.Meaning != nil && f.Meaning[text] == "" {
 				return fmt.Errorf("want %s", strings.Join(f.Words, " or "))
 			}
@@ -50,11 +51,20 @@ func Bind(cmd *cobra.Command, s *v1alpha1.ControllerSpec, only ...string) {
 type bound struct {
 	pflag.Value
 
-	fill func() error
+	field *Field
+	fill  func() error
 }
 
-// Set implements pflag.Value.
+// Set implements pflag.Value. It refuses an empty text, which may be that of an unset variable, because the
+// flag would then mean as much as no flag: all namespaces, for example, or no impersonation. An empty selector
+// is one that selects all objects.
 func (b bound) Set(text string) error {
+	if text == "" && !strings.HasSuffix(strings.ToLower(b.field.Path), "selector") {
+		if b.field.Path == "namespaces" {
+			return errors.New("want a namespace; for all namespaces, use --all-namespaces, or omit this flag")
+		}
+		return errors.New("must not be empty: omit the flag for its default")
+	}
 	if err := b.Value.Set(text); err != nil {
 		return err
 	}

@@ -220,3 +220,23 @@ func TestFields_ErrorsAreInTheWordsOfTheFrontEnd(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// An empty value, such as that of an unset variable, is refused: the flag would be ignored, and the process would do more
+// than the user wanted. Only selectors may be empty.
+func TestFields_AnEmptyValueIsRefused(t *testing.T) {
+	for i := range Fields {
+		f := &Fields[i]
+		if f.Flag == "" {
+			continue
+		}
+		cmd := &cobra.Command{}
+		Bind(cmd, &v1alpha1.ControllerSpec{})
+		err := cmd.ParseFlags([]string{"--" + f.Flag + "="})
+		if selects := f.Flag == "selector" || f.Flag == "field-selector" || f.Flag == "canary-selector"; (err == nil) != selects {
+			t.Errorf("--%s=: %v", f.Flag, err)
+		}
+		if f.Flag == "namespace" && !strings.Contains(err.Error(), "--all-namespaces") {
+			t.Error(err)
+		}
+	}
+}

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"text/template"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 )
 
@@ -140,11 +142,32 @@ func (n New) values() (*values, error) {
 	v.Kind, v.Group, v.Version = m[1], m[2], m[6]
 	v.Singular = strings.ToLower(v.Kind)
 	v.Plural = kinds.Plural(v.Kind)
+	if err := v.checkNames(); err != nil {
+		return nil, fmt.Errorf("%w: kind %q: %w", ErrBadName, kind, err)
+	}
 	if n.Typed { // wasmctl build provides the dependencies of its modules
 		v.UnitTest, v.CRD = "go test ./...", "config/crd/bases"
 		return v, nil
 	}
 	return v, n.sdk(v)
+}
+
+// checkNames checks the names of the CustomResourceDefinition as the API server does.
+func (v *values) checkNames() error {
+	for _, name := range []struct {
+		what     string
+		problems []string
+	}{
+		{"the kind of its list, " + v.Kind + "List", validation.IsDNS1035Label(v.Singular + "list")},
+		{"its plural, " + v.Plural, validation.IsDNS1035Label(v.Plural)},
+		{"its group, " + v.Group, validation.IsDNS1123Subdomain(v.Group)},
+		{"the name of its CustomResourceDefinition", validation.IsDNS1123Subdomain(v.Plural + "." + v.Group)},
+	} {
+		if len(name.problems) > 0 {
+			return fmt.Errorf("%s: %s", name.what, name.problems[0])
+		}
+	}
+	return nil
 }
 
 // sdk sets the variables about the SDK.
