@@ -75,6 +75,7 @@ func (a *API) holdingOf(ctx context.Context, r *request, first bool) (*holding, 
 	if err != nil {
 		return nil, err
 	}
+	r.found = js
 	return &holding{live.ResourceVersion, metav1.GetControllerOfNoCopy(&live)}, nil
 }
 

@@ -177,6 +177,21 @@ func TestDeclare_AdoptsWhatTheCacheHas(t *testing.T) {
 	}
 }
 
+// The observer of an apply gets the state of a child that is not in the cache, as far as the host has read it.
+func TestDeclare_HasTheStateOfAnUnwatchedChild(t *testing.T) {
+	w := newOfRuns(t)
+	run, owner := w.create()
+	w.API.cache = unwatched{w.objects}
+	if err := w.Declare(run, owner, w.declares("v")); err != nil || w.told[0].Before.JSON != nil {
+		t.Errorf("%v, before: %s", err, w.told[0].Before.JSON)
+	}
+	before := w.shared()
+	w.memory, w.told = memory{}, nil // as after a restart
+	if err := w.Declare(run, owner, w.declares("v")); err != nil || !strings.Contains(string(w.told[0].Before.JSON), `"k":"v"`) || w.shared() != before {
+		t.Errorf("%v, before: %s", err, w.told[0].Before.JSON)
+	}
+}
+
 // A module that may not get the child is not told who controls it.
 func TestDeclare_ConcealsTheOtherController(t *testing.T) {
 	w := newOfRuns(t)

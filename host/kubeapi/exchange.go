@@ -48,8 +48,9 @@ type Exchange struct {
 
 // Before is the state of an object when a write of it was sent.
 type Before struct {
-	// JSON is the state that the API server returned, for WithDryRun and WithAudit. It is nil if the
-	// object does not exist, has no name yet or must not be read. See Exchange.Sent for its validity.
+	// JSON is the state that the API server returned, for WithDryRun and WithAudit, and for the first
+	// apply of a child that is not in the cache. It is nil if the object does not exist, has no name yet
+	// or must not be read. See Exchange.Sent for its validity.
 	JSON []byte
 	// Cached is the state in the cache, or nil. Partial means that the cache has only its metadata, or
 	// another version of the resource.
@@ -103,6 +104,9 @@ func (a *API) lookUp(r *request) {
 	}
 	cached, complete := a.cache.Stored(r.kind.GVR(), r.key)
 	r.before = Before{Cached: cached, Partial: !complete}
+	if cached == nil {
+		r.before.JSON = r.found
+	}
 }
 
 // compare reports versions that run backwards: that of an answer, if it is older than the state that was

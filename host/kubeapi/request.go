@@ -40,8 +40,10 @@ type request struct {
 	// elsewhere means that the cache has no answer because other replicas watch some of the
 	// objects.
 	elsewhere bool
-	// before is the state of the object when the request was last sent.
+	// before is the state of the object when the request was last sent. found is that which the API
+	// server has returned before, if the cache has none.
 	before Before
+	found  []byte
 
 	kind kinds.Kind
 	key  abi.Key

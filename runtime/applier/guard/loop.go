@@ -83,12 +83,13 @@ type loop struct {
 	why   Cause         // guarded by Guard.mu: valid while hot
 	count int           // guarded by Guard.mu: consecutive runs that the previous run caused
 
-	free   time.Time   // when the object was allowed to run again after its last change
-	due    time.Time   // the time that the last run requested; zero if none
-	depth  int         // Trial.depth of the last run that changed something
-	wrote  []abi.Write // the changes of the last run that changed something
-	known  []abi.Write // all objects changed in this sequence of runs
-	fields []Field     // of the last inspected run that changed something
+	free    time.Time   // when the object was allowed to run again after its last change
+	due     time.Time   // the time that the last run requested; zero if none
+	depth   int         // Trial.depth of the last run that changed something
+	chained bool        // Trial.chained of any of the counted runs
+	wrote   []abi.Write // the changes of the last run that changed something
+	known   []abi.Write // all objects changed in this sequence of runs
+	fields  []Field     // of the last inspected run that changed something
 }
 
 func (l *loop) begin(cfg Config, s *Start, madeBy func(version string) (depth int)) Trial {
@@ -102,7 +103,7 @@ func (l *loop) begin(cfg Config, s *Start, madeBy func(version string) (depth in
 		t.Versions[i] = s.Version(&l.wrote[i])
 	}
 	l.findCause(&t, s, madeBy)
-	if t.cause == causeOwn && !t.chained && !l.hot && l.count >= cfg.Runs-3 {
+	if t.cause == causeOwn && !l.hot && l.count >= cfg.Runs-3 {
 		t.Inspect = l.wrote[:min(len(l.wrote), MaxInspect)]
 	}
 	return t
@@ -137,6 +138,7 @@ func (l *loop) end(cfg Config, t Trial, e *End) (d Decision, progress bool) {
 		return Decision{}, true
 	}
 	before := l.fields
+	l.chained = t.chained || l.chained && l.count > 0
 	l.count, l.fields = l.count+1, e.Fields
 	return l.judge(cfg, t, before), false
 }
@@ -178,7 +180,7 @@ func (l *loop) judge(cfg Config, t Trial, before []Field) Decision {
 	switch {
 	case contested:
 		l.why = CauseContested
-	case t.chained:
+	case l.chained:
 		l.why = CauseChain
 	}
 	d := l.delayMore(cfg)
