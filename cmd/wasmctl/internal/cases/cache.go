@@ -44,11 +44,13 @@ type entry struct {
 type cache struct {
 	watches []*watch
 	entries []entry // ordered by namespace and name
+	behind  bool    // some of the cluster's objects are missing
 }
 
-// fill replaces the content of the cache with the objects that the watches see.
-func (c *cache) fill(objects []map[string]any) error {
-	c.entries = nil
+// fill replaces the content of the cache with the objects that the watches see. behind means that the case
+// leaves some objects out.
+func (c *cache) fill(objects []map[string]any, behind bool) error {
+	c.entries, c.behind = nil, behind
 	for _, object := range objects {
 		for _, w := range c.watches {
 			if object["kind"] != w.kind.Kind || object["apiVersion"] != w.kind.GroupVersion().String() {
@@ -114,12 +116,15 @@ func (c *cache) Get(gvr schema.GroupVersionResource, key abi.Key) ([]byte, error
 	return nil, nil
 }
 
-// Stored implements kubeapi.Cache. A case may leave an existing object out.
+// Stored implements kubeapi.Cache. Only for owned kinds, it knows that an object does not exist, unless the
+// case leaves objects out.
 func (c *cache) Stored(gvr schema.GroupVersionResource, key abi.Key) (o abi.Stored, complete bool) {
 	if o := c.find(gvr, key); o != nil {
 		return o, true
 	}
-	return nil, false
+	return nil, !c.behind && slices.ContainsFunc(c.watches, func(w *watch) bool {
+		return w.owned && w.resource() == gvr && w.selector.Empty() && len(w.Namespaces) == 0
+	})
 }
 
 // Epoch implements kubeapi.Cache. Versions never run backwards.

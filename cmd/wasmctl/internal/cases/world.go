@@ -202,7 +202,7 @@ func (w *world) name() string { return cmp.Or(w.manifest.Name, "module") }
 
 // refresh updates the cache from the cluster, as watches do before a run that follows writes (rule
 // 22 of ARCHITECTURE.md).
-func (w *world) refresh() error { return w.cache.fill(w.server.Objects()) }
+func (w *world) refresh() error { return w.cache.fill(w.server.Objects(), false) }
 
 // fillCache fills the cache as the case specifies.
 func (w *world) fillCache() error {
@@ -221,7 +221,7 @@ func (w *world) fillCache() error {
 		}
 		objects[at] = content
 	}
-	return w.cache.fill(objects)
+	return w.cache.fill(objects, len(w.c.NotCached) > 0)
 }
 
 // completed adds the fields that the API server sets: an older state of an object has the object's
