@@ -52,7 +52,9 @@ func runAnnotate(ctx context.Context, o *annotateOptions) error {
 	if err != nil {
 		return err
 	}
+	task := o.streams.progress.Start("asking " + o.module + " for its manifest")
 	annotated, d, err := project.Annotate(ctx, wasm, host.Config{Name: flags.ModuleName(o.module)})
+	task.End()
 	if err != nil {
 		return engine.ModuleError(err)
 	}

@@ -61,7 +61,9 @@ func runImport(ctx context.Context, o *importOptions) error {
 	if o.verbose {
 		po.Stderr = o.streams.err
 	}
+	task := o.streams.progress.Start("reading " + o.dir)
 	r, err := project.Check(ctx, o.dir, po)
+	task.End()
 	switch {
 	case errors.Is(err, project.ErrNoProject):
 		return failure.Usage.Wrap(err)

@@ -224,6 +224,7 @@ func replicasOf(f *flags.File, c *deploy.Config) error {
 // rights adds the rights that the controllers and the process need.
 func (o *manifestsOptions) rights(ctx context.Context, f *flags.File, c *deploy.Config) error {
 	kinds := newGuess(&o.process)
+	defer o.streams.progress.Start("finding the rights of " + o.filename).End()
 	for i, at := range f.Controllers {
 		l, _, err := least(ctx, kinds, f.Registry(), f.Specs[i])
 		if err != nil {

@@ -93,6 +93,7 @@ func runNew(ctx context.Context, o *newOptions) error {
 func (o *newOptions) tidy(ctx context.Context) {
 	cmd := exec.CommandContext(ctx, "go", "mod", "tidy")
 	cmd.Dir, cmd.Stderr = o.Dir, o.streams.err
+	defer o.streams.progress.Start("go mod tidy").End()
 	if err := cmd.Run(); err != nil {
 		_, _ = fmt.Fprintf(o.streams.err, "wasmctl: go mod tidy: %v; run it in %s before the build\n", err, o.Dir)
 	}

@@ -102,6 +102,7 @@ func (o *rbacOptions) validate() error {
 func runRBAC(ctx context.Context, o *rbacOptions) error {
 	kinds := newGuess(&o.process)
 	o.controller.Module.Set(o.module)
+	defer o.streams.progress.Start("finding the rights of " + o.module).End()
 	rules, events, name, err := leastOfAll(ctx, kinds, &o.process.Registry, &o.controller)
 	if err != nil {
 		return err
