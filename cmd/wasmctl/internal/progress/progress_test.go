@@ -105,7 +105,7 @@ func TestLine_IsALineOfTextNowAndThenElsewhere(t *testing.T) {
 		task, wait := l.StartCount("testing", &done, 30, Cases), l.Wait("waiting for the end of the probation")
 		<-time.After(15 * time.Second)
 		done.Store(7)
-		<-time.After(6 * time.Second)
+		<-time.After(5550 * time.Millisecond) // between two ticks
 		task.End()
 		wait.End()
 		<-time.After(time.Minute)
