@@ -61,36 +61,40 @@ func TestLine_IsOneLineOnATerminal(t *testing.T) {
 				t.Error(err)
 			}
 		}
+		written := func() string { // since the last call
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			defer out.Reset()
+			return out.String()
+		}
 		task, other := l.Start("compiling"), l.Start("checking")
 		<-time.After(950 * time.Millisecond)
-		if out.String() != "" {
-			t.Errorf("a short task appeared: %q", out)
+		if got := written(); got != "" {
+			t.Errorf("a short task appeared: %q", got)
 		}
 		<-time.After(100 * time.Millisecond)
-		if got := out.String(); got != clear+"/ compiling, 1s, and 1 more" && got != clear+"- compiling, 1s, and 1 more" {
+		if got := written(); got != clear+"/ compiling, 1s, and 1 more" && got != clear+"- compiling, 1s, and 1 more" {
 			t.Errorf("after a second: %q", got)
 		}
-		out.Reset()
 		write("log without its end")
 		<-time.After(time.Second)
-		if got := out.String(); got != clear {
+		if got := written(); got != clear {
 			t.Errorf("within a line: %q", got)
 		}
 		write("\n")
 		task.Say("")
 		<-time.After(time.Second)
-		if got := out.String(); !strings.Contains(got, "checking, 3s") || strings.Contains(got, "compiling") {
+		if got := written(); !strings.Contains(got, "checking, 3s") || strings.Contains(got, "compiling") {
 			t.Errorf("the other task: %q", got)
 		}
 		task.End()
 		other.End()
-		if !strings.HasSuffix(out.String(), clear) {
-			t.Errorf("it remains: %q", out)
+		if got := written(); !strings.HasSuffix(got, clear) {
+			t.Errorf("it remains: %q", got)
 		}
-		out.Reset()
 		<-time.After(time.Minute)
-		if out.Len() > 0 {
-			t.Errorf("after the end: %q", out)
+		if got := written(); got != "" {
+			t.Errorf("after the end: %q", got)
 		}
 	})
 }
