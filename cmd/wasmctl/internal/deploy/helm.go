@@ -95,7 +95,7 @@ func (c *Config) Chart(version string, rights func(namespace string) []abi.Capab
 	files["Chart.yaml"], errs[2] = yaml.Marshal(map[string]any{
 		"apiVersion": "v2", "type": "application", "name": "wasmctl", "version": version, "appVersion": version,
 		"description": "Kubernetes controllers whose logic is a WebAssembly module: wasmctl serve",
-		"home":        "https://github.com/wasmctl/wasmctl", "kubeVersion": ">=1.33.0-0",
+		"home":        "https://github.com/wasmctl/wasmctl",
 	})
 	return files, errors.Join(errs[:]...)
 }
