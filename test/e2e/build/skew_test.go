@@ -20,6 +20,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
+	"github.com/wasmctl/wasmctl/host/oci/ocitest"
 	"github.com/wasmctl/wasmctl/internal/enginetest"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 	"github.com/wasmctl/wasmctl/test/e2e/internal/e2e"
@@ -37,12 +38,12 @@ var shortLeases = []string{"--leader-elect-lease-duration", "10s", "--leader-ele
 // current is the wasmctl that the tests run otherwise.
 const current = "wasmctl"
 
-// replicaOf starts a replica for the WebApps of a fleet.
-func replicaOf(f *e2e.Fleet, binary string, args ...string) *replica {
+// replicaOf starts a replica for the WebApps of a fleet. The module is a file or a reference of the module webapp.
+func replicaOf(f *e2e.Fleet, binary, module string, args ...string) *replica {
 	f.T.Helper()
 	r := &replica{binary: binary, socket: e2e.NewSocket(f.T)}
 	r.Process = e2e.Start(f.T, exec.Command(binary, append([]string{
-		"run", e2e.Example(f.T, "webapp"), "--grant-manifest", "--log-format", "json", "--kubeconfig", f.Cluster.Kubeconfig(), "-n", f.Ns, "--socket", r.socket,
+		"run", module, "--grant-manifest", "--log-format", "json", "--kubeconfig", f.Cluster.Kubeconfig(), "-n", f.Ns, "--socket", r.socket,
 	}, args...)...))
 	return r
 }
@@ -88,13 +89,13 @@ func TestSkew_ARollingUpdateAndItsRollback(t *testing.T) {
 			f := e2e.NewFleet(t, devclustertest.Shared(t))
 			args := slices.Concat(mode, shortLeases, []string{"--leader-elect-resource-namespace", f.Ns, "--leader-elect-resource-name", "crowd", "--cache-dir", t.TempDir()})
 			const apps = 20
-			binaries := []string{released(t), current, released(t)}
-			old := replicaOf(f, binaries[0], args...)
+			module, binaries := e2e.Example(t, "webapp"), []string{released(t), current, released(t)}
+			old := replicaOf(f, binaries[0], module, args...)
 			old.Until("the first one runs objects", old.leads)
 			runs := [][]e2e.Reconcile{}
 			for round, binary := range binaries[1:] {
 				f.Churn(t.Context(), apps, 1)()
-				next := replicaOf(f, binary, args...)
+				next := replicaOf(f, binary, module, args...)
 				next.Until("the next one has joined", next.joined)
 				f.Churn(t.Context(), apps, 2)()
 				f.Confirm()
@@ -114,23 +115,35 @@ func TestSkew_ARollingUpdateAndItsRollback(t *testing.T) {
 	}
 }
 
-// TestSkew_StateOfARestart: a process takes over the directories of another version, in both directions: the compiled code, the
-// remembered runs, and the record of modules.
+// TestSkew_StateOfARestart: a process takes over the directories of another version, in both directions: the modules of a registry,
+// which is not asked again, the compiled code, the remembered runs, and the record of modules.
 func TestSkew_StateOfARestart(t *testing.T) {
 	t.Parallel()
 	f := e2e.NewFleet(t, devclustertest.Shared(t))
-	dir := t.TempDir()
+	dir, reg := t.TempDir(), ocitest.NewPlain(t)
+	module, err := run(".", nil, current, "push", "oci://"+reg.Host+"/team/web:1", e2e.Example(t, "webapp"), "--insecure-registry", reg.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
 	const apps = 4
+	requests := 0
 	for i, binary := range []string{released(t), current, released(t)} {
-		r := replicaOf(f, binary, "--state-dir", filepath.Join(dir, "state"), "--cache-dir", filepath.Join(dir, "cache"), "--memo", filepath.Join(dir, "memo"))
+		r := replicaOf(f, binary, module, "--insecure-registry", reg.Host,
+			"--state-dir", filepath.Join(dir, "state"), "--cache-dir", filepath.Join(dir, "cache"), "--memo", filepath.Join(dir, "memo"))
 		r.WantLine(`"msg":"reconciling"`)
 		f.Put(t.Context(), "one", e2e.App{Image: fmt.Sprint("i:", i)})
 		f.Churn(t.Context(), apps, 1)()
 		f.Confirm()
 		r.stop()
 		for _, line := range r.LinesWith(`"level":"WARN"`) {
-			t.Errorf("%s warns: %s", r.binary, line)
+			if !strings.Contains(line, "insecure") {
+				t.Errorf("%s warns: %s", r.binary, line)
+			}
 		}
+		if n := len(reg.Requests()); i > 0 && n != requests {
+			t.Errorf("%s has asked the registry: %q", r.binary, reg.Requests()[requests:])
+		}
+		requests = len(reg.Requests())
 	}
 }
 
@@ -141,7 +154,7 @@ func TestSkew_CommandsReachTheOtherVersion(t *testing.T) {
 	f := e2e.NewFleet(t, devclustertest.Shared(t))
 	f.Put(t.Context(), "one", e2e.App{Image: "i:1"})
 	for _, pair := range [][2]string{{current, released(t)}, {released(t), current}} {
-		r := replicaOf(f, pair[1], "--cache-dir", e2e.CodeDir)
+		r := replicaOf(f, pair[1], e2e.Example(t, "webapp"), "--cache-dir", e2e.CodeDir)
 		r.Until("the object has run", func() bool { return len(r.Reconciles()) > 0 })
 		command := func(args ...string) (string, error) {
 			return run(".", nil, append([]string{pair[0], args[0], "--socket", r.socket}, args[1:]...)...)
