@@ -14,6 +14,7 @@ import (
 	"time"
 	"unique"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -41,6 +42,7 @@ type fetched struct {
 	verified               bool
 	proof                  []byte // of the signers
 	insecure               string // the registry, if the module came without verified TLS
+	object                 string // the state of the ConfigMap that the module came from: see stateOf
 }
 
 // Read implements wasmctl.Module.
@@ -63,8 +65,14 @@ func (u *unit) fetch(ctx context.Context, o *reconciler, user string) error {
 	if o.spec.Module.ConfigMapKeyRef != nil {
 		want.follow = quiet
 	}
-	if u.module != nil && reflect.DeepEqual(want, u.source) && (want.follow == 0 || now.Sub(u.followed) < want.follow) {
-		return nil
+	if u.module != nil && reflect.DeepEqual(want, u.source) {
+		if want.follow == 0 || now.Sub(u.followed) < want.follow {
+			return nil
+		}
+		if u.server.unchanged(ctx, o, user, u.module) {
+			u.followed = now
+			return nil
+		}
 	}
 	m, err := u.server.fetch(ctx, o, user)
 	if err != nil {
@@ -104,7 +112,28 @@ func (s *Server) fromConfigMap(ctx context.Context, o *reconciler, user string, 
 		return nil, notFetched("ModuleRefused", fmt.Errorf("configmap[%s/%s]: %w", o.home(), ref.Name, err), true)
 	}
 	digest := load.DigestOf(wasm)
-	return &fetched{wasm: unique.Make(string(wasm)), digest: digest, image: configMapImage + ref.Name + "/" + ref.Key, version: humanize.Digest(digest)}, nil
+	return &fetched{
+		wasm: unique.Make(string(wasm)), digest: digest, image: configMapImage + ref.Name + "/" + ref.Key, version: humanize.Digest(digest),
+		object: stateOf(&unstructured.Unstructured{Object: object}),
+	}, nil
+}
+
+// stateOf identifies a state of an object.
+func stateOf(o metav1.Object) string { return string(o.GetUID()) + " " + o.GetResourceVersion() }
+
+// unchanged reports whether the ConfigMap of a module is as it was when the module was fetched. It asks for the metadata only: reading
+// the module again takes a hundred times as long.
+func (s *Server) unchanged(ctx context.Context, o *reconciler, user string, m *fetched) bool {
+	ref := o.spec.Module.ConfigMapKeyRef
+	if ref == nil {
+		return false
+	}
+	as, err := s.as(user)
+	if err != nil {
+		return false
+	}
+	now, err := as.lists.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace(o.home()).Get(ctx, ref.Name, metav1.GetOptions{})
+	return err == nil && stateOf(now) == m.object // reading it reports an error
 }
 
 // settings returns the settings of the spec, which take precedence, and of ConfigMaps and Secrets.
