@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"path"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -89,20 +88,10 @@ NetworkPolicy, are added. -o helm writes a chart of them; its values.yaml descri
 	f.SortFlags = false
 	f.StringVarP(&o.filename, "filename", "f", "", "Read the controllers from this YAML `file`, as wasmctl run does")
 	f.BoolVar(&o.serve, "serve", false, "Run wasmctl serve instead of the controllers of a file")
-	f.StringVar(&o.image, "image", "wasmctl:"+version, "Run this container `image`")
-	f.StringVar(&o.name, "name", "wasmctl", "Name the objects")
-	f.StringVar(&o.namespace, "namespace", "wasmctl-system", "Create the objects in this `namespace`")
-	f.Int32Var(&o.replicas, "replicas", 1, "Run this many replicas; 2 or more elect a leader")
-	f.IntVar(&o.shards, "shards", 0, "Let all replicas reconcile, and share the objects, split into `N` parts, instead of electing a leader")
-	f.Lookup("shards").NoOptDefVal = strconv.Itoa(deploy.DefaultShards)
-	f.StringVar(&o.share, "share", shareReconcilers, "With --serve and --shards: distribute the \"reconcilers\", so that each runs on exactly one replica, or the \"objects\" of each")
-	f.Int32Var(&o.maxReplicas, "max-replicas", 0, "With --shards: add a HorizontalPodAutoscaler that adds replicas up to this many")
+	o.bindServe(cmd)
 	f.StringVar(&o.modules, "modules", deploy.FromConfigMap, "Load modules from this `source`: configmap, image, or claim=NAME of a PersistentVolumeClaim")
-	f.BoolVar(&o.podMonitor, "pod-monitor", false, "Add a PodMonitor, as the last object, for clusters with the Prometheus operator")
 	outputFlag(cmd, &o.output, outputYAML, outputKustomize, outputHelm)
 	f.StringVar(&o.dir, "output-dir", "", "Write one file per object and a kustomization.yaml, or with -o helm a chart, to this `directory`")
-	f.StringVar(&o.process.Kubeconfig, "kubeconfig", "", "Use this kubeconfig `file` to look up kinds")
-	f.StringVar(&o.process.Context, "context", "", "Use this `context` of the kubeconfig")
 	_ = cmd.MarkFlagFilename("filename", "yaml", "yml")
 	_ = cmd.MarkFlagDirname("output-dir")
 	return cmd
@@ -149,14 +138,23 @@ func (o *manifestsOptions) source() (source, claim string) {
 	return "", ""
 }
 
-func runManifests(ctx context.Context, o *manifestsOptions) error {
+// config returns the configuration of the flags.
+func (o *manifestsOptions) config(ctx context.Context) (*deploy.Config, error) {
 	c := &deploy.Config{Name: o.name, Namespace: o.namespace, Image: o.image, Replicas: o.replicas, Shards: o.shards, ShareObjects: o.share == shareObjects, MaxReplicas: o.maxReplicas}
 	if err := o.fill(ctx, c); err != nil {
-		return err
+		return nil, err
 	}
 	if o.podMonitor {
 		c.Monitors = []string{deploy.PodMonitor}
 		o.checkPodMonitor(ctx)
+	}
+	return c, nil
+}
+
+func runManifests(ctx context.Context, o *manifestsOptions) error {
+	c, err := o.config(ctx)
+	if err != nil {
+		return err
 	}
 	switch {
 	case o.output == outputHelm:

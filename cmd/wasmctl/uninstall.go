@@ -23,7 +23,7 @@ type uninstallOptions struct {
 }
 
 func newCmdUninstall(s streams) *cobra.Command {
-	o := &uninstallOptions{removal: uninstall.Options{Out: s.out, Err: s.err}}
+	o := &uninstallOptions{removal: uninstall.Options{Out: s.out, Progress: s.progress}}
 	cmd := &cobra.Command{
 		Use:   "uninstall",
 		Short: "Remove wasmctl serve, or the controllers of a file, from a cluster",

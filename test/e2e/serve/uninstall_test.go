@@ -13,8 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/wasmctl/wasmctl/devcluster"
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
@@ -33,10 +31,8 @@ type removal struct {
 
 func newRemoval(t *testing.T, cluster *devcluster.Cluster) *removal {
 	t.Helper()
-	client := kubernetes.NewForConfigOrDie(cluster.RESTConfig())
-	devclustertest.Apply(t, cluster, e2e.Manifests(t, "--serve", "--image", "registry.example/wasmctl:1"))
+	e2e.Output(t, "install", "--image", "registry.example/wasmctl:1", "--kubeconfig", cluster.Kubeconfig(), "--wait=false")
 	i := &installation{cluster: cluster, tenant: newTenantOn(t, cluster)}
-	i.client, i.dynamic = client, dynamic.NewForConfigOrDie(cluster.RESTConfig())
 	c := e2e.Start(t, exec.Command("wasmctl", "serve", "--log-format", "json", "--cache-dir", e2e.CodeDir, "--kubeconfig", e2e.WriteKubeconfig(t, i.host()), "--socket", "none"))
 	i.finalizing(false)
 	return &removal{installation: i, process: c}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/deploy"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/progress"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/serve"
 	"github.com/wasmctl/wasmctl/internal/humanize"
 )
@@ -42,8 +43,9 @@ type Options struct {
 	DryRun bool
 	// Timeout limits the wait of each step.
 	Timeout time.Duration
-	// Out gets a line for each change. Err gets lines about waiting.
-	Out, Err io.Writer
+	// Out gets a line for each change, and Progress shows what is waited for.
+	Out      io.Writer
+	Progress *progress.Line
 }
 
 // New returns a Removal that sends requests with a configuration.
@@ -216,28 +218,24 @@ func (r *Removal) release(ctx context.Context) error {
 	return r.await(ctx, func(ctx context.Context) (string, error) { return r.left(ctx, deleted) })
 }
 
-// pause is the time between two looks at the cluster, and between two lines about the same wait.
-const (
-	pause  = 200 * time.Millisecond
-	remind = 10 * time.Second
-)
+// pause is the time between two looks at the cluster.
+const pause = 200 * time.Millisecond
 
-// await calls look until it returns "". Meanwhile, it prints the results.
+// await calls look until it returns "". Meanwhile, it shows the results.
 func (r *Removal) await(ctx context.Context, look func(context.Context) (string, error)) error {
 	tick := time.NewTicker(pause)
 	defer tick.Stop()
-	start, said := time.Now(), time.Now().Add(time.Second-remind) // a short wait needs no words
-	for {
+	task := r.Progress.Wait("")
+	defer task.End()
+	for start := time.Now(); ; {
 		waits, err := look(ctx)
 		switch {
 		case err != nil || waits == "":
 			return err
 		case time.Since(start) > r.Timeout:
 			return fmt.Errorf("after %v: %s", r.Timeout, waits)
-		case time.Since(said) > remind:
-			said = time.Now()
-			_, _ = fmt.Fprintln(r.Err, "waiting:", waits)
 		}
+		task.Say("waiting: " + waits)
 		select {
 		case <-tick.C:
 		case <-ctx.Done():

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/deploy"
+	"github.com/wasmctl/wasmctl/internal/failure"
+)
+
+// installOptions are the flags of install.
+type installOptions struct {
+	manifests    manifestsOptions
+	dryRun, wait bool
+	timeout      time.Duration
+}
+
+func newCmdInstall(s streams) *cobra.Command {
+	o := &installOptions{manifests: manifestsOptions{streams: s, serve: true, modules: deploy.FromConfigMap, output: outputYAML}}
+	cmd := &cobra.Command{
+		Use:   "install",
+		Short: "Install wasmctl serve in a cluster",
+		Long: `Applies the objects of wasmctl manifests --serve, server-side, and waits until the process is ready. A second call changes an
+installation, or upgrades it: the CRDs come first. wasmctl check shows beforehand whether the cluster is fit.
+
+Objects that only other flags need are not deleted, such as the PodDisruptionBudget after --replicas 1.
+
+The exit code is 0 if the process is ready; 1 if it is not after --timeout; 4 if the API server does not answer; 6 without the rights.`,
+		Example: `  wasmctl install --image registry.example/wasmctl:1.0
+  wasmctl install --image registry.example/wasmctl:1.0 --replicas 3 --shards
+  wasmctl install --image registry.example/wasmctl:1.0 --dry-run`,
+		Args: exactArgs(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.manifests.validate(); err != nil {
+				return usageError(cmd, err)
+			}
+			if o.timeout <= 0 {
+				return usageError(cmd, fmt.Errorf("--timeout %v: want more than 0", o.timeout))
+			}
+			if o.dryRun {
+				return runManifests(cmd.Context(), &o.manifests)
+			}
+			return o.run(cmd.Context())
+		},
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	o.manifests.bindServe(cmd)
+	f.BoolVar(&o.dryRun, "dry-run", false, "Only print the objects")
+	f.BoolVar(&o.wait, "wait", true, "Wait until the process is ready")
+	f.DurationVar(&o.timeout, "timeout", 5*time.Minute, "Wait for at most this long")
+	return cmd
+}
+
+// bindServe adds the flags that also apply to wasmctl serve.
+func (o *manifestsOptions) bindServe(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&o.image, "image", "wasmctl:"+version, "Run this container `image`")
+	f.StringVar(&o.name, "name", "wasmctl", "Name the objects")
+	f.StringVarP(&o.namespace, "namespace", "n", "wasmctl-system", "Create the objects in this `namespace`")
+	f.Int32Var(&o.replicas, "replicas", 1, "Run this many replicas; 2 or more elect a leader")
+	f.IntVar(&o.shards, "shards", 0, "Let all replicas reconcile, and share the objects, split into `N` parts, instead of electing a leader")
+	f.Lookup("shards").NoOptDefVal = strconv.Itoa(deploy.DefaultShards)
+	f.StringVar(&o.share, "share", shareReconcilers, "With --shards, wasmctl serve: distribute the \"reconcilers\", so that each runs on exactly one replica, or the \"objects\" of each")
+	f.Int32Var(&o.maxReplicas, "max-replicas", 0, "With --shards: add a HorizontalPodAutoscaler that adds replicas up to this many")
+	f.BoolVar(&o.podMonitor, "pod-monitor", false, "Add a PodMonitor, as the last object, for clusters with the Prometheus operator")
+	f.StringVar(&o.process.Kubeconfig, "kubeconfig", "", "Use this kubeconfig `file` to look up kinds")
+	f.StringVar(&o.process.Context, "context", "", "Use this `context` of the kubeconfig")
+	_ = cmd.MarkFlagFilename("kubeconfig")
+}
+
+func (o *installOptions) run(ctx context.Context) error {
+	config, err := loadConfig(o.manifests.process.Kubeconfig, o.manifests.process.Context)
+	if err != nil {
+		return failure.Cluster.Wrap(err)
+	}
+	c, err := o.manifests.config(ctx)
+	if err != nil {
+		return err
+	}
+	objects, err := c.Unstructured()
+	if err != nil {
+		return err
+	}
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	for _, object := range objects {
+		if err := o.apply(ctx, client, object); err != nil {
+			return err
+		}
+	}
+	if !o.wait {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, o.timeout)
+	defer cancel()
+	return o.await(ctx, client.Resource(appsv1.SchemeGroupVersion.WithResource("deployments")).Namespace(c.Namespace), c.Name)
+}
+
+// apply applies an object, and prints that.
+func (o *installOptions) apply(ctx context.Context, client dynamic.Interface, object *unstructured.Unstructured) error {
+	gvr, _ := meta.UnsafeGuessKindToResource(object.GroupVersionKind()) // right for all kinds of an installation
+	_, err := client.Resource(gvr).Namespace(object.GetNamespace()).Apply(ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: "wasmctl-install", Force: true})
+	if err != nil {
+		err = fmt.Errorf("%s[%s]: apply: %w", gvr.GroupResource(), object.GetName(), err)
+		if apierrors.IsForbidden(err) {
+			return failure.Denied.Wrap(err)
+		}
+		return err
+	}
+	_, err = fmt.Fprintf(o.manifests.streams.out, "applied %s %s\n", gvr.GroupResource(), object.GetName())
+	return err
+}
+
+// await waits until a Deployment has only ready pods of its last version.
+func (o *installOptions) await(ctx context.Context, client dynamic.ResourceInterface, name string) error {
+	task := o.manifests.streams.progress.Wait("waiting until the process is ready")
+	defer task.End()
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		object, err := client.Get(ctx, name, metav1.GetOptions{})
+		if err != nil && ctx.Err() == nil {
+			return fmt.Errorf("deployment[%s]: get: %w", name, err)
+		}
+		d := &appsv1.Deployment{}
+		if err == nil {
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, d); err != nil {
+				return err
+			}
+		}
+		waits := unready(d)
+		if err == nil && waits == "" {
+			_, err := fmt.Fprintln(o.manifests.streams.out, "wasmctl serve is ready")
+			return err
+		}
+		task.Say("waiting until the process is ready: " + waits)
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				return context.Cause(ctx)
+			}
+			return fmt.Errorf("deployment[%s]: not ready after %v: %s; see kubectl -n %s describe pods", name, o.timeout, waits, o.manifests.namespace)
+		}
+	}
+}
+
+// unready returns the reason why a Deployment is not complete, or "".
+func unready(d *appsv1.Deployment) string {
+	want := int32(1)
+	if d.Spec.Replicas != nil {
+		want = *d.Spec.Replicas
+	}
+	st := &d.Status
+	if st.ObservedGeneration >= d.Generation && st.UpdatedReplicas >= want && st.AvailableReplicas >= want && st.Replicas == st.UpdatedReplicas {
+		return ""
+	}
+	text := fmt.Sprintf("%d of %d pods are ready", min(st.AvailableReplicas, st.UpdatedReplicas), want)
+	for _, c := range st.Conditions {
+		if c.Status == "False" && c.Message != "" {
+			text += ": " + c.Message
+		}
+	}
+	return text
+}
