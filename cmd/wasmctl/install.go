@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -172,11 +174,11 @@ func unready(d *appsv1.Deployment) string {
 	if st.ObservedGeneration >= d.Generation && st.UpdatedReplicas >= want && st.AvailableReplicas >= want && st.Replicas == st.UpdatedReplicas {
 		return ""
 	}
-	text := fmt.Sprintf("%d of %d pods are ready", min(st.AvailableReplicas, st.UpdatedReplicas), want)
+	texts := []string{fmt.Sprintf("%d of %d pods are ready", min(st.AvailableReplicas, st.UpdatedReplicas), want)}
 	for _, c := range st.Conditions {
-		if c.Status == "False" && c.Message != "" {
-			text += ": " + c.Message
+		if c.Status == corev1.ConditionFalse && c.Message != "" {
+			texts = append(texts, c.Message)
 		}
 	}
-	return text
+	return strings.Join(texts, ": ")
 }

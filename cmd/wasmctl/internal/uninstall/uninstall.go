@@ -102,10 +102,10 @@ func (r *Removal) carryOut(ctx context.Context, step *Step) error {
 func (r *Removal) change(ctx context.Context, action Action, o Object) error {
 	client, err := r.client.Resource(o.GVR).Namespace(o.Key.Namespace), error(nil)
 	verb, done := "delete", "deleted"
-	switch {
-	case action == Release: // only in a dry run
+	switch action {
+	case Release: // only in a dry run
 		verb = "release, if no process does,"
-	case action == Scale:
+	case Scale:
 		verb, done = "scale to 0 replicas", "scaled to 0 replicas"
 	}
 	switch {
