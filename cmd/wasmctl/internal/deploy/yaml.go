@@ -62,7 +62,10 @@ func prune(fields map[string]any) {
 
 // Write writes the objects as documents of one file.
 func (c *Config) Write(w io.Writer) error {
-	comment := fmt.Sprintf(removeComment, c.Name, c.Namespace)
+	comment := fmt.Sprintf("# To remove these objects: wasmctl uninstall --name %s -n %s\n", c.Name, c.Namespace)
+	if c.serves() {
+		comment += "# After kubectl delete -f, Reconcilers and their CRDs wait for a process that is gone. The same command ends that.\n"
+	}
 	for _, object := range c.Objects() {
 		b, err := YAML(object)
 		if err != nil {
@@ -75,10 +78,6 @@ func (c *Config) Write(w io.Writer) error {
 	}
 	return nil
 }
-
-const removeComment = `# To remove these objects: wasmctl uninstall --name %s -n %s
-# After kubectl delete -f, Reconcilers and their CRDs wait for a process that is gone. The same command ends that.
-`
 
 // WriteBase writes a kustomize base: a file for each object.
 func WriteBase(dir string, objects []any) error {

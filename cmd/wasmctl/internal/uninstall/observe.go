@@ -97,7 +97,7 @@ func (r *Removal) list(ctx context.Context, gvr schema.GroupVersionResource, nam
 }
 
 func reconcilerOf(o *unstructured.Unstructured) Reconciler {
-	r := Reconciler{Object: Object{v1alpha1.GVR(o.GetKind()), keyOf(o)}, Deleting: o.GetDeletionTimestamp() != nil}
+	r := Reconciler{Object: Object{v1alpha1.GVR(o.GetKind()), keyOf(o)}, Version: o.GetResourceVersion(), Deleting: o.GetDeletionTimestamp() != nil}
 	var typed v1alpha1.Reconciler // the fields that both kinds have
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &typed); err != nil {
 		return r // a version of the CRD with other fields

@@ -26,6 +26,8 @@ func (o Object) String() string { return o.GVR.GroupResource().String() + " " + 
 type Reconciler struct {
 	Object
 
+	// Version is its resourceVersion.
+	Version  string
 	Deleting bool
 	// Orphan means that its objects keep their finalizers, as its deletion policy demands.
 	Orphan bool

@@ -128,15 +128,15 @@ func (r *Removal) change(ctx context.Context, action Action, o Object) error {
 
 // finalized returns a function for await. It returns "" when no process works on Reconcilers any more.
 func (r *Removal) finalized() func(context.Context) (string, error) {
-	last, since := "", time.Now()
+	var last []Reconciler
+	since := time.Now()
 	return func(ctx context.Context) (string, error) {
 		s, err := r.observe(ctx)
 		if err != nil {
 			return "", err
 		}
-		now := fmt.Sprint(s.Reconcilers)
-		if now != last {
-			last, since = now, time.Now()
+		if !slices.Equal(s.Reconcilers, last) {
+			last, since = s.Reconcilers, time.Now()
 		}
 		for i := range s.Reconcilers {
 			if o := &s.Reconcilers[i]; !o.Deleting { // it was created again
@@ -219,7 +219,7 @@ func (r *Removal) release(ctx context.Context) error {
 }
 
 // pause is the time between two looks at the cluster.
-const pause = 200 * time.Millisecond
+const pause = 500 * time.Millisecond
 
 // await calls look until it returns "". Meanwhile, it shows the results.
 func (r *Removal) await(ctx context.Context, look func(context.Context) (string, error)) error {
@@ -261,6 +261,9 @@ func (r *Removal) remains(ctx context.Context, before *State) error {
 		lines = append(lines, "the namespace "+r.Namespace+" with its Leases and your own objects: kubectl delete namespace "+r.Namespace)
 	} else if !apierrors.IsNotFound(err) {
 		return fmt.Errorf("namespace[%s]: get: %w", r.Namespace, err)
+	}
+	if before.Runs {
+		lines = append(lines, "the finalizers of its modules on objects: wasmctl release takes them off")
 	}
 	if before.Helm && r.Mode != Keep {
 		lines = append(lines, fmt.Sprintf("the record of the Helm release: helm uninstall %s -n %s", r.Name, r.Namespace))
