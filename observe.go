@@ -47,6 +47,9 @@ func (rt *Runtime) Admin() admin.Service {
 	if rt.member != nil {
 		s.Shards = rt.member.View
 	}
+	if rt.elector != nil {
+		s.Leader = rt.elector.Leader
+	}
 	return s
 }
 

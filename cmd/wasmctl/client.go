@@ -5,57 +5,110 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/pods"
 	"github.com/wasmctl/wasmctl/internal/failure"
+	"github.com/wasmctl/wasmctl/internal/text"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
+// reachLimit is the maximum time that the process in a pod may take to answer.
+const reachLimit = 20 * time.Second
+
 // steerOptions are the common options of the commands that talk to a running process.
 type steerOptions struct {
-	socket  string
-	streams streams
+	socket              string
+	in, pod             string
+	kubeconfig, context string
+	streams             streams
 }
 
 func (o *steerOptions) bind(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&o.socket, "socket", "", "Connect to this `socket` (default: that of the only process on this machine)")
+	f := cmd.Flags()
+	f.StringVar(&o.socket, "socket", "", "Connect to this `socket` (default: that of the only process on this machine)")
+	f.StringVar(&o.in, "in", "", "Connect to the pods of wasmctl in this `namespace` of the cluster, as kubectl exec does")
+	f.StringVar(&o.pod, "pod", "", "Connect to this `pod` only (default namespace: that of the kubeconfig)")
+	f.StringVar(&o.kubeconfig, "kubeconfig", "", "Use this kubeconfig `file` to connect to the cluster (default: as wasmctl run)")
+	f.StringVar(&o.context, "context", "", "Use this `context` of the kubeconfig")
+	_ = cmd.MarkFlagFilename("kubeconfig")
 }
 
-// client returns a client of the process at the socket, or of the only process.
-func (o *steerOptions) client(ctx context.Context) (*admin.Client, error) {
-	path := o.socket
-	if path == "" {
-		var err error
-		if path, err = admin.Find(ctx); err != nil {
-			return nil, failure.Usage.Wrap(err)
+// remote reports whether the processes run in pods of a cluster.
+func (o *steerOptions) remote() bool { return o.in != "" || o.pod != "" }
+
+// reach returns the processes that the flags name, with their status: the only one on this machine, or those
+// of a cluster that answer.
+func (o *steerOptions) reach(ctx context.Context) (fleet, error) {
+	if o.socket != "" && o.remote() {
+		return nil, failure.Usage.Wrap(errors.New("--socket cannot be combined with --in or --pod"))
+	}
+	if !o.remote() {
+		path := o.socket
+		if path == "" {
+			var err error
+			if path, err = admin.Find(ctx); err != nil {
+				return nil, failure.Usage.Wrap(err)
+			}
+		}
+		c := admin.NewClient(path)
+		st, err := c.Status(ctx)
+		return fleet{{client: c, status: st}}, err
+	}
+	config, err := loadConfig(o.kubeconfig, o.context)
+	if err != nil {
+		return nil, failure.Cluster.Wrap(err)
+	}
+	namespace := o.in
+	if namespace == "" {
+		if namespace, _, err = clientConfig(o.kubeconfig, o.context).Namespace(); err != nil {
+			return nil, failure.Cluster.Wrap(err)
 		}
 	}
-	return admin.NewClient(path), nil
+	found, err := pods.Find(ctx, config, namespace, o.pod)
+	if err != nil {
+		return nil, err
+	}
+	return o.reachAll(ctx, found)
 }
 
-// steerError adds the known controllers to an error about an unknown one, and classifies usage
-// errors.
-func steerError(ctx context.Context, c *admin.Client, err error) error {
-	switch {
-	case errors.Is(err, admin.ErrInvalid):
-		return failure.Usage.Wrap(err)
-	case !errors.Is(err, admin.ErrUnknown):
-		return err
+// reachAll asks the processes in pods for their status. If some of them do not answer, it prints a warning.
+func (o *steerOptions) reachAll(ctx context.Context, found []pods.Pod) (f fleet, err error) {
+	all, errs := make(fleet, len(found)), make([]error, len(found))
+	asking, cancel := context.WithTimeout(ctx, reachLimit)
+	defer cancel()
+	var wg sync.WaitGroup
+	for i := range found {
+		all[i] = member{name: podPrefix + found[i].Name, client: admin.NewClientOver(found[i].String(), found[i].Dial)}
+		wg.Go(func() { all[i].status, errs[i] = all[i].client.Status(asking) })
 	}
-	st, statusErr := c.Status(ctx)
-	if statusErr != nil {
-		return failure.Usage.Wrap(err)
+	wg.Wait()
+	for i := range all {
+		if errs[i] == nil {
+			f = append(f, all[i])
+		}
 	}
-	return failure.Usage.Wrap(runsThese(err, namesOf(&st)))
+	if len(f) == 0 {
+		return nil, errors.Join(errs...)
+	}
+	for _, err := range errs {
+		if err != nil && o.streams.err != nil {
+			_, _ = fmt.Fprintln(o.streams.err, "wasmctl: warning:", text.Line(err.Error())) // advice
+		}
+	}
+	return f, nil
 }
 
-// clientOf returns a client of the process, and the names of its controllers.
-func (o *steerOptions) clientOf(ctx context.Context) (*admin.Client, []string, error) {
-	c, err := o.client(ctx)
+// clientFor returns a client of the process that runs a controller.
+func (o *steerOptions) clientFor(ctx context.Context, controller string) (fleet, *admin.Client, error) {
+	f, err := o.reach(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	st, err := c.Status(ctx)
-	return c, namesOf(&st), err
+	c, err := f.of(ctx, controller, nil)
+	return f, c, err
 }

@@ -11,10 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wasmctl/wasmctl/internal/logging"
-	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
-// completeLimit is the maximum time that a shell waits for a running process.
+// completeLimit is the maximum time that a shell waits for running processes.
 const completeLimit = time.Second
 
 // completeArgs lets the shell complete the arguments of each command, according to the placeholders
@@ -66,29 +65,24 @@ func argWord(use string, index int) string {
 	return strings.Trim(words[index], "[].")
 }
 
-// ofProcess asks the running process for names. It returns nil if there is no process or no answer.
-func ofProcess(cmd *cobra.Command, ask func(context.Context, *admin.Client) ([]string, error)) []string {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(cmd.Context()), completeLimit)
-	defer cancel()
+// reachFor returns the processes that the flags of a command name, or nil if none answers.
+func reachFor(ctx context.Context, cmd *cobra.Command) fleet {
 	o := &steerOptions{}
-	o.socket, _ = cmd.Flags().GetString("socket")
-	c, err := o.client(ctx)
+	for name, value := range map[string]*string{"socket": &o.socket, "in": &o.in, "pod": &o.pod, "kubeconfig": &o.kubeconfig, "context": &o.context} {
+		*value, _ = cmd.Flags().GetString(name)
+	}
+	f, err := o.reach(ctx)
 	if err != nil {
 		return nil
 	}
-	names, err := ask(ctx, c)
-	if err != nil {
-		return nil
-	}
-	return names
+	return f
 }
 
-// controllerNames returns the names of the running process's controllers.
+// controllerNames returns the names of the controllers of the running processes.
 func controllerNames(cmd *cobra.Command) []string {
-	return ofProcess(cmd, func(ctx context.Context, c *admin.Client) ([]string, error) {
-		st, err := c.Status(ctx)
-		return namesOf(&st), err
-	})
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(cmd.Context()), completeLimit)
+	defer cancel()
+	return reachFor(ctx, cmd).names()
 }
 
 // completedObjects is the maximum number of offered objects.
@@ -101,18 +95,17 @@ func objectNames(cmd *cobra.Command, args []string) []string {
 	if controller == nil || namespace == nil {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(cmd.Context()), completeLimit)
+	defer cancel()
+	f := reachFor(ctx, cmd)
 	t := target{controller: controller.Value.String()}
-	return ofProcess(cmd, func(ctx context.Context, c *admin.Client) ([]string, error) {
-		st, err := c.Status(ctx)
-		if err != nil {
-			return nil, err
-		}
-		of, _, err := t.splitController(args, namesOf(&st))
-		if err != nil {
-			return nil, err
-		}
-		top, err := c.Top(ctx, completedObjects)
-		var names []string
+	of, _, err := t.splitController(args, f.names())
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, m := range f.runners(of) {
+		top, _ := m.client.Top(ctx, completedObjects) // without an answer, there are no names
 		for _, o := range top.Objects {
 			name := o.Object
 			if ns := namespace.Value.String(); ns != "" {
@@ -122,8 +115,8 @@ func objectNames(cmd *cobra.Command, args []string) []string {
 				names = append(names, name)
 			}
 		}
-		return names, err
-	})
+	}
+	return names
 }
 
 // dirOf returns the optional DIR argument of a command. The default is the current directory.

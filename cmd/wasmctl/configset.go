@@ -31,13 +31,13 @@ old ones stay in effect. Otherwise all objects are reconciled, at low priority.`
 			if err != nil {
 				return usageError(cmd, err)
 			}
-			c, err := o.client(cmd.Context())
+			f, c, err := o.clientFor(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
 			number, err := c.Configure(cmd.Context(), args[0], change)
 			if err != nil {
-				return steerError(cmd.Context(), c, err)
+				return f.failed(cmd.Context(), args[0], err)
 			}
 			_, err = fmt.Fprintf(s.out, "settings applied (change %d)\n", number)
 			return err

@@ -44,17 +44,17 @@ The history is bounded by --history of "wasmctl run". Values of Secrets are hidd
 			case len(args) > 2:
 				return usageError(cmd, fmt.Errorf("unexpected argument %q", args[2]))
 			}
-			c, known, err := o.clientOf(cmd.Context())
+			f, err := o.reach(cmd.Context())
 			if err != nil {
 				return err
 			}
-			questions, err := t.questions(args, known)
+			questions, err := t.questions(args, f.names())
+			if err != nil {
+				return f.hint(cmd.Context(), args[0], err)
+			}
+			list, err := f.explain(cmd.Context(), questions)
 			if err != nil {
 				return err
-			}
-			list, err := ask(cmd.Context(), c, questions)
-			if err != nil {
-				return steerError(cmd.Context(), c, err)
 			}
 			for i := range list {
 				if runs := &list[i].Runs; last >= 0 && last < len(*runs) {

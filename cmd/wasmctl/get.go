@@ -23,22 +23,18 @@ func newCmdGet(s streams) *cobra.Command {
 		Short: "List the controllers of a running process",
 		Long: `Lists the controllers of a running process, or the named ones, in one table: that of "wasmctl status", which also shows watches
 and revisions. "wasmctl get controllers" is the same. With -o json or yaml, one named controller is printed as it is, and otherwise
-they are in a list, items.
+they are in a list, items. With --in, a controller that several replicas run is listed once for each of them.
 
 Reconcilers are objects of the cluster: kubectl get reconcilers.`,
 		Example: `  wasmctl get
   wasmctl get configmapgenerator -o yaml
   wasmctl get -o json | jq -r '.items[] | select(.state != "ok") | .name'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := o.client(cmd.Context())
+			f, err := o.reach(cmd.Context())
 			if err != nil {
 				return err
 			}
-			st, err := c.Status(cmd.Context())
-			if err != nil {
-				return err
-			}
-			list, err := pickControllers(&st, args)
+			list, err := pickControllers(f.controllers(), args)
 			if err != nil {
 				return err
 			}
@@ -51,23 +47,23 @@ Reconcilers are objects of the cluster: kubectl get reconcilers.`,
 }
 
 // pickControllers returns the controllers with these names, or all if there are none.
-func pickControllers(st *admin.Status, names []string) ([]admin.Controller, error) {
+func pickControllers(all []admin.Controller, names []string) ([]admin.Controller, error) {
 	find := func(name string) int {
-		return slices.IndexFunc(st.Controllers, func(c admin.Controller) bool { return c.Name == name })
+		return slices.IndexFunc(all, func(c admin.Controller) bool { return c.Name == name })
 	}
 	if len(names) > 0 && (names[0] == "controllers" || names[0] == "controller") && find(names[0]) < 0 {
 		names = names[1:]
 	}
 	if len(names) == 0 {
-		return st.Controllers, nil
+		return all, nil
 	}
 	var list []admin.Controller
 	for _, name := range names {
 		i := find(name)
 		if i < 0 {
-			return nil, failure.Usage.Wrap(runsThese(fmt.Errorf("controller[%s]: %w", name, admin.ErrUnknown), namesOf(st)))
+			return nil, failure.Usage.Wrap(runsThese(fmt.Errorf("controller[%s]: %w", name, admin.ErrUnknown), namesOf(&admin.Status{Controllers: all})))
 		}
-		list = append(list, st.Controllers[i])
+		list = append(list, all[i])
 	}
 	return list, nil
 }

@@ -13,7 +13,6 @@ import (
 
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/printer"
-	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
@@ -63,6 +62,7 @@ func (o *historyOptions) changes(cmd *cobra.Command, args []string) ([]admin.Cha
 		if len(list) != 1 {
 			return nil, usageError(cmd, errors.New("want exactly one Reconciler"))
 		}
+		o.servedOptions.kubeconfig, o.servedOptions.context = o.steerOptions.kubeconfig, o.steerOptions.context
 		r, err := o.open(list[0])
 		if err != nil {
 			return nil, err
@@ -81,22 +81,23 @@ func (o *historyOptions) changes(cmd *cobra.Command, args []string) ([]admin.Cha
 
 // ofProcess returns the changes of a controller of the running process.
 func (o *historyOptions) ofProcess(ctx context.Context, args []string) ([]admin.Change, error) {
-	c, known, err := o.clientOf(ctx)
+	f, err := o.reach(ctx)
 	if err != nil {
 		return nil, err
 	}
-	name, rest, err := (&target{}).splitController(args, known)
+	name, rest, err := (&target{}).splitController(args, f.names())
 	if err != nil {
 		return nil, err
 	}
 	if len(rest) > 0 {
-		return nil, failure.Usage.Wrap(runsThese(fmt.Errorf("controller[%s]: %w", rest[0], admin.ErrUnknown), known))
+		return nil, f.failed(ctx, rest[0], fmt.Errorf("controller[%s]: %w", rest[0], admin.ErrUnknown))
+	}
+	c, err := f.of(ctx, name, nil)
+	if err != nil {
+		return nil, err
 	}
 	list, err := c.History(ctx, name)
-	if err != nil {
-		return nil, steerError(ctx, c, err)
-	}
-	return list, nil
+	return list, f.failed(ctx, name, err)
 }
 
 // changesOf returns the changes that a status has, the oldest first.

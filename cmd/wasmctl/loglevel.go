@@ -31,13 +31,13 @@ the lines of the host and of the module. Other controllers keep their level.`,
 					return usageError(cmd, fmt.Errorf("level %q: want one of %s", args[1], strings.Join(logging.Levels, ", ")))
 				}
 			}
-			c, err := o.client(cmd.Context())
+			f, c, err := o.clientFor(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
 			level, err = c.LogLevel(cmd.Context(), args[0], level)
 			if err != nil {
-				return steerError(cmd.Context(), c, err)
+				return f.failed(cmd.Context(), args[0], err)
 			}
 			_, err = fmt.Fprintln(s.out, level)
 			return err

@@ -33,12 +33,16 @@ CONTROLLER can be omitted if the process has only one.`,
 			if since > 0 {
 				q.Since = time.Now().Add(-since)
 			}
-			c, known, err := o.clientOf(cmd.Context())
+			f, err := o.reach(cmd.Context())
 			if err != nil {
 				return err
 			}
 			t := target{controller: strings.Join(args, "")}
-			controller, _, err := t.splitController(nil, known)
+			controller, _, err := t.splitController(nil, f.names())
+			if err != nil {
+				return err
+			}
+			c, err := f.of(cmd.Context(), controller, nil)
 			if err != nil {
 				return err
 			}
@@ -48,15 +52,15 @@ CONTROLLER can be omitted if the process has only one.`,
 			if q.Follow && (ctx.Err() != nil || errors.Is(err, io.ErrUnexpectedEOF)) {
 				return nil // the user stopped the command, or the process ended
 			}
-			return steerError(cmd.Context(), c, err)
+			return f.failed(cmd.Context(), controller, err)
 		},
 	}
 	o.bind(cmd)
-	f := cmd.Flags()
-	f.StringVar(&q.Object, "object", "", "Show only lines about this object: [NAMESPACE/]NAME")
-	f.BoolVarP(&q.Follow, "follow", "f", false, "Follow the log")
-	f.DurationVar(&since, "since", 0, "Show only lines newer than this, for example 10m (default: all kept lines)")
-	f.IntVar(&q.Tail, "tail", -1, "Show at most this many lines; -1 shows all")
+	flags := cmd.Flags()
+	flags.StringVar(&q.Object, "object", "", "Show only lines about this object: [NAMESPACE/]NAME")
+	flags.BoolVarP(&q.Follow, "follow", "f", false, "Follow the log")
+	flags.DurationVar(&since, "since", 0, "Show only lines newer than this, for example 10m (default: all kept lines)")
+	flags.IntVar(&q.Tail, "tail", -1, "Show at most this many lines; -1 shows all")
 	outputFlag(cmd, &output, logging.Formats...)
 	return cmd
 }

@@ -28,14 +28,14 @@ to patch it.`
 		Example: "  wasmctl " + verb + " configmapgenerator\n  wasmctl " + verb + " configmapgenerator default/hello\n  wasmctl " + verb + " hello -n default",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if _, ok := parseServed(args); ok && !paused {
-				r.namespace = t.namespace
+				r.kubeconfig, r.context, r.namespace = o.kubeconfig, o.context, t.namespace
 				return r.each(cmd, args, r.suspend(false))
 			}
-			c, known, err := o.clientOf(cmd.Context())
+			f, controller, keys, err := t.of(cmd.Context(), o, args)
 			if err != nil {
 				return err
 			}
-			controller, keys, err := t.resolve(args, known)
+			c, err := f.of(cmd.Context(), controller, keys)
 			if err != nil {
 				return err
 			}
@@ -50,7 +50,7 @@ to patch it.`
 				names = append(names, key.String())
 			}
 			if err != nil {
-				return steerError(cmd.Context(), c, err)
+				return f.failed(cmd.Context(), controller, err)
 			}
 			_, err = fmt.Fprintf(s.out, "%s %s\n", done, strings.Join(names, " "))
 			return err

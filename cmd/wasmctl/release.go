@@ -27,10 +27,9 @@ import (
 type releaseOptions struct {
 	steerOptions
 
-	target              target
-	all, dryRun         bool
-	kind, finalizer     string
-	kubeconfig, context string
+	target          target
+	all, dryRun     bool
+	kind, finalizer string
 }
 
 func newCmdRelease(s streams) *cobra.Command {
@@ -79,33 +78,29 @@ The exit code is 0 if no object has the finalizer any more, and otherwise 1, or 
 	f.BoolVar(&o.dryRun, "dry-run", false, "Only print which objects would be released")
 	f.StringVar(&o.kind, "for", "", "Without a process: the `kind` of the objects, in any form that kubectl accepts")
 	f.StringVar(&o.finalizer, "finalizer", "", "Without a process: the `name` of the finalizer")
-	f.StringVar(&o.kubeconfig, "kubeconfig", "", "Without a process: use this kubeconfig `file` (default: as wasmctl run)")
-	f.StringVar(&o.context, "context", "", "Without a process: use this `context` of the kubeconfig")
-	_ = cmd.MarkFlagFilename("kubeconfig")
 	return cmd
 }
 
 // ofProcess asks the running process.
 func (o *releaseOptions) ofProcess(ctx context.Context, args []string) ([]admin.Released, error) {
-	c, known, err := o.clientOf(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("%w; without a process, name the objects' kind with --for and the finalizer with --finalizer", err)
-	}
 	if o.all && o.target.namespace != "" {
 		return nil, failure.Usage.Wrap(errors.New("--all: a running process knows its namespaces: omit --namespace"))
 	}
-	controller, keys, err := o.target.resolve(args, known)
+	f, controller, keys, err := o.target.of(ctx, &o.steerOptions, args)
 	switch {
+	case f == nil:
+		return nil, fmt.Errorf("%w; without a process, name the objects' kind with --for and the finalizer with --finalizer", err)
 	case err != nil:
 		return nil, err
 	case o.all == (len(keys) > 0):
 		return nil, errWantObjects
 	}
-	released, err := c.Release(ctx, controller, admin.Release{Objects: keys, All: o.all, DryRun: o.dryRun})
+	c, err := f.of(ctx, controller, keys)
 	if err != nil {
-		return nil, steerError(ctx, c, err)
+		return nil, err
 	}
-	return released, nil
+	released, err := c.Release(ctx, controller, admin.Release{Objects: keys, All: o.all, DryRun: o.dryRun})
+	return released, f.failed(ctx, controller, err)
 }
 
 // ofCluster connects to the cluster.

@@ -88,7 +88,7 @@ The reconcile logic is a sandboxed WebAssembly module, written in Go, Rust or an
 		}
 		cmd.AddCommand(g.commands...)
 	}
-	cmd.AddCommand(newCmdVersion(s), newCmdCompile(s), newCmdGuests(s), newCmdMan())
+	cmd.AddCommand(newCmdVersion(s), newCmdCompile(s), newCmdGuests(s), newCmdStdio(), newCmdMan())
 	completeArgs(cmd)
 	return cmd
 }

@@ -25,12 +25,14 @@ import (
 // servedOptions are the flags of commands about Reconcilers in the cluster.
 type servedOptions struct{ kubeconfig, context, namespace string }
 
-// bind adds the flags, unless the command has a flag for the namespace already.
+// bind adds the flags that the command does not have already.
 func (o *servedOptions) bind(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&o.kubeconfig, "kubeconfig", "", "For a Reconciler: use this kubeconfig `file` (default: as wasmctl run)")
-	f.StringVar(&o.context, "context", "", "For a Reconciler: use this `context` of the kubeconfig")
-	_ = cmd.MarkFlagFilename("kubeconfig")
+	if f.Lookup("kubeconfig") == nil {
+		f.StringVar(&o.kubeconfig, "kubeconfig", "", "For a Reconciler: use this kubeconfig `file` (default: as wasmctl run)")
+		f.StringVar(&o.context, "context", "", "For a Reconciler: use this `context` of the kubeconfig")
+		_ = cmd.MarkFlagFilename("kubeconfig")
+	}
 	if f.Lookup("namespace") == nil {
 		f.StringVarP(&o.namespace, "namespace", "n", "", "For a Reconciler: its `namespace` (default: that of the kubeconfig)")
 	}

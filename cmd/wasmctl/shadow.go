@@ -69,7 +69,7 @@ Exits with 0 if both modules did the same, with ` + fmt.Sprint(exitDiffers) + ` 
 
 // shadow starts a comparison and prints its results.
 func (o *steerOptions) shadow(ctx context.Context, controller string, wasm []byte, options admin.ShadowOptions, p printer.Shadow) error {
-	c, err := o.client(ctx)
+	f, c, err := o.clientFor(ctx, controller)
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (o *steerOptions) shadow(ctx context.Context, controller string, wasm []byt
 	case errors.Is(err, admin.ErrRefused):
 		return failure.Module.Wrap(err)
 	case err != nil:
-		return steerError(ctx, c, err)
+		return f.failed(ctx, controller, err)
 	}
 	if err := p.Summary(&sum); err != nil {
 		return err

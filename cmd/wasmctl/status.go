@@ -75,8 +75,8 @@ func (o *statusOptions) check(cmd *cobra.Command) error {
 		return usageError(cmd, fmt.Errorf("--interval %v: want at least %v", o.every, minRefresh))
 	case o.replicas && (o.all || o.watch):
 		return usageError(cmd, errors.New("--all-replicas cannot be combined with --all or --watch"))
-	case o.all && (o.watch || o.socket != ""):
-		return usageError(cmd, errors.New("--all cannot be combined with --watch or --socket"))
+	case o.all && (o.watch || o.socket != "" || o.remote()):
+		return usageError(cmd, errors.New("--all cannot be combined with --watch, --socket, --in or --pod"))
 	}
 	return nil
 }
@@ -85,77 +85,86 @@ func (o *statusOptions) run(ctx context.Context) error {
 	if o.all {
 		return o.statusOfAll(ctx, o.output)
 	}
-	c, err := o.client(ctx)
+	f, err := o.reach(ctx)
 	switch {
 	case err != nil:
 		return err
 	case o.replicas:
-		return showReplicas(ctx, o.streams, c, o.output)
+		return showReplicas(o.streams, &f[0].status, o.output)
+	case !o.watch && len(f) > 1:
+		return f.show(o.streams, o.output)
 	case !o.watch:
-		return showStatus(ctx, o.streams, c, o.output)
+		return showStatus(o.streams, &f[0].status, o.output)
+	}
+	m, err := f.only()
+	if err != nil {
+		return err
 	}
 	ctx, stop := followContext(ctx)
 	defer stop()
 	return printer.Refresh(ctx, o.streams.out, o.every, func(ctx context.Context, screen printer.Screen) ([]string, error) {
-		st, err := c.Status(ctx)
+		st, err := m.client.Status(ctx)
 		return printer.StatusLines(&st, time.Now(), screen, true), err
 	})
 }
 
-// showStatus shows one process once.
-func showStatus(ctx context.Context, s streams, c *admin.Client, output string) error {
-	st, err := c.Status(ctx)
-	if err != nil {
-		return err
-	}
+// showStatus shows one process.
+func showStatus(s streams, st *admin.Status, output string) error {
 	if output == "text" {
 		screen := printer.ScreenOf(s.out)
-		return screen.Write(printer.StatusLines(&st, time.Now(), screen, false))
+		return screen.Write(printer.StatusLines(st, time.Now(), screen, false))
 	}
-	return printer.Output(s.out, output, &st, nil)
+	return printer.Output(s.out, output, st, nil)
 }
 
 // showReplicas shows the replicas that share the objects with a process.
-func showReplicas(ctx context.Context, s streams, c *admin.Client, output string) error {
-	st, err := c.Status(ctx)
+func showReplicas(s streams, st *admin.Status, output string) error {
 	switch {
-	case err != nil:
-		return err
 	case st.Shards == nil:
 		return failure.Usage.Wrap(errors.New("--all-replicas: the process does not share its objects with other replicas: it runs without --shards"))
 	case output == "text":
 		screen := printer.ScreenOf(s.out)
-		return screen.Write(printer.ReplicaLines(&st, time.Now(), screen))
+		return screen.Write(printer.ReplicaLines(st, time.Now(), screen))
 	}
 	return printer.Output(s.out, output, st.Shards, nil)
 }
 
-// statusOfAll shows all processes, one after the other as text, or as a list in the other formats. If a
-// process does not answer, the others are still shown.
+// statusOfAll shows all processes on this machine. If a process does not answer, the others are still
+// shown.
 func (o *steerOptions) statusOfAll(ctx context.Context, output string) error {
 	sockets, err := admin.FindAll(ctx)
 	if err != nil {
 		return failure.Usage.Wrap(err)
 	}
-	var list []admin.Status
-	var lines []string
+	var f fleet
 	var failed []error
-	screen := printer.ScreenOf(o.streams.out)
 	for _, socket := range sockets {
-		st, err := admin.NewClient(socket).Status(ctx)
-		if err != nil {
+		m := member{name: "socket " + socket, client: admin.NewClient(socket)}
+		if m.status, err = m.client.Status(ctx); err != nil {
 			failed = append(failed, err)
 			continue
 		}
+		f = append(f, m)
+	}
+	return errors.Join(append(failed, f.show(o.streams, output))...)
+}
+
+// show shows the members, one after the other as text, or as a list in the other formats.
+func (f fleet) show(s streams, output string) error {
+	var list []*admin.Status
+	var lines []string
+	screen := printer.ScreenOf(s.out)
+	for i := range f {
+		st := &f[i].status
 		if list = append(list, st); len(lines) > 0 {
 			lines = append(lines, "")
 		}
-		lines = append(append(lines, "socket "+socket), printer.StatusLines(&st, time.Now(), screen, false)...)
+		lines = append(append(lines, f[i].name), printer.StatusLines(st, time.Now(), screen, false)...)
 	}
 	if output == "text" {
-		return errors.Join(append(failed, screen.Write(lines))...)
+		return screen.Write(lines)
 	}
-	return errors.Join(append(failed, printer.Output(o.streams.out, output, list, nil))...)
+	return printer.Output(s.out, output, list, nil)
 }
 
 // minRefresh is the shortest interval of output that refreshes.

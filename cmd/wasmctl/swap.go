@@ -91,7 +91,7 @@ func canaryOf(cmd *cobra.Command, r *v1alpha1.Rollout) *admin.Canary {
 
 // swap requests a swap and prints its result.
 func (o *steerOptions) swap(ctx context.Context, controller string, wait bool, ask func(context.Context, *admin.Client) (admin.Swapped, error)) error {
-	c, err := o.client(ctx)
+	f, c, err := o.clientFor(ctx, controller)
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (o *steerOptions) swap(ctx context.Context, controller string, wait bool, a
 		return failure.Module.Wrap(err)
 	}
 	if err != nil {
-		return steerError(ctx, c, err)
+		return f.failed(ctx, controller, err)
 	}
 	what := fmt.Sprintf("revision %d is live", res.Revision)
 	switch {

@@ -4,6 +4,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -35,6 +36,18 @@ func (t *target) resolve(args, known []string) (controller string, keys []abi.Ke
 		err = failure.Usage.Wrap(errors.New("--namespace is set: the name of an object is missing"))
 	}
 	return controller, keys, err
+}
+
+// of reaches the processes, and resolves the arguments with the names of their controllers.
+func (t *target) of(ctx context.Context, o *steerOptions, args []string) (f fleet, controller string, keys []abi.Key, err error) {
+	if f, err = o.reach(ctx); err != nil {
+		return nil, "", nil, err
+	}
+	controller, keys, err = t.resolve(args, f.names())
+	if errors.Is(err, admin.ErrUnknown) {
+		err = f.hint(ctx, args[0], err)
+	}
+	return f, controller, keys, err
 }
 
 // splitController returns the controller at the beginning of args, or the only controller, and the

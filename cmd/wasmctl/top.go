@@ -49,10 +49,15 @@ func newCmdTop(s streams) *cobra.Command {
 			if every < minRefresh {
 				return usageError(cmd, fmt.Errorf("--interval %v: want at least %v", every, minRefresh))
 			}
-			c, err := o.client(cmd.Context())
+			f, err := o.reach(cmd.Context())
 			if err != nil {
 				return err
 			}
+			m, err := f.only()
+			if err != nil {
+				return err
+			}
+			c := m.client
 			if output == "text" && !once && printer.ScreenOf(s.out).Height > 0 {
 				ctx, stop := followContext(cmd.Context())
 				defer stop()

@@ -31,20 +31,20 @@ after those that have changed. The runs send all that they declare, even if noth
 			if len(args) == 0 && !all {
 				return usageError(cmd, errWantObjects)
 			}
-			c, known, err := o.clientOf(cmd.Context())
-			if err != nil {
-				return err
-			}
-			controller, keys, err := t.resolve(args, known)
+			f, controller, keys, err := t.of(cmd.Context(), o, args)
 			switch {
 			case err != nil:
 				return err
 			case all == (len(keys) > 0):
 				return usageError(cmd, errWantObjects)
 			}
+			c, err := f.of(cmd.Context(), controller, keys)
+			if err != nil {
+				return err
+			}
 			n, err := c.Trigger(cmd.Context(), controller, keys, force)
 			if err != nil {
-				return steerError(cmd.Context(), c, err)
+				return f.failed(cmd.Context(), controller, err)
 			}
 			_, err = fmt.Fprintf(s.out, "triggered %s\n", humanize.Plural(n, "object"))
 			return err

@@ -175,6 +175,9 @@ func (s Service) explain(ctx context.Context, c *engine.Controller, key abi.Key)
 	}
 	e.MissingRights = deniedRights(c)
 	v := verdict{e: &e, c: c, gate: s.Gate, view: s.view(), key: key, now: now}
+	if s.Leader != nil {
+		v.leader = s.Leader()
+	}
 	v.stored = c.Runtime.Stored(key)
 	if o := v.stored; o != nil {
 		e.Cached = &admin.Cached{UID: o.UID(), ResourceVersion: o.ResourceVersion(), Generation: o.Generation(), Deleting: o.Deleting()}

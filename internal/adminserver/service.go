@@ -69,6 +69,8 @@ type Service struct {
 	InsecureRegistries []string
 	Started            time.Time
 	Gate               *leader.Gate // nil without an election
+	// Leader returns the identity of the leader; nil without an election.
+	Leader func() string
 	// Shards returns the assignment of objects to replicas; nil unless replicas share the
 	// objects.
 	Shards func() *shard.View
@@ -84,6 +86,9 @@ func (s Service) Status() admin.Status {
 	} else if gate := s.Gate; gate != nil {
 		leads := gate.Leads()
 		st.Leader = &leads
+		if s.Leader != nil {
+			st.LeaderID = s.Leader()
+		}
 	}
 	for _, c := range s.Controllers() {
 		st.Controllers = append(st.Controllers, Status(c))

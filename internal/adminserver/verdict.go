@@ -3,6 +3,7 @@
 package adminserver
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -29,6 +30,7 @@ type verdict struct {
 	e      *admin.Explanation
 	c      *engine.Controller
 	gate   *leader.Gate // nil without an election
+	leader string       // its identity; empty if it is unknown
 	view   *shard.View  // nil unless replicas share the objects
 	key    abi.Key
 	now    time.Time
@@ -118,9 +120,9 @@ func (v *verdict) process() {
 	switch {
 	case v.gate == nil || v.gate.Elected():
 	case v.view != nil:
-		v.report("standby", "this replica has no lease yet: it reconciles nothing")
+		v.report(admin.StateStandby, "this replica has no lease yet: it reconciles nothing")
 	default:
-		v.report("standby", "another replica leads: this one reconciles once it has the lease")
+		v.report(admin.StateStandby, "%s leads: this replica reconciles once it has the lease", cmp.Or(v.leader, "another replica"))
 	}
 }
 

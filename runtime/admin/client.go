@@ -73,14 +73,19 @@ func Find(ctx context.Context) (string, error) {
 // Client sends requests to a process. Its methods match those of Service, but each takes a
 // context.
 type Client struct {
-	path string
+	name string // of the other end, in errors
 	http *http.Client
 }
 
 // NewClient returns a Client of the socket at path. It connects when it is used.
 func NewClient(path string) *Client {
-	connect := func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx, &net.Dialer{}, path) }
-	return &Client{path: path, http: &http.Client{Transport: &http.Transport{DialContext: connect}}}
+	return NewClientOver("admin socket["+path+"]", func(ctx context.Context) (net.Conn, error) { return dial(ctx, &net.Dialer{}, path) })
+}
+
+// NewClientOver returns a Client that connects with dial. Errors contain the name of the other end.
+func NewClientOver(name string, dial func(context.Context) (net.Conn, error)) *Client {
+	connect := func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) }
+	return &Client{name: name, http: &http.Client{Transport: &http.Transport{DialContext: connect}}}
 }
 
 // Status returns the state of the process.
@@ -168,7 +173,7 @@ func (c *Client) send(ctx context.Context, method, path string, b []byte, result
 	}
 	defer func() { _ = body.Close() }()
 	if err := json.NewDecoder(body).Decode(result); err != nil {
-		return fmt.Errorf("admin socket[%s]: answer: %w", c.path, err)
+		return fmt.Errorf("%s: answer: %w", c.name, err)
 	}
 	return nil
 }
@@ -185,9 +190,9 @@ func (c *Client) open(ctx context.Context, method, path string, b []byte) (io.Re
 			err = where.Err // its URL is meaningless to users
 		}
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
-			return nil, fmt.Errorf("admin socket[%s]: no process listens; omit --socket to find one: %w", c.path, err)
+			return nil, fmt.Errorf("%s: no process listens; omit --socket to find one: %w", c.name, err)
 		}
-		return nil, fmt.Errorf("admin socket[%s]: %w", c.path, err)
+		return nil, fmt.Errorf("%s: %w", c.name, err)
 	}
 	if res.StatusCode == http.StatusOK {
 		return res.Body, nil
@@ -195,7 +200,7 @@ func (c *Client) open(ctx context.Context, method, path string, b []byte) (io.Re
 	defer func() { _ = res.Body.Close() }()
 	var e errorResponse
 	if err := json.NewDecoder(res.Body).Decode(&e); err != nil || e.Error == "" {
-		return nil, fmt.Errorf("admin socket[%s]: %w", c.path, c.unserved(ctx, path, res))
+		return nil, fmt.Errorf("%s: %w", c.name, c.unserved(ctx, path, res))
 	}
 	switch res.StatusCode {
 	case http.StatusNotFound:

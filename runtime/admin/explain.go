@@ -76,6 +76,9 @@ type MissingRight struct {
 	LastTime time.Time `json:"lastTime"`
 }
 
+// StateStandby is the State of the objects of a replica that may not reconcile.
+const StateStandby = "standby"
+
 // StateAbsent is the State of an object that the API server does not have.
 const StateAbsent = "absent"
 

@@ -114,7 +114,7 @@ func (c *Client) Logs(ctx context.Context, controller string, q LogQuery, emit f
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("admin socket[%s]: log: %w", c.path, err)
+			return fmt.Errorf("%s: log: %w", c.name, err)
 		}
 		if err := emit(line); err != nil {
 			return err

@@ -60,7 +60,7 @@ func (c *Client) Shadow(ctx context.Context, controller string, wasm []byte, opt
 			} else if errors.Is(err, io.EOF) {
 				err = errors.New("the process has exited")
 			}
-			return shadow.Summary{}, fmt.Errorf("admin socket[%s]: %w", c.path, err)
+			return shadow.Summary{}, fmt.Errorf("%s: %w", c.name, err)
 		}
 		switch {
 		case line.Error != "":

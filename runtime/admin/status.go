@@ -21,6 +21,9 @@ type Status struct {
 	InsecureRegistries []string `json:"insecureRegistries,omitempty"`
 	// Leader reports whether this replica may write; nil without an election.
 	Leader *bool `json:"leader,omitempty"`
+	// LeaderID is the identity of the leader of the election, as this replica has seen it; it begins with
+	// the name of its host. It is empty without an election.
+	LeaderID string `json:"leaderID,omitempty"`
 	// Shards describes the assignment of objects to replicas; nil unless they share
 	// objects.
 	Shards *Shards `json:"shards,omitempty"`

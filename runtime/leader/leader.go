@@ -129,6 +129,14 @@ func (e *Elector) leads(identity string) {
 	e.cfg.Logger.Info("another replica leads; standby", "lease", e.cfg.Namespace+"/"+e.cfg.Name, "leader", identity)
 }
 
+// Leader returns the identity of the leader as seen by this replica; empty if it has not seen one.
+func (e *Elector) Leader() string {
+	if seen := e.leader.Load(); seen != nil {
+		return *seen
+	}
+	return ""
+}
+
 // Gate returns the gate that is open while this replica may write.
 func (e *Elector) Gate() *Gate { return e.gate }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/wasmctl/wasmctl/internal/humanize"
+	"github.com/wasmctl/wasmctl/internal/text"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
@@ -19,6 +20,9 @@ func processLine(st *admin.Status, now time.Time) string {
 		head += fmt.Sprintf(", runs %d of %d slots", st.Shards.Here, st.Shards.Slots)
 	case st.Leader != nil:
 		head += map[bool]string{true: ", leads", false: ", standby"}[*st.Leader]
+		if !*st.Leader && st.LeaderID != "" {
+			head += " of " + text.Line(st.LeaderID)
+		}
 	}
 	return head
 }
