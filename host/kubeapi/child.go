@@ -5,6 +5,8 @@ package kubeapi
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/base64"
+	"maps"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -157,5 +159,32 @@ func (r *request) unpackChild(o *owner, packed []byte) error {
 		meta["namespace"] = r.key.Namespace
 	}
 	r.object["metadata"] = meta
+	if r.kind.Group == "" && r.kind.Resource == "secrets" {
+		foldStringData(r.object)
+	}
 	return o.own(meta)
+}
+
+// foldStringData moves the stringData of a Secret to its data, as the API server does when it stores the
+// Secret. There, the applied field remains the one in stringData, so a key that is no longer declared
+// would stay in data. A stringData that the API server would refuse stays unchanged.
+func foldStringData(secret map[string]any) {
+	texts, ok := secret["stringData"].(map[string]any)
+	data, isMap := secret["data"].(map[string]any)
+	if !ok || !isMap && secret["data"] != nil {
+		return
+	}
+	folded := maps.Clone(data)
+	if folded == nil {
+		folded = make(map[string]any, len(texts))
+	}
+	for key, value := range texts {
+		text, ok := value.(string)
+		if !ok {
+			return
+		}
+		folded[key] = base64.StdEncoding.EncodeToString([]byte(text))
+	}
+	secret["data"] = folded
+	delete(secret, "stringData")
 }
