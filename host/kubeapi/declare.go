@@ -35,6 +35,9 @@ type cachedChild struct {
 // (patch and create, which server-side apply needs). The host makes the owner their controller. A
 // child with another controller stays unchanged, and is a conflict.
 //
+// In a foreground deletion of the owner, the children are neither applied nor pruned: the garbage
+// collector deletes them, and would wait for those that are created again.
+//
 // A request that cannot change anything is not sent. That is a request with the same bytes as the
 // last accepted one, if the cached object still has the resourceVersion that resulted from it. If
 // the object has changed since, its event is on its way and causes another run.
@@ -53,16 +56,8 @@ func (a *API) Declare(ctx context.Context, of Owner, d *abi.Declared) error {
 	}
 	m, keep := a.recall(o)
 	defer keep()
-	cached := a.cachedChildren(o)
-	children, err := a.prepare(ctx, o, d, m.settled(cached))
-	if err != nil {
-		return err
-	}
-	if err := a.applyAll(ctx, o, m, children); err != nil {
-		return err
-	}
-	if d.Prune {
-		if err := a.prune(ctx, o, m, cached); err != nil {
+	if !o.foreground {
+		if err := a.declareChildren(ctx, o, m, d); err != nil {
 			return err
 		}
 	}
@@ -70,6 +65,19 @@ func (a *API) Declare(ctx context.Context, of Owner, d *abi.Declared) error {
 		return nil
 	}
 	return a.applyStatus(ctx, o, m, d)
+}
+
+// declareChildren applies the children, and prunes.
+func (a *API) declareChildren(ctx context.Context, o *owner, m *remembered, d *abi.Declared) error {
+	cached := a.cachedChildren(o)
+	children, err := a.prepare(ctx, o, d, m.settled(cached))
+	if err != nil {
+		return err
+	}
+	if err := a.applyAll(ctx, o, m, children); err != nil || !d.Prune {
+		return err
+	}
+	return a.prune(ctx, o, m, cached)
 }
 
 // sizeOf returns the size of a declared result, in bytes.

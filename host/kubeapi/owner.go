@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"hash"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -28,6 +29,8 @@ type owner struct {
 	key             abi.Key
 	uid             string
 	resourceVersion string
+	// foreground reports whether the garbage collector is deleting its children, and deletes it afterwards.
+	foreground bool
 	// ledger counts the memory of its declared result.
 	ledger ledger
 	// hash computes the digests of its children, each of which begins with salt.
@@ -46,7 +49,8 @@ func (o Owner) read() (*owner, error) {
 	}
 	return &owner{
 		kind: o.Kind, key: p.key(), uid: p.Metadata.UID, resourceVersion: p.Metadata.ResourceVersion,
-		hash: sha256.New(), salt: fmt.Appendf(nil, "%s %s ", o.Kind, p.Metadata.UID),
+		foreground: slices.Contains(p.Metadata.Finalizers, metav1.FinalizerDeleteDependents),
+		hash:       sha256.New(), salt: fmt.Appendf(nil, "%s %s ", o.Kind, p.Metadata.UID),
 	}, nil
 }
 
