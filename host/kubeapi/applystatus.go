@@ -105,6 +105,6 @@ func (a *API) checkStatus(ctx context.Context, kind kinds.Kind) *WriteError {
 	a.resolver.Expire() // its CustomResourceDefinition may get one
 	e := a.writeError(ctx, StepStatus, &request{kind: kind}, fmt.Errorf("%s has no status subresource, so the result cannot have a status: "+
 		"add \"subresources: {status: {}}\" to its CustomResourceDefinition", kind))
-	e.Class, e.Reason = abi.ErrorPermanent, ReasonNoStatus
+	e.Reason = ReasonNoStatus
 	return e
 }

@@ -56,7 +56,7 @@ func TestStatus_NeedsTheSubresource(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.owner = Owner{kind, msg(t, d.ok(abi.OpAPICreate, map[string]any{"object": d.cm("a", nil)}))}
-	_, sent := d.refuse(abi.ErrorPermanent, ReasonNoStatus, "v1/configmaps has no status subresource", &abi.Declared{Status: msg(t, map[string]any{})})
+	_, sent := d.refuse(abi.ErrorTransient, ReasonNoStatus, "v1/configmaps has no status subresource", &abi.Declared{Status: msg(t, map[string]any{})})
 	if strings.Contains(strings.Join(sent, ","), "PATCH") {
 		t.Errorf("sent %v", sent)
 	}

@@ -124,8 +124,8 @@ func TestDeclare_ClassesOfRefusals(t *testing.T) {
 	}{
 		"a conflict":          {status(409, "Conflict", ""), abi.ErrorConflict, "Conflict"},
 		"a field conflict":    {status(409, "Conflict", `,"details":{"causes":[{"reason":"FieldManagerConflict","message":"odd","field":".a"}]}`), abi.ErrorConflict, ReasonFieldConflict},
-		"invalid":             {status(422, "Invalid", ""), abi.ErrorPermanent, "Invalid"},
-		"bad":                 {status(400, "BadRequest", ""), abi.ErrorPermanent, "BadRequest"},
+		"invalid":             {status(422, "Invalid", ""), abi.ErrorTransient, "Invalid"},
+		"bad":                 {status(400, "BadRequest", ""), abi.ErrorTransient, "BadRequest"},
 		"too large":           {status(413, "RequestEntityTooLarge", ""), abi.ErrorPermanent, "RequestEntityTooLarge"},
 		"no such method":      {status(405, "MethodNotAllowed", ""), abi.ErrorPermanent, "MethodNotAllowed"},
 		"forbidden":           {status(403, "Forbidden", ""), abi.ErrorTransient, "Forbidden"},

@@ -187,10 +187,46 @@ func TestDeclare_DropsFieldsThatAreNoLongerDeclared(t *testing.T) {
 	}
 }
 
+// TestDeclare_RemovesKeysOfStringData that are no longer declared. For the API server, the applied field
+// is the one in stringData, which a stored Secret does not have.
+func TestDeclare_RemovesKeysOfStringData(t *testing.T) {
+	d := newDeclarer(t)
+	secret := func(fields ...any) map[string]any {
+		return d.object("v1", "Secret", "a", fields...)
+	}
+	read := func() any {
+		return d.ok(abi.OpAPIGet, map[string]any{"apiVersion": "v1", "kind": "Secret", "namespace": d.ns, "name": "a"})["data"]
+	}
+	d.declare(d.result(secret("data", map[string]any{"a": "MA==", "b": "MA=="}, "stringData", map[string]any{"b": "1", "c": "\u00e9"})))
+	if diff := cmp.Diff(map[string]any{"a": "MA==", "b": "MQ==", "c": "w6k="}, read()); diff != "" {
+		t.Error(diff)
+	}
+	d.declare(d.result(secret("stringData", map[string]any{"c": ""})))
+	if diff := cmp.Diff(map[string]any{"c": ""}, read()); diff != "" {
+		t.Error(diff)
+	}
+	d.refuse(abi.ErrorTransient, "InternalError", "stringData", d.result(secret("stringData", map[string]any{"c": 1})))
+}
+
+// TestDeclare_LeavesTheChildrenToAForegroundDeletion: the garbage collector deletes the children and then
+// their owner. A child that is created again would keep the owner.
+func TestDeclare_LeavesTheChildrenToAForegroundDeletion(t *testing.T) {
+	d := newDeclarer(t)
+	d.declare(d.result(configMap("a", "1"), configMap("b", "1")))
+	metadata := d.ok(abi.OpAPIGet, d.sprocketRef("owner"))["metadata"].(map[string]any)
+	metadata["finalizers"] = []any{"foregroundDeletion"}
+	d.owner.Object = msg(t, d.sprocket("owner", "metadata", metadata))
+	r := d.result(configMap("a", "2"), configMap("c", "1"))
+	r.Prune, r.Status = true, msg(t, map[string]any{"size": 1})
+	if sent := d.declare(r); len(sent) != 1 || sent[0] != "PATCH status" {
+		t.Errorf("sent %v, want the status and nothing else", sent)
+	}
+}
+
 // TestDeclare_FailuresHaveAClass: refusals of the API server have a class.
 func TestDeclare_FailuresHaveAClass(t *testing.T) {
 	d := newDeclarer(t)
-	d.refuse(abi.ErrorPermanent, "Invalid", "child[0 ConfigMap "+d.ns+"/Not_A_Name]: apply", d.result(configMap("Not_A_Name", "1")))
+	d.refuse(abi.ErrorTransient, "Invalid", "child[0 ConfigMap "+d.ns+"/Not_A_Name]: apply", d.result(configMap("Not_A_Name", "1")))
 	limited := devclustertest.Limited(t, devclustertest.Shared(t), d.ns,
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"patch"}})
 	poor := newSession(t, limited, d.ns)

@@ -140,7 +140,7 @@ func TestFinalizer_OfAnObjectThatIsBeingDeleted(t *testing.T) {
 	}
 	d.owner = d.newOwner("other")
 	_, err = d.AddFinalizer(t.Context(), d.owner.Kind, d.owner.Object, "Not A Name")
-	failsAs(t, err, abi.ErrorPermanent, "Invalid", "metadata.finalizers")
+	failsAs(t, err, abi.ErrorTransient, "Invalid", "metadata.finalizers")
 }
 
 // TestFinalizer_WithoutADomainIsForCustomResources: the API server decides, and
@@ -162,7 +162,7 @@ func TestFinalizer_WithoutADomainIsForCustomResources(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = d.AddFinalizer(t.Context(), builtIn, msg(t, made), "cleanup")
-	failsAs(t, err, abi.ErrorPermanent, "Invalid", `"cleanup": name is neither a standard finalizer name nor is it fully qualified`)
+	failsAs(t, err, abi.ErrorTransient, "Invalid", `"cleanup": name is neither a standard finalizer name nor is it fully qualified`)
 }
 
 // TestFinalizer_ActorsNeverRemoveEachOthersEntry: rule 21: several actors add and

@@ -52,10 +52,11 @@ type FieldConflict struct {
 // WriteError is the error of a write that the host made for a module. errors.As finds an
 // *abi.ResultError in it, which is the form for error_policy.
 //
-// Its class is permanent if only another result, another manifest or another kind would help. It is
-// conflict if another client wrote first or owns a field, so that a run with newer objects may
-// succeed. It is transient for everything else: refusals of RBAC, a quota or an admission webhook
-// may be temporary.
+// Its class is permanent if only another result or another manifest would help. It is conflict if
+// another client wrote first or owns a field, so that a run with newer objects may succeed. It is
+// transient for everything else: a refusal of the API server may depend on RBAC, a quota, an
+// admission policy, a CustomResourceDefinition or another object, and nothing reports that one of
+// these has changed.
 type WriteError struct {
 	Step Step
 	// Kind and Key identify the object. If the API server does not have the kind, Kind has only a
@@ -135,10 +136,11 @@ func (a *API) writeError(ctx context.Context, step Step, r *request, err error) 
 	return e
 }
 
-// permanentCodes are refusals that the same request would get again.
+// permanentCodes are refusals that the same request would get again, whatever changes in the cluster.
+// 400 and 422 are not among them: admission webhooks and policies use both, and 422 is also the answer
+// to a port that another Service has, or to a value that an outdated schema does not allow.
 var permanentCodes = []int32{
-	http.StatusBadRequest, http.StatusMethodNotAllowed, http.StatusNotAcceptable, http.StatusRequestEntityTooLarge,
-	http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity,
+	http.StatusMethodNotAllowed, http.StatusNotAcceptable, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType,
 }
 
 func (e *WriteError) fromStatus(status *metav1.Status) {

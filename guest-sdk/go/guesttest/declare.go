@@ -165,7 +165,7 @@ func declareFailure(where string, fail *failure, invalid bool) *wasmctl.Failure 
 	switch {
 	case fail.Status == 409:
 		f.Class = wasmctl.ErrorConflict
-	case fail.Status == 400, fail.Status == 422, fail.Status == wasmctl.StatusDenied:
+	case fail.Status == wasmctl.StatusDenied:
 		f.Class = wasmctl.ErrorPermanent
 	case invalid:
 		f.Class, f.Reason = wasmctl.ErrorPermanent, "InvalidChild"

@@ -202,7 +202,7 @@ fn controller_uid(obj: &Json) -> &str {
 fn failed(place: &str, e: &Fault, invalid: bool) -> Box<Failure> {
     let (class, reason) = match e.status {
         409 => (ErrorClass::Conflict, e.reason.as_str()),
-        400 | 422 | status::DENIED => (ErrorClass::Permanent, e.reason.as_str()),
+        status::DENIED => (ErrorClass::Permanent, e.reason.as_str()),
         _ if invalid => (ErrorClass::Permanent, "InvalidChild"),
         _ => (ErrorClass::Transient, e.reason.as_str()),
     };
