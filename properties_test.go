@@ -12,7 +12,7 @@ import (
 var (
 	testDecl = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
 	testName = regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z]\w*\*?`)
-	heldBy   = regexp.MustCompile(`(?m)^\|.*\|([^|]+)\|$`)   // the last column of a table
+	heldBy   = regexp.MustCompile(`(?m)^\|.*\|([^|]+)\|$`)      // the last column of a table
 	threat   = regexp.MustCompile(`(?ms)^- \*\*(.+?)[.:]?\*\*`) // the beginning of a list item
 )
 
