@@ -35,6 +35,48 @@ func sign(t testing.TB, legacy bool, digest string, key *PrivateKey) Candidate {
 	return Candidate{From: "referrer", Bundle: b}
 }
 
+// attest returns a candidate with a statement of any predicate type.
+func attest(t testing.TB, digest, predicate string, key *PrivateKey) Candidate {
+	t.Helper()
+	payload := fmt.Sprintf(`{"_type":"%s","subject":[{"digest":{"sha256":"%s"}}],"predicateType":"%s","predicate":{}}`, statementType, digest[7:], predicate)
+	sig, err := key.sign(preAuth(payloadType, []byte(payload)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := json.Marshal(bundle{
+		MediaType: BundleType, Material: material{PublicKey: &publicKey{}}, Envelope: &envelope{[]byte(payload), payloadType, []dsseSignature{{sig}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Candidate{From: "referrer", Bundle: b}
+}
+
+// TestAttestations_AreThoseOfTheKeys: an attestation counts if a key of the policy has signed it for
+// this digest. It is never a signature, and a signature is no attestation.
+func TestAttestations_AreThoseOfTheKeys(t *testing.T) {
+	const sbom, provenance = "https://spdx.dev/Document", "https://slsa.dev/provenance/v1"
+	keys := testKeys(t)
+	ours, other := keys[0], keys[1]
+	policy := Policy{Keys: []*Key{&ours.Key}}
+	damaged := attest(t, digestA, sbom, ours)
+	damaged.Bundle = append(damaged.Bundle, 'x')
+	candidates := []Candidate{
+		sign(t, false, digestA, ours), sign(t, true, digestA, ours), attest(t, digestA, sbom, ours), attest(t, digestA, sbom, other),
+		attest(t, digestB, sbom, ours), damaged, {Err: errors.New("unreadable")}, attest(t, digestA, provenance, ours),
+	}
+	got := policy.Attestations(t.Context(), digestA, candidates)
+	if want := []Attestation{{ours.Fingerprint(), sbom}, {ours.Fingerprint(), provenance}}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if _, err := policy.Verify(t.Context(), digestA, candidates[2:]); !errors.Is(err, ErrUnsigned) {
+		t.Errorf("attestations admit a module: %v", err)
+	}
+	if proof, _, err := policy.Prove(t.Context(), digestA, nil, candidates); err != nil || len(proof.Candidates) != 2 {
+		t.Errorf("%v, %v", proof, err)
+	}
+}
+
 // TestVerify_AgreesWithWhoSigned compares the signers with a list of signatures: only keys that
 // signed this digest count, whatever else exists.
 func TestVerify_AgreesWithWhoSigned(t *testing.T) {
