@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -160,7 +161,7 @@ func (o *reconcilerOptions) await(ctx context.Context, r *served, generation int
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return fmt.Errorf("%s: %w: %s", r.text, context.Cause(ctx), state)
+			return fmt.Errorf("%s: %w; it was last seen as: %s", r.text, context.Cause(ctx), cmp.Or(state, "unknown"))
 		}
 	}
 }

@@ -120,7 +120,7 @@ func TestReconcilers_AreSteeredInTheCluster(t *testing.T) {
 	if _, notes := site(); notes[v1alpha1.RequestedAt] == nil || notes[v1alpha1.ForceAt] != notes[v1alpha1.RequestedAt] {
 		t.Errorf("annotations %v", notes)
 	}
-	run("reconcile reconciler/site --wait --timeout 10ms", "not done after 10ms: waits for wasmctl serve")
+	run("reconcile reconciler/site --wait --timeout 10ms", "reconciler/site: not done after 10ms")
 	run("suspend reconciler/none", `reconciler/none: reconcilers.wasmctl.dev "none" not found`)
 	run("suspend reconciler/site -n t02", "not found")
 	run("suspend site", "want reconciler/NAME or clusterreconciler/NAME")
