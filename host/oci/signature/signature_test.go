@@ -63,7 +63,9 @@ func TestAttestations_AreThoseOfTheKeys(t *testing.T) {
 	damaged.Bundle = append(damaged.Bundle, 'x')
 	candidates := []Candidate{
 		sign(t, false, digestA, ours), sign(t, true, digestA, ours), attest(t, digestA, sbom, ours), attest(t, digestA, sbom, other),
-		attest(t, digestB, sbom, ours), damaged, {Err: errors.New("unreadable")}, attest(t, digestA, provenance, ours),
+		attest(t, digestB, sbom, ours), damaged,
+		{Err: errors.New("unreadable")},
+		attest(t, digestA, provenance, ours),
 	}
 	got := policy.Attestations(t.Context(), digestA, candidates)
 	if want := []Attestation{{ours.Fingerprint(), sbom}, {ours.Fingerprint(), provenance}}; !slices.Equal(got, want) {
