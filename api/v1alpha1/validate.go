@@ -127,7 +127,7 @@ func (c *Canary) Validate(path *field.Path) field.ErrorList {
 func duplicates(path *field.Path, list []string) (errs field.ErrorList) {
 	for i, value := range list {
 		if slices.Contains(list[:i], value) {
-			errs = append(errs, field.Duplicate(path.Index(i), value))
+			errs = append(errs, field.Invalid(path.Index(i), value, "is in the list twice"))
 		}
 	}
 	return errs

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/internal/suggest"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 	"github.com/wasmctl/wasmctl/runtime/applier"
 	"github.com/wasmctl/wasmctl/runtime/history"
@@ -23,6 +24,9 @@ import (
 // lookLimit bounds the request to the API server for an object that the cache does not
 // have.
 const lookLimit = time.Second
+
+// maxNames is the maximum number of names that are compared with a misspelled one.
+const maxNames = 10_000
 
 // The states of an object that the cache does not have, in addition to admin.StateAbsent.
 const (
@@ -46,7 +50,7 @@ func (v *verdict) missing(ctx context.Context) (state, why string) {
 	o, err := v.c.Resource(v.c.Kind().Kind, v.key.Namespace).Get(ctx, v.key.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return admin.StateAbsent, fmt.Sprintf("the API server has no %s %s", v.c.Kind().Name(), v.key)
+		return admin.StateAbsent, fmt.Sprintf("the API server has no %s %s%s", v.c.Kind().Name(), v.key, v.similar())
 	case err != nil:
 		return notCached, fmt.Sprintf("the object is not in the cache, and the API server does not answer: %v", err)
 	}
@@ -61,6 +65,24 @@ func (v *verdict) missing(ctx context.Context) (state, why string) {
 		return notSelected, fmt.Sprintf("the object exists but the watch does not have it: it does not match the field selector %s, or the watch lags behind", w.FieldSelector)
 	}
 	return notCached, "the object exists but the watch has not received it yet"
+}
+
+// similar names an object that was probably meant by the name of one that has never existed: the one of this name in
+// another namespace, or one with a similar name.
+func (v *verdict) similar() string {
+	if len(v.e.Runs) > 0 {
+		return ""
+	}
+	var names []string
+	for _, o := range v.c.Runtime.Objects() {
+		switch key := o.Ref(); {
+		case key.Name == v.key.Name:
+			return fmt.Sprintf("; did you mean %q?", key)
+		case key.Namespace == v.key.Namespace && len(names) < maxNames:
+			names = append(names, key.Name)
+		}
+	}
+	return suggest.Hint(v.key.Name, names)
 }
 
 // deselected returns the runs of an object that exists although the watch does not have it. A watch with a selector reports an object that
