@@ -87,7 +87,8 @@ func answers(ctx context.Context, path string) bool {
 }
 
 // Handler returns the handler of the endpoint. It refuses a request with a part that it does not know: the client is newer, and asks for
-// something that the process would not do. Clients ignore what they do not know of an answer.
+// something that the process would not do. So a client should send a new part only if the user asks for it. Clients ignore parts of an
+// answer that they do not know.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	handle := func(pattern string, serve http.HandlerFunc, keys ...string) {
