@@ -16,7 +16,7 @@ import (
 )
 
 // Release takes the finalizers of a Reconciler's modules off their objects, unless its deletion policy is Orphan, and then the finalizer of
-// wasmctl serve off the Reconciler. No process may serve it. Release returns the number of objects.
+// wasmctl serve off the Reconciler. No process may serve it. Release returns the number of objects. It needs no Start.
 func (s *Server) Release(ctx context.Context, object *unstructured.Unstructured) (n int, err error) {
 	o, err := read(object.GetKind(), func(into any) error {
 		return runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, into)
@@ -32,10 +32,12 @@ func (s *Server) Release(ctx context.Context, object *unstructured.Unstructured)
 		if found.count() == 0 {
 			break
 		}
-		if failure := found.release(ctx, s, o, s.terminating(ctx, o)); failure != "" {
+		if failure := found.release(ctx, s); failure != "" {
 			return n, errors.New(failure)
 		}
-		n += found.count() // of this batch
+		for i := range found.batches {
+			n += found.batches[i].done.all
+		}
 	}
 	gvr := v1alpha1.GVR(o.kind) // not from discovery: the CRD may be about to go
 	kind := kinds.Kind{Group: gvr.Group, Version: gvr.Version, Kind: o.kind, Resource: gvr.Resource, Namespaced: o.kind == v1alpha1.KindNamespaced}

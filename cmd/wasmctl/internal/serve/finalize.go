@@ -53,7 +53,10 @@ func (s *Server) finalize(ctx context.Context, kind string, r *wasmctl.Request) 
 			return wasmctl.Action{}, err
 		}
 		if e.alone {
-			failure = found.release(ctx, s, o, e.terminating)
+			failure = found.release(ctx, s)
+			for i := range found.batches {
+				s.released(o, &found.batches[i], e.terminating)
+			}
 		}
 		if e.alone && failure == "" {
 			after = 0

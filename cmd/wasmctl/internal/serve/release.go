@@ -38,6 +38,7 @@ type batch struct {
 	kind      kinds.Kind
 	objects   []stranded.Object
 	account   string // the service account that may list the objects; if empty, only the host may
+	done      results
 }
 
 // identity sends requests as a service account, or as the host if it has no name.
@@ -170,18 +171,17 @@ func (l *listing) watched(u *unit, c *admin.Controller) (mine, deleting int) {
 }
 
 // release takes the finalizer off some objects. It returns the first error, or "".
-func (l *listing) release(ctx context.Context, s *Server, o *reconciler, terminating bool) (failure string) {
+func (l *listing) release(ctx context.Context, s *Server) (failure string) {
 	for i := range l.batches {
 		some := &l.batches[i]
 		some.objects = some.objects[:min(len(some.objects), releaseBatch)]
 		if len(some.objects) == 0 {
 			continue
 		}
-		done, err := some.release(ctx, s)
-		if err != nil {
+		var err error
+		if some.done, err = some.release(ctx, s); err != nil {
 			failure = err.Error()
 		}
-		s.released(o, some, done, terminating)
 	}
 	return failure
 }
@@ -229,7 +229,8 @@ func (b *batch) release(ctx context.Context, s *Server) (done results, failure e
 
 // released logs released objects, and records an event on the Reconciler. A namespace that is being deleted
 // accepts no event; the event is then on the namespace.
-func (s *Server) released(o *reconciler, some *batch, done results, terminating bool) {
+func (s *Server) released(o *reconciler, some *batch, terminating bool) {
+	done := some.done
 	if done.all == 0 {
 		return
 	}
