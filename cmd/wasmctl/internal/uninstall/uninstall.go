@@ -107,6 +107,7 @@ func (r *Removal) change(ctx context.Context, action Action, o Object) error {
 		verb = "release, if no process does,"
 	case Scale:
 		verb, done = "scale to 0 replicas", "scaled to 0 replicas"
+	default: // the others delete
 	}
 	switch {
 	case r.DryRun:
