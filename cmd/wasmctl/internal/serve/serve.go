@@ -137,18 +137,6 @@ func (s *Server) Start(ctx context.Context, rt *wasmctl.Runtime) error {
 	return nil
 }
 
-// read decodes an object.
-func read(kind string, decode func(any) error) (*reconciler, error) {
-	if kind == v1alpha1.KindCluster {
-		var o v1alpha1.ClusterReconciler
-		err := decode(&o)
-		return &reconciler{meta: o.ObjectMeta, kind: kind, spec: o.Spec, status: o.Status}, err
-	}
-	var o v1alpha1.Reconciler
-	err := decode(&o)
-	return &reconciler{meta: o.ObjectMeta, kind: kind, spec: v1alpha1.ClusterReconcilerSpec{ReconcilerSpec: o.Spec}, status: o.Status}, err
-}
-
 // reconcile adapts a unit to its spec, and writes its status. It requests another call, soon if work is
 // in progress.
 func (s *Server) reconcile(ctx context.Context, kind string, r *wasmctl.Request) (wasmctl.Action, error) {

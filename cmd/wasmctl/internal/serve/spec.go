@@ -25,6 +25,18 @@ type reconciler struct {
 	status v1alpha1.Status
 }
 
+// read decodes an object.
+func read(kind string, decode func(any) error) (*reconciler, error) {
+	if kind == v1alpha1.KindCluster {
+		var o v1alpha1.ClusterReconciler
+		err := decode(&o)
+		return &reconciler{meta: o.ObjectMeta, kind: kind, spec: o.Spec, status: o.Status}, err
+	}
+	var o v1alpha1.Reconciler
+	err := decode(&o)
+	return &reconciler{meta: o.ObjectMeta, kind: kind, spec: v1alpha1.ClusterReconcilerSpec{ReconcilerSpec: o.Spec}, status: o.Status}, err
+}
+
 func (r *reconciler) id() id {
 	return id{r.kind, abi.Key{Namespace: r.meta.Namespace, Name: r.meta.Name}}
 }
