@@ -98,6 +98,7 @@ func (o *installOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	config.QPS = -1 // the API server's priority and fairness limits requests
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return err
