@@ -128,6 +128,9 @@ func TestChart_GivesTheObjectsOfManifests(t *testing.T) {
 	for _, flags := range [][]string{nil, {"--shards"}, {"--shards", "--share", "objects"}, {"--shards", "--max-replicas", "5"}} {
 		dir := chart(t, append([]string{"--pod-monitor"}, flags...)...)
 		for _, r := range []release{{name: "wasmctl", namespace: "wasmctl-system"}, {name: "1", namespace: "n42"}} {
+			printed := wasmctl(t, append([]string{
+				"manifests", "--serve", "--image", image, "--pod-monitor", "--replicas", "3", "--name", r.name, "--namespace", r.namespace,
+			}, flags...)...)
 			for _, replicas := range []string{"1", "3"} {
 				r.values = "replicas: " + replicas
 				got, _, notes, err := r.render(t, dir)
@@ -137,9 +140,7 @@ func TestChart_GivesTheObjectsOfManifests(t *testing.T) {
 				if !strings.Contains(notes, "helm -n "+r.namespace+" test "+r.name) {
 					t.Errorf("notes: %s", notes)
 				}
-				want := decode(t, wasmctl(t, append([]string{
-					"manifests", "--serve", "--image", image, "--pod-monitor", "--replicas", "3", "--name", r.name, "--namespace", r.namespace,
-				}, flags...)...))
+				want := decode(t, printed)
 				adjust(want, replicas == "1", len(flags) == 0)
 				if diff := cmp.Diff(want, got); diff != "" {
 					t.Errorf("%q: release %v: - printed + chart\n%s", flags, r, diff)
