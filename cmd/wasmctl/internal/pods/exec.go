@@ -106,7 +106,7 @@ func (c *conn) Close() error {
 	return err
 }
 
-// limited is a writer that keeps the first bytes. It is safe for concurrent use.
+// limited is a writer that retains only the first bytes. It is safe for concurrent use.
 type limited struct {
 	mu sync.Mutex
 	b  bytes.Buffer // guarded by mu
