@@ -158,6 +158,7 @@ func (r *request) unpackChild(o *owner, packed []byte) error {
 	if r.key.Namespace != "" {
 		meta["namespace"] = r.key.Namespace
 	}
+	delete(meta, "managedFields") // an object that the module has read has them, and an apply must not
 	r.object["metadata"] = meta
 	if r.kind.Group == "" && r.kind.Resource == "secrets" {
 		foldStringData(r.object)

@@ -208,6 +208,21 @@ func TestDeclare_RemovesKeysOfStringData(t *testing.T) {
 	d.refuse(abi.ErrorTransient, "InternalError", "stringData", d.result(secret("stringData", map[string]any{"c": 1})))
 }
 
+// TestDeclare_AcceptsAChildThatWasRead: an object that a module has read, changed and declared has
+// managedFields, which the API server refuses in an apply.
+func TestDeclare_AcceptsAChildThatWasRead(t *testing.T) {
+	d := newDeclarer(t)
+	d.declare(d.result(configMap("a", "1")))
+	read := d.ok(abi.OpAPIGet, d.ref("a"))
+	if at(read, "metadata", "managedFields", 0) == nil {
+		t.Fatalf("read without managedFields: %v", read)
+	}
+	d.declare(d.result(with(read, "data", map[string]any{"k": "2"})))
+	if diff := cmp.Diff(map[string]any{"k": "2"}, d.ok(abi.OpAPIGet, d.ref("a"))["data"]); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // TestDeclare_LeavesTheChildrenToAForegroundDeletion: the garbage collector deletes the children and then
 // their owner. A child that is created again would keep the owner.
 func TestDeclare_LeavesTheChildrenToAForegroundDeletion(t *testing.T) {
