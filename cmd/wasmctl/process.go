@@ -147,7 +147,9 @@ func (p *process) run(ctx context.Context, force <-chan struct{}) error {
 	if p.process.Socket != "none" { // first: loading may wait for the cluster
 		wg.Go(func() { p.serveAdmin(services) })
 	}
-	wg.Go(func() { p.showSync(ctx) })
+	if p.streams.progress.OnTerminal() { // elsewhere, the log has it
+		wg.Go(func() { p.showSync(ctx) })
+	}
 	err := p.load(ctx, giveUp)
 	if err != nil {
 		giveUp(err) // Run closes what is already loaded

@@ -45,7 +45,7 @@ func syncing(st *admin.Status) (what string, objects int64, starting bool) {
 	starting = len(st.Controllers) == 0
 	for i := range st.Controllers {
 		c := &st.Controllers[i]
-		starting = starting || c.Phase == admin.PhaseLoading
+		starting = starting || c.Phase == admin.PhaseLoading || c.Phase == admin.PhaseWaiting
 		for j := range c.Watches {
 			w := &c.Watches[j]
 			if w.Phase != "syncing" {

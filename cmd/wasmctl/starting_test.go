@@ -28,7 +28,8 @@ func TestSyncing_CountsListedObjects(t *testing.T) {
 			running(admin.Watch{Source: "pods", Phase: "syncing", Objects: 1200}), running(admin.Watch{Source: "nodes", Phase: "syncing", Objects: 3}),
 		}},
 		{"denied", "", 0, false, []admin.Controller{running(admin.Watch{Source: "pods", Phase: "denied"}, ready)}},
-		{"waits for a kind", "", 0, false, []admin.Controller{{Name: "web", Phase: admin.PhaseWaiting}}},
+		{"waits for the cluster", "", 0, true, []admin.Controller{{Name: "web", Phase: admin.PhaseWaiting}}},
+		{"failed", "", 0, false, []admin.Controller{{Name: "web", Phase: admin.PhaseFailed}}},
 	} {
 		what, objects, starting := syncing(&admin.Status{Controllers: c.controllers})
 		if what != c.what || objects != c.objects || starting != c.starting {

@@ -270,3 +270,34 @@ func TestReadList_KeepsWhatIsKnown(t *testing.T) {
 		}
 	}
 }
+
+// TestReadList_CountsObjectsAsTheyArrive: the progress of a list counts the objects that have been read, before the list
+// is complete.
+func TestReadList_CountsObjectsAsTheyArrive(t *testing.T) {
+	d := testDecoder(reflector.Options{})
+	d.arrived = new(atomic.Int64)
+	item := func(name string) string {
+		return `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"` + name + `","namespace":"x","resourceVersion":"1"}}`
+	}
+	begin := `{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"2"},"items":[` + item("a") + "," + item("b") + ","
+	seen := int64(-1)
+	rest := readerFunc(func(p []byte) (int, error) {
+		if seen < 0 {
+			seen = d.arrived.Load()
+			return copy(p, item("c")+"]}"), nil
+		}
+		return 0, io.EOF
+	})
+	list, err := readList(io.MultiReader(strings.NewReader(begin), rest), d)
+	if err != nil || len(list.Items) != 3 || d.arrived.Load() != 3 {
+		t.Fatalf("%v, %d", err, d.arrived.Load())
+	}
+	if seen != 2 {
+		t.Errorf("%d objects are counted before the list is complete, want 2", seen)
+	}
+}
+
+type readerFunc func([]byte) (int, error)
+
+// Read implements io.Reader.
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }

@@ -34,6 +34,7 @@ type decoder struct {
 	compressor *reflector.Compressor
 
 	decoded *atomic.Int64 // bytes of objects
+	arrived *atomic.Int64 // objects of lists; nil if they are not counted
 
 	onlyJSON atomic.Bool          // protobuf could not be read
 	kind     atomic.Pointer[kind] // of the last object in protobuf
@@ -111,6 +112,9 @@ func (d *decoder) packed(obj k8sruntime.Object) *reflector.Object {
 // listed is like packed, for an object of a list. It compresses an object at once if the store does not have it yet; otherwise the complete
 // first list would be in memory uncompressed.
 func (d *decoder) listed(obj k8sruntime.Object) *reflector.Object {
+	if d.arrived != nil {
+		d.arrived.Add(1)
+	}
 	o := d.packed(obj)
 	if o != nil && d.compressor != nil && d.store.Get(o.Ref()) == nil {
 		d.compressor.Compress(o)

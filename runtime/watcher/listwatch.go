@@ -77,6 +77,7 @@ func (lw *listWatcher) list(ctx context.Context, opts metav1.ListOptions) (k8sru
 	}
 	if opts.Continue == "" {
 		lw.status.asks(opts.ResourceVersion == "")
+		lw.status.arrived.Store(0)
 	}
 	bounded, cancel := context.WithTimeoutCause(ctx, listTimeout, errNoAnswer)
 	defer cancel()
@@ -88,10 +89,6 @@ func (lw *listWatcher) list(ctx context.Context, opts metav1.ListOptions) (k8sru
 		return nil, err
 	}
 	lw.status.progressed()
-	if opts.Continue == "" {
-		lw.status.arrived.Store(0)
-	}
-	lw.status.arrived.Add(int64(len(page.Items)))
 	return page, nil
 }
 

@@ -124,7 +124,7 @@ func (w *sharedWatch) reflect(ctx context.Context) {
 	epoch := w.set.epoch.Load()
 	decoder := &decoder{
 		source: w.source, options: w.source.options(), store: w.writer.Store(), newEpoch: epoch != w.epoch.Load(), log: w.cfg.Log, compressor: w.compressor,
-		decoded: &w.decoded,
+		decoded: &w.decoded, arrived: &w.status.arrived,
 	}
 	api := w.client.requests(w.source, decoder)
 	lw := &listWatcher{api: api, status: w.status, backoff: newBackoff(w.cfg.Backoff), lists: api.listsFirst(ctx), ops: w.ops}
