@@ -21,10 +21,10 @@ import (
 func status(reason, message, candidate string) *v1alpha1.Status {
 	st := &v1alpha1.Status{}
 	ready := metav1.Condition{Type: v1alpha1.Ready, Status: metav1.ConditionFalse, Reason: reason, Message: message}
-	switch {
-	case reason == "Succeeded":
+	switch reason {
+	case "Succeeded":
 		ready.Status = metav1.ConditionTrue
-	case reason == "RolledBack":
+	case "RolledBack":
 		meta.SetStatusCondition(&st.Conditions, metav1.Condition{Type: v1alpha1.Stalled, Status: metav1.ConditionTrue, Reason: reason})
 	}
 	meta.SetStatusCondition(&st.Conditions, ready)
