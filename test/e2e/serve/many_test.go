@@ -25,10 +25,12 @@ func TestServe_ManyAreSwappedAcrossAKill(t *testing.T) {
 	var tenants []*tenant
 	var namespaces []string
 	modules := map[string]map[string]any{}
-	for range 10 {
+	for i := range 10 {
 		tn := newTenant(t)
 		tenants = append(tenants, tn)
-		namespaces = append(namespaces, "-n", tn.ns)
+		if i > 0 { // startServe names the first one
+			namespaces = append(namespaces, "-n", tn.ns)
+		}
 		first := tn.module("old", old)
 		modules["good"], modules["bad"] = tn.module("good", good), tn.module("bad", bad)
 		for i := range each {

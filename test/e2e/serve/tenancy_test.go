@@ -261,7 +261,7 @@ func (in *intruder) specs() []attempt {
 		{name: "account-colon", spec: account(in.victim.ns + ":default"), invalid: "serviceAccountName"},
 		{name: "account-slash", spec: account(in.victim.ns + "/default"), invalid: "serviceAccountName"},
 		{name: "account-path", spec: account("../" + in.victim.ns + ":default"), invalid: "serviceAccountName"},
-		{name: "account-theirs", spec: account("x"), refused: "ConfigMapFailed", message: "forbidden"},
+		{name: "account-theirs", spec: account("x"), refused: "ServiceAccountNotFound", message: "does not exist"},
 		{name: "namespaces", spec: map[string]any{"namespaces": []any{in.victim.ns}}, invalid: "namespaces"},
 		{name: "account-namespace", spec: map[string]any{"serviceAccountNamespace": in.victim.ns}, invalid: "serviceAccountNamespace"},
 	}
