@@ -84,7 +84,7 @@ func TestDeclare_TakesNoChildOfAnotherObject(t *testing.T) {
 				t.Fatal(err)
 			}
 			before := w.shared()
-			w.API.cache = tt.cache(w)
+			w.cache = tt.cache(w)
 			text := ""
 			if tt.reason == ReasonForeignController {
 				text = "it is controlled by Sprocket s (uid "
@@ -163,7 +163,7 @@ func TestDeclare_AdoptsWhatTheCacheHas(t *testing.T) {
 					{Resource: "configmaps", Verbs: []string{"get", "create"}}, {Resource: "configmaps", Verbs: []string{"patch"}, Fields: []string{"data"}},
 				}))
 			}
-			w.API.formerManagers = []string{"operator"}
+			w.formerManagers = []string{"operator"}
 			d := w.declares(value)
 			d.Force = false
 			if err := w.Declare(run, owner, d); err != nil {
@@ -181,7 +181,7 @@ func TestDeclare_AdoptsWhatTheCacheHas(t *testing.T) {
 func TestDeclare_HasTheStateOfAnUnwatchedChild(t *testing.T) {
 	w := newOfRuns(t)
 	run, owner := w.create()
-	w.API.cache = unwatched{w.objects}
+	w.cache = unwatched{w.objects}
 	if err := w.Declare(run, owner, w.declares("v")); err != nil || w.told[0].Before.JSON != nil {
 		t.Errorf("%v, before: %s", err, w.told[0].Before.JSON)
 	}
@@ -222,7 +222,7 @@ func TestDeclare_HammerGivesAChildOneController(t *testing.T) {
 			}
 			w.objects.refresh()
 			if blind {
-				w.API.cache = unwatched{w.objects}
+				w.cache = unwatched{w.objects}
 			}
 			w.observer, w.client.rest.Client.Transport = nil, w.server
 			var wg sync.WaitGroup
@@ -258,8 +258,8 @@ func TestDeclare_NamesAFormerManagerThatIsNotFound(t *testing.T) {
 	w := newOfRuns(t)
 	run, owner := w.create()
 	var log strings.Builder
-	w.API.log = slog.New(slog.NewTextHandler(&log, nil))
-	w.API.formerManagers = []string{"operator", "manger"}
+	w.log = slog.New(slog.NewTextHandler(&log, nil))
+	w.formerManagers = []string{"operator", "manger"}
 	for _, name := range []string{"a", "b", "c"} {
 		object := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name, "namespace": "a"}, "data": map[string]any{"old": "x"}}
 		manager := map[string]string{"a": "operator", "b": "manager", "c": "manager"}[name]
