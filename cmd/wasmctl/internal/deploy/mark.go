@@ -4,6 +4,8 @@ package deploy
 
 import (
 	"maps"
+	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -46,12 +48,26 @@ func Mark(objects []any, namespace, name, component string) []any {
 }
 
 // Of returns the namespace, the name and the component of the installation that an object belongs to. They are empty if it belongs to none.
+// Labels alone do not decide that: copies of an object have them, and a tenant can set them in its own namespace. The object must also have a
+// name that Config.Objects gives.
 func Of(o metav1.Object) (namespace, name, component string) {
 	labels := o.GetLabels()
-	if labels[LabelName] != "wasmctl" || labels[LabelNamespace] == "" {
+	namespace, name = labels[LabelNamespace], labels[LabelInstance]
+	if labels[LabelName] != "wasmctl" || namespace == "" || name == "" || !nameFits(o, namespace, name) {
 		return "", "", ""
 	}
-	return labels[LabelNamespace], labels[LabelInstance], labels[LabelComponent]
+	return namespace, name, labels[LabelComponent]
+}
+
+// nameFits reports whether an object of an installation can have this namespace and name.
+func nameFits(o metav1.Object, namespace, name string) bool {
+	switch o.GetNamespace() {
+	case "":
+		return slices.Contains([]string{namespace, namespace + ":" + name, flowSchemaName(namespace, name)}, o.GetName())
+	case namespace:
+		return o.GetName() == name || strings.HasPrefix(o.GetName(), name+"-")
+	}
+	return o.GetName() == name // rights in the namespaces of objects
 }
 
 // Unstructured returns the objects for dynamic clients.

@@ -128,7 +128,7 @@ func (c *Config) disruptionBudget() any {
 // because a late renewal loses the lease. Kubernetes does that only for Leases in kube-system.
 func (c *Config) flowSchema() any {
 	m := c.meta("")
-	m.Name, m.Namespace = c.Namespace+"."+c.Name+".leases", ""
+	m.Name, m.Namespace = flowSchemaName(c.Namespace, c.Name), ""
 	leases := grant.ShardRules(c.Namespace)[0]
 	return &flowcontrolv1.FlowSchema{
 		TypeMeta: metav1.TypeMeta{APIVersion: "flowcontrol.apiserver.k8s.io/v1", Kind: "FlowSchema"}, ObjectMeta: m,
@@ -148,6 +148,8 @@ func (c *Config) flowSchema() any {
 		},
 	}
 }
+
+func flowSchemaName(namespace, name string) string { return namespace + "." + name + ".leases" }
 
 // autoscaler keeps the CPU usage of a replica below busy. That is not a percentage of the request,
 // which is much smaller.

@@ -54,13 +54,17 @@ func (r *Removal) observe(ctx context.Context) (*State, error) {
 	return s, err
 }
 
-// add adds an object with the labels of an installation.
+// add adds an object with the labels of an installation. In a namespace other than that of the installation, it can only be a right of the
+// processes, and shows nothing about the installation: tenants can create objects there.
 func (s *State) add(gvr schema.GroupVersionResource, o *unstructured.Unstructured, namespace, name string) {
 	ns, instance, component := deploy.Of(o)
+	mine, inside := ns == namespace && instance == name, o.GetNamespace() == "" || o.GetNamespace() == ns
 	switch {
-	case ns == "":
+	case ns == "" || !inside && (gvr.Group != rbac || !mine):
 		return
-	case ns == namespace && instance == name:
+	case !inside:
+		s.Objects = append(s.Objects, Object{gvr, keyOf(o)})
+	case mine:
 		s.Objects = append(s.Objects, Object{gvr, keyOf(o)})
 		s.Helm = s.Helm || o.GetAnnotations()["meta.helm.sh/release-name"] != ""
 		s.Runs = s.Runs || component == deploy.ComponentRun
