@@ -113,6 +113,9 @@ func (a *Archive) readIndex() error {
 	if err := json.Unmarshal(content, &index); err != nil {
 		return fmt.Errorf("%s: %w", ocispec.ImageIndexFile, err)
 	}
+	if len(index.Manifests) > maxCopied {
+		return fmt.Errorf("%s: it has more than %d manifests", ocispec.ImageIndexFile, maxCopied)
+	}
 	var found []ocispec.Descriptor
 	for _, d := range index.Manifests {
 		if err := checkDescriptor(d, maxManifest); err != nil {

@@ -223,6 +223,7 @@ func TestArchive_RefusesOthers(t *testing.T) {
 		"a manifest less":  {layout(t, map[string]string{"index.json": `{"manifests":[` + entry("10") + `]}`}), "not found"},
 		"a huge manifest":  {layout(t, map[string]string{"index.json": `{"manifests":[` + entry("1000000000000") + `]}`}), "more than it may have"},
 		"no digest":        {layout(t, map[string]string{"index.json": `{"manifests":[{"digest":"../../x","size":1}]}`}), "want one of sha256"},
+		"many manifests":   {layout(t, map[string]string{"index.json": `{"manifests":[` + strings.Repeat(entry("2")+",", 200) + entry("2") + `]}`, "blobs/sha256/" + at.Digest[7:]: "{}"}), "more than 200 manifests"},
 		"another manifest": {layout(t, map[string]string{"index.json": `{"manifests":[` + entry("2") + `]}`, "blobs/sha256/" + at.Digest[7:]: "{}"}), "another digest"},
 		"another module":   {bytes.Replace(good, module(1, 100)[8:40], module(2, 100)[8:40], 1), "mismatch"},
 	} {
