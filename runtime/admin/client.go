@@ -20,7 +20,11 @@ import (
 	"syscall"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/internal/humanize"
 )
+
+// maxAnswer is Client.most. The other end may be a pod that only looks like wasmctl.
+const maxAnswer = 128 << 20
 
 // ErrNotFound is wrapped by Find's error if no process serves a socket.
 var ErrNotFound = errors.New("no wasmctl process is running")
@@ -75,6 +79,7 @@ func Find(ctx context.Context) (string, error) {
 type Client struct {
 	name string // of the other end, in errors
 	http *http.Client
+	most int64 // the maximum size of an answer, and of a line of a log
 }
 
 // NewClient returns a Client of the socket at path. It connects when it is used.
@@ -85,7 +90,7 @@ func NewClient(path string) *Client {
 // NewClientOver returns a Client that connects with dial. Errors contain the name of the other end.
 func NewClientOver(name string, dial func(context.Context) (net.Conn, error)) *Client {
 	connect := func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) }
-	return &Client{name: name, http: &http.Client{Transport: &http.Transport{DialContext: connect}}}
+	return &Client{name: name, http: &http.Client{Transport: &http.Transport{DialContext: connect}}, most: maxAnswer}
 }
 
 // Status returns the state of the process.
@@ -172,7 +177,12 @@ func (c *Client) send(ctx context.Context, method, path string, b []byte, result
 		return err
 	}
 	defer func() { _ = body.Close() }()
-	if err := json.NewDecoder(body).Decode(result); err != nil {
+	limited := &io.LimitedReader{R: body, N: c.most}
+	err = json.NewDecoder(limited).Decode(result)
+	if err != nil && limited.N == 0 {
+		err = fmt.Errorf("it is larger than %s", humanize.Bytes(c.most))
+	}
+	if err != nil {
 		return fmt.Errorf("%s: answer: %w", c.name, err)
 	}
 	return nil
@@ -199,7 +209,7 @@ func (c *Client) open(ctx context.Context, method, path string, b []byte) (io.Re
 	}
 	defer func() { _ = res.Body.Close() }()
 	var e errorResponse
-	if err := json.NewDecoder(res.Body).Decode(&e); err != nil || e.Error == "" {
+	if err := json.NewDecoder(io.LimitReader(res.Body, c.most)).Decode(&e); err != nil || e.Error == "" {
 		return nil, fmt.Errorf("%s: %w", c.name, c.unserved(ctx, path, res))
 	}
 	switch res.StatusCode {

@@ -108,7 +108,9 @@ func (c *Client) Logs(ctx context.Context, controller string, q LogQuery, emit f
 		return err
 	}
 	defer func() { _ = body.Close() }()
-	for r := bufio.NewReader(body); ; {
+	limited := &io.LimitedReader{R: body}
+	for r := bufio.NewReader(limited); ; {
+		limited.N = c.most
 		line, err := r.ReadBytes('\n')
 		if errors.Is(err, io.EOF) && len(bytes.TrimSpace(line)) == 0 {
 			return nil
