@@ -15,6 +15,9 @@ import (
 // controller. It implements Notes. Only one process at a time may use it.
 type Dir string
 
+// historySuffix ends the names of histories. It does not end in .json, because the note of the controller a.history would be the history of a.
+const historySuffix = ".changes"
+
 // Note implements Notes.
 func (d Dir) Note(_ context.Context, key string) (string, error) {
 	b, err := d.read(key, ".json")
@@ -36,12 +39,12 @@ func (d Dir) SetModule(controller string, wasm []byte) error {
 
 // History returns the bytes that SetHistory stored, or nil if there are none.
 func (d Dir) History(controller string) ([]byte, error) {
-	return d.read(Key(controller), ".history.json")
+	return d.read(Key(controller), historySuffix)
 }
 
 // SetHistory stores the history of a controller's module.
 func (d Dir) SetHistory(controller string, history []byte) error {
-	return d.write(Key(controller), ".history.json", history)
+	return d.write(Key(controller), historySuffix, history)
 }
 
 func (d Dir) path(key, suffix string) string {

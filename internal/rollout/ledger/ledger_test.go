@@ -80,6 +80,36 @@ func (n notes) Note(_ context.Context, key string) (string, error) { return n[ke
 func (n notes) SetNote(_ context.Context, key, value string) error { n[key] = value; return nil }
 
 // The entry of the released version is read, with and without a field of a later one.
+// TestDir_NamesDoNotCollide: the files of controllers are distinct, also if one is named like the file of another.
+func TestDir_NamesDoNotCollide(t *testing.T) {
+	dir := Dir(t.TempDir())
+	write := map[string]func(name, text string) error{
+		"note":    func(name, text string) error { return dir.SetNote(t.Context(), Key(name), text) },
+		"module":  func(name, text string) error { return dir.SetModule(name, []byte(text)) },
+		"history": func(name, text string) error { return dir.SetHistory(name, []byte(text)) },
+	}
+	read := map[string]func(name string) string{
+		"note":    func(name string) string { s, _ := dir.Note(t.Context(), Key(name)); return s },
+		"module":  func(name string) string { b, _ := dir.Module(name); return string(b) },
+		"history": func(name string) string { b, _ := dir.History(name); return string(b) },
+	}
+	names := []string{"a", "a.history", "a.changes", "a.json", "a.wasm", "a.history.json"}
+	for _, name := range names {
+		for what, do := range write {
+			if err := do(name, what+" of "+name); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, name := range names {
+		for what, do := range read {
+			if got := do(name); got != what+" of "+name {
+				t.Errorf("%s of %s: %q", what, name, got)
+			}
+		}
+	}
+}
+
 func TestRead_OfOtherVersions(t *testing.T) {
 	b, err := os.ReadFile("testdata/released/entry.json")
 	if err != nil {
