@@ -170,6 +170,9 @@ func (o *reconcilerOptions) await(ctx context.Context, r *served, generation int
 // state. The error is the reason why it never will, without another change.
 func reaction(o *v1alpha1.Reconciler, generation int64, requested string) (done bool, state string, err error) {
 	st := &o.Status
+	if o.DeletionTimestamp != nil {
+		return false, "", errors.New("is being deleted")
+	}
 	if st.ObservedGeneration < generation || requested != "" && st.LastHandledReconcileAt != requested {
 		return false, "waits for wasmctl serve", nil
 	}

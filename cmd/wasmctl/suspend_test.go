@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -48,6 +49,7 @@ func TestReaction_WaitsForTheAnswer(t *testing.T) {
 		observed   int64
 		handled    string
 		suspend    bool
+		deleting   bool
 		conditions []metav1.Condition
 		done       bool
 		state, err string
@@ -58,11 +60,15 @@ func TestReaction_WaitsForTheAnswer(t *testing.T) {
 		"a probation":         {observed: 2, handled: "now", conditions: []metav1.Condition{condition("Ready", no, "Probation")}, state: "Probation: m"},
 		"ready":               {observed: 3, handled: "now", conditions: []metav1.Condition{condition("Ready", yes, "Succeeded")}, done: true, state: "Succeeded: m"},
 		"refused":             {observed: 2, handled: "now", conditions: []metav1.Condition{condition("Ready", no, "RolledBack"), condition("Stalled", yes, "RolledBack")}, state: "RolledBack: m", err: "RolledBack: m"},
+		"being deleted":       {observed: 1, deleting: true, err: "is being deleted"},
 		"stopping":            {observed: 2, handled: "now", suspend: true, conditions: []metav1.Condition{condition("Ready", no, "Stopping")}, state: "Stopping: m"},
 		"suspended":           {observed: 2, handled: "now", suspend: true, conditions: []metav1.Condition{condition("Ready", no, "Suspended")}, done: true, state: "Suspended: m"},
 	} {
 		o := &v1alpha1.Reconciler{}
 		o.Spec.Suspend = c.suspend
+		if c.deleting {
+			o.DeletionTimestamp = &metav1.Time{Time: time.Now()}
+		}
 		o.Status = v1alpha1.Status{ObservedGeneration: c.observed, LastHandledReconcileAt: c.handled, Conditions: c.conditions}
 		done, state, err := reaction(o, 2, "now")
 		text := ""
