@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"github.com/wasmctl/wasmctl/runtime/admin"
+	"github.com/wasmctl/wasmctl/runtime/applier/guard"
 )
 
 // Pauses until the next look at a unit.
 const (
-	soon       = 200 * time.Millisecond // it starts, or is swapped
-	onTrial    = time.Second            // a canary, probation, or a wait for the API server
-	firstRetry = 2 * time.Second        // after a temporary problem
+	soon       = guard.MinRequeue // it starts, or is swapped; a shorter pause would count as a hot loop
+	onTrial    = time.Second      // a canary, probation, or a wait for the API server
+	firstRetry = 2 * time.Second  // after a temporary problem
 	mostRetry  = time.Minute
 	quiet      = 30 * time.Second // for changes of ConfigMaps and Secrets
 )

@@ -68,7 +68,8 @@ func (r *reconciler) requested() string {
 	return cmp.Or(r.meta.Annotations[v1alpha1.RequestedAt], r.meta.Annotations[v1alpha1.FluxRequestedAt])
 }
 
-// options returns the options of the controller, without settings in ConfigMaps and Secrets. If the
+// options returns the options of the controller, without settings in ConfigMaps and Secrets, and without
+// the place of the module: other options restart the controller, and another module is swapped in. If the
 // spec is invalid or exceeds the bounds, it returns an error that matches wasmctl.ErrUsage.
 func (r *reconciler) options(account string, most v1alpha1.Bounds) (wasmctl.ControllerOptions, error) {
 	s := r.spec.ReconcilerSpec
@@ -77,8 +78,9 @@ func (r *reconciler) options(account string, most v1alpha1.Bounds) (wasmctl.Cont
 		return wasmctl.ControllerOptions{}, failure.Usage.Wrap(v1alpha1.Errors(errs, inSpec))
 	}
 	out := wasmctl.ControllerOptions{ControllerSpec: v1alpha1.ControllerSpec{
-		Name: r.controller(), Module: v1alpha1.ControllerModule{ModuleSource: s.Module.ModuleSource}, Namespaces: r.spec.Namespaces, CommonSpec: s.CommonSpec,
+		Name: r.controller(), Namespaces: r.spec.Namespaces, CommonSpec: s.CommonSpec,
 	}}
+	out.Module.Controller, out.Module.Verify = s.Module.Controller, s.Module.Verify
 	out.As = r.user(account)
 	if r.kind == v1alpha1.KindNamespaced {
 		out.Namespaces, out.Confine = []string{r.meta.Namespace}, r.meta.Namespace

@@ -15,6 +15,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/runtime/admin"
+	"github.com/wasmctl/wasmctl/runtime/applier/guard"
 )
 
 func pick[T any](r *rand.Rand, list ...T) T { return list[r.IntN(len(list))] }
@@ -160,7 +161,7 @@ func TestPauseAfter_RestsInEveryEnd(t *testing.T) {
 		st := next(v1alpha1.Status{}, in, time.Unix(1e9, 0))
 		d := pauseAfter(in, 1+r.IntN(100))
 		switch ready := meta.FindStatusCondition(st.Conditions, v1alpha1.Ready); {
-		case d < soon || d > mostRetry:
+		case d < guard.MinRequeue || d > mostRetry: // otherwise, the unit itself would be a hot loop
 			t.Fatalf("%v for %+v", d, in)
 		case (ready.Status == metav1.ConditionTrue || meta.IsStatusConditionTrue(st.Conditions, v1alpha1.Stalled)) && d < onTrial:
 			t.Fatalf("%v, although %s %s: %+v", d, ready.Status, ready.Reason, in)
