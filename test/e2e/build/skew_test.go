@@ -161,8 +161,16 @@ func TestSkew_CommandsReachTheOtherVersion(t *testing.T) {
 		}
 		object := f.Ns + "/one"
 		for _, args := range [][]string{
-			{"status"}, {"status", "-o", "json"}, {"explain", "webapp", object}, {"top"}, {"logs", "webapp"}, {"log-level", "webapp", "debug"},
-			{"trigger", "webapp", object}, {"pause", "webapp"}, {"resume", "webapp"}, {"swap", "webapp", e2e.Example(t, "webapp")},
+			{"status"},
+			{"status", "-o", "json"},
+			{"explain", "webapp", object},
+			{"top"},
+			{"logs", "webapp"},
+			{"log-level", "webapp", "debug"},
+			{"trigger", "webapp", object},
+			{"pause", "webapp"},
+			{"resume", "webapp"},
+			{"swap", "webapp", e2e.Example(t, "webapp")},
 		} {
 			out, err := command(args...)
 			if err != nil || out == "" {
