@@ -5,6 +5,7 @@ package bench
 import (
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -137,7 +138,7 @@ func seriesOf(b *testing.B, url string) (n int) {
 		b.Fatal(err)
 	}
 	text, err := io.ReadAll(res.Body)
-	if err = res.Body.Close(); err != nil {
+	if err = errors.Join(err, res.Body.Close()); err != nil {
 		b.Fatal(err)
 	}
 	for line := range strings.Lines(string(text)) {
