@@ -50,7 +50,7 @@ func (r *Rollout) accept(ctx context.Context, digest string, m *abi.Manifest) (*
 }
 
 func cannotChange(diff ...string) error {
-	return fmt.Errorf("the module changes what a running controller cannot change; restart wasmctl with the new module: %s",
+	return fmt.Errorf("the module changes what a running controller cannot change; restart wasmctl, or create the Reconciler anew, with the new module: %s",
 		strings.Join(diff, "; "))
 }
 

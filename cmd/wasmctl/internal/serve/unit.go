@@ -126,6 +126,9 @@ func (u *unit) look(ctx context.Context, o *reconciler) *seen {
 	if err != nil && !errors.As(err, &in.problem) {
 		in.problem = &problem{reason: "Failed", message: err.Error()}
 	}
+	if p := in.problem; p != nil && p.reason == "ModuleRefused" && in.controller != nil && refused(nil, in) != nil {
+		in.problem = nil // the refused revision has the reason
+	}
 	if c := in.controller; c != nil && c.Phase == admin.PhaseRunning {
 		in.finalizer = u.finalizerOf(ctx, o, c)
 	}
