@@ -77,10 +77,19 @@ func (c *Controller) PauseObject(ctx context.Context, object abi.Key, paused boo
 	_, err = c.Resource(c.kind.Kind, object.Namespace).Patch(ctx, object.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "wasmctl"})
 	switch {
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("%w; the process has no right to patch the object: run kubectl annotate %s %s %s=true", err, c.kind.Name(), object.Name, applier.PausedAnnotation)
+		return fmt.Errorf("%w; the process has no right to patch the object: run %s", err, annotateByHand(c.kind.Name(), object, paused))
 	case err != nil:
 		return err
 	}
 	c.log.Info(map[bool]string{true: "object paused by annotation", false: "object resumed"}[paused], "object", object.String(), "controller", c.name)
 	return nil
+}
+
+// annotateByHand returns the command with which a user pauses an object, or resumes it.
+func annotateByHand(kind string, object abi.Key, paused bool) string {
+	change := applier.PausedAnnotation + map[bool]string{true: "=true", false: "-"}[paused]
+	if object.Namespace != "" {
+		change += " -n " + object.Namespace
+	}
+	return fmt.Sprintf("kubectl annotate %s %s %s", kind, object.Name, change)
 }
