@@ -51,7 +51,10 @@ func (o *steerOptions) reach(ctx context.Context) (fleet, error) {
 		path := o.socket
 		if path == "" {
 			var err error
-			if path, err = admin.Find(ctx); err != nil {
+			if path, err = admin.Find(ctx); errors.Is(err, admin.ErrNotFound) {
+				err = fmt.Errorf("%w, or the namespace of its pods with --in", err)
+			}
+			if err != nil {
 				return nil, failure.Usage.Wrap(err)
 			}
 		}

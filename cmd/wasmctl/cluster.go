@@ -68,6 +68,9 @@ func connect(ctx context.Context, o *flags.Process, s streams, log *slog.Logger)
 	} else {
 		c.config, err = loadConfig(o.Kubeconfig, o.Context)
 	}
+	if errors.Is(err, plan.ErrNoCluster) {
+		err = fmt.Errorf("%w, or use a local control plane with --dev", err)
+	}
 	return c, failure.Cluster.Wrap(err)
 }
 

@@ -22,7 +22,7 @@ var othersFlags = strings.Fields("apiserver-flag data-dir exit-on-stdin-close no
 	" enable-admission-plugins shutdown-watch-termination-grace-period" + // kube-apiserver
 	" bump-revision mark-compacted" + // etcdutl
 	" features lib no-default-features open precise release target" + // cargo
-	" cascade from-file hard resource resource-name server-side show-managed-fields type verb" + // kubectl
+	" cascade force-conflicts from-file hard resource resource-name server-side show-managed-fields type verb" + // kubectl
 	" create-namespace no-hooks set take-ownership" + // helm
 	" check ignore-missing manifest-url remote-name-all" + // sha256sum, krew, curl
 	" initial-memory" + // wasm-ld

@@ -61,7 +61,11 @@ func pickControllers(all []admin.Controller, names []string) ([]admin.Controller
 	for _, name := range names {
 		i := find(name)
 		if i < 0 {
-			return nil, failure.Usage.Wrap(runsThese(fmt.Errorf("controller[%s]: %w", name, admin.ErrUnknown), namesOf(&admin.Status{Controllers: all})))
+			err := runsThese(fmt.Errorf("controller[%s]: %w", name, admin.ErrUnknown), namesOf(&admin.Status{Controllers: all}))
+			if kind, _, _ := strings.Cut(name, "/"); servedKind(kind) != "" {
+				err = fmt.Errorf("%w; Reconcilers are objects of the cluster: kubectl get reconcilers", err)
+			}
+			return nil, failure.Usage.Wrap(err)
 		}
 		list = append(list, all[i])
 	}

@@ -103,7 +103,11 @@ func (o *historyOptions) ofProcess(ctx context.Context, args []string) ([]admin.
 // changesOf returns the changes that a status has, the oldest first.
 func changesOf(st *v1alpha1.Status) (list []admin.Change) {
 	for _, p := range slices.Backward(st.History) {
-		list = append(list, admin.Change{Time: p.From.Time, Digest: p.Digest, Module: p.Version, Result: "live", Why: fmt.Sprintf("until %s: %s", p.To.UTC().Format(time.RFC3339), p.Reason)})
+		result := "replaced"
+		if p.Reason == "RolledBack" {
+			result = "rolled_back"
+		}
+		list = append(list, admin.Change{Time: p.From.Time, Digest: p.Digest, Module: p.Version, Result: result, Why: "live until " + p.To.UTC().Format(time.RFC3339)})
 	}
 	if l := st.Live; l != nil {
 		change := admin.Change{Time: l.Since.Time, Digest: l.Digest, Module: l.Version, Result: "live"}

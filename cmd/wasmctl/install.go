@@ -62,6 +62,7 @@ The exit code is 0 if the process is ready; 1 if it is not after --timeout; 4 if
 	f := cmd.Flags()
 	f.SortFlags = false
 	o.manifests.bindServe(cmd)
+	f.Lookup("kubeconfig").Usage = "Use this kubeconfig `file`"
 	f.BoolVar(&o.dryRun, "dry-run", false, "Only print the objects")
 	f.BoolVar(&o.wait, "wait", true, "Wait until the process is ready")
 	f.DurationVar(&o.timeout, "timeout", 5*time.Minute, "Wait for at most this long")

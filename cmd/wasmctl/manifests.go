@@ -107,6 +107,9 @@ func (o *manifestsOptions) validate() error {
 			errs = append(errs, fmt.Errorf("--%s %q: %s", flag, name, bad[0]))
 		}
 	}
+	if o.image == "" {
+		errs = append(errs, errors.New("--image: must not be empty"))
+	}
 	if o.replicas < 1 || o.maxReplicas < 0 {
 		errs = append(errs, fmt.Errorf("--replicas %d, --max-replicas %d: want 1 or more", o.replicas, o.maxReplicas))
 	}

@@ -32,6 +32,9 @@ to patch it.`
 				return r.each(cmd, args, r.suspend(false))
 			}
 			f, controller, keys, err := t.of(cmd.Context(), o, args)
+			if _, ok := parseServed(args); ok && err != nil {
+				err = fmt.Errorf("%w; to stop the module of a Reconciler: wasmctl suspend %s", err, strings.Join(args, " "))
+			}
 			if err != nil {
 				return err
 			}

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -60,6 +61,9 @@ Credentials come from docker login or podman login, with their helpers.`,
 			return maxArgs(2)(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 && strings.HasPrefix(args[1], "oci://") {
+				return usageError(cmd, errors.New("REF comes before MODULE"))
+			}
 			var err error
 			if o.ref, err = oci.Parse(args[0]); err != nil {
 				return usageError(cmd, err)

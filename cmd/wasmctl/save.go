@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -74,6 +75,9 @@ another program must be an OCI image layout in a tar file, with exactly one modu
   wasmctl load greeter.oci.tar oci://registry.internal/acme/greeter:1.2.0 --verify-key release.pub`,
 		Args: exactArgs("ARCHIVE", "REF"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if strings.HasPrefix(args[0], "oci://") {
+				return usageError(cmd, errors.New("ARCHIVE comes before REF"))
+			}
 			ref, err := oci.Parse(args[1])
 			if err != nil {
 				return usageError(cmd, err)

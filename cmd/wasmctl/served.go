@@ -72,9 +72,10 @@ func parseServed(args []string) (list []servedName, ok bool) {
 
 // served is a Reconciler or a ClusterReconciler in the cluster.
 type served struct {
-	text string // TYPE/NAME, for messages
-	api  dynamic.ResourceInterface
-	name string
+	text      string // TYPE/NAME, for messages
+	api       dynamic.ResourceInterface
+	name      string
+	namespace string // empty for a ClusterReconciler
 }
 
 // open connects to the cluster. It sends no request.
@@ -99,7 +100,7 @@ func (o *servedOptions) open(of servedName) (*served, error) {
 			return nil, failure.Cluster.Wrap(err)
 		}
 	}
-	r.api = all.Namespace(namespace)
+	r.api, r.namespace = all.Namespace(namespace), namespace
 	return r, nil
 }
 
@@ -137,6 +138,8 @@ func (r *served) explain(err error) error {
 		return failure.Denied.Wrap(text)
 	case apierrors.IsNotFound(err) && ok && (status.ErrStatus.Details == nil || status.ErrStatus.Details.Name == ""):
 		return failure.Kind.Wrap(fmt.Errorf("%w; install the kinds: wasmctl crds | kubectl apply -f -", text))
+	case apierrors.IsNotFound(err) && r.namespace != "":
+		return fmt.Errorf("%w in the namespace %s: name another one with -n", text, r.namespace)
 	}
 	return text
 }

@@ -128,11 +128,11 @@ func TestReconcilers_AreSteeredInTheCluster(t *testing.T) {
 	}
 	run("reconcile reconciler/site --wait --timeout 10ms", "reconciler/site: not done after 10ms")
 	run("suspend reconciler/none", `reconciler/none: reconcilers.wasmctl.dev "none" not found`)
-	run("suspend reconciler/site -n t02", "not found")
+	run("suspend reconciler/site -n t02", `not found in the namespace t02: name another one with -n`)
 	run("suspend site", "want reconciler/NAME or clusterreconciler/NAME")
 	run("suspend", "want reconciler/NAME or clusterreconciler/NAME")
 	lines := strings.Split(says(t, "history reconciler/site", "--kubeconfig", kubeconfig), "\n")
-	if len(lines) != 3 || !strings.HasSuffix(lines[1], "live    bb      1.1.0   generation 2 of the Reconciler") || !strings.HasSuffix(lines[2], "until 2026-01-02T00:00:00Z: Replaced") {
+	if len(lines) != 3 || !strings.HasSuffix(lines[1], "live      bb      1.1.0   generation 2 of the Reconciler") || !strings.HasSuffix(lines[2], "replaced  aa      1.0.0   live until 2026-01-02T00:00:00Z") {
 		t.Errorf("history:\n%s", strings.Join(lines, "\n"))
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 // ErrNoCluster explains how to name a cluster.
 var ErrNoCluster = errors.New(`no cluster is configured: name a kubeconfig with --kubeconfig or $KUBECONFIG (~/.kube/config is read too), ` +
-	`run inside a cluster, or use a local control plane with --dev`)
+	`or run inside a cluster`)
 
 // Guess is a Finder that does not wait, and guesses properties of kinds that no cluster can
 // confirm.
