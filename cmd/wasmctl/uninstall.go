@@ -33,14 +33,15 @@ starts from any state: also if some of them are gone already, or if their deleti
 Reconcilers and ClusterReconcilers are deleted first. While a process serves them, the command waits until their modules have
 finalized their objects, as their deletionPolicy demands. If no process serves them any more, the command takes the finalizers
 off itself, and nothing is cleaned up. Then it deletes the Deployment and what belongs to it, the rights, and at last the CRDs. If
-another installation of wasmctl serve exists, the Reconcilers and the CRDs stay.
+another installation of wasmctl serve exists, the Reconcilers and the CRDs stay. If nothing of the installation exists, Reconcilers that
+are in use are deleted only with --force, because the name may be wrong.
 
 The namespace stays, as do the objects that modules have created. The last lines of the output list them.
 
 The command sees processes of the installation, but not a wasmctl serve that runs elsewhere: stop that first.
 
-The exit code is 0 if everything is gone; 1 if something is left after --timeout; 6 without the rights, which are those of an
-administrator of the cluster.`,
+The exit code is 0 if everything is gone; 1 if something is left after --timeout; 2 if the name is probably wrong; 6 without the
+rights, which are those of an administrator of the cluster.`,
 		Example: `  wasmctl uninstall --dry-run
   wasmctl uninstall
 

@@ -135,6 +135,11 @@ func (s *State) has(names ...string) bool {
 // exclusive reports whether the Reconcilers and the CRDs go with this installation.
 func (s *State) exclusive() bool { return !s.Runs && len(s.Others) == 0 }
 
+// misnamed reports whether the name of the installation is probably wrong: the cluster has nothing of it, but Reconcilers in use.
+func (s *State) misnamed() bool {
+	return s.exclusive() && len(s.Objects) == 0 && slices.ContainsFunc(s.Reconcilers, func(r Reconciler) bool { return !r.Deleting })
+}
+
 // Plan returns the steps that remove an installation. Steps without objects are left out. It is pure.
 func (s *State) Plan(mode Mode) (steps []Step) {
 	add := func(a Action, objects []Object) {

@@ -122,6 +122,27 @@ func TestPlan_IsSafeFromAnyState(t *testing.T) {
 	}
 }
 
+// TestMisnamed_ProtectsReconcilersInUse: a wrong name, or namespace, must not delete the Reconcilers of an installation without our labels.
+func TestMisnamed_ProtectsReconcilersInUse(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(s *State)
+		want   bool
+	}{
+		"everything":             {func(*State) {}, false},
+		"only the Reconcilers":   {func(s *State) { s.Objects = nil }, true},
+		"one is not deleted":     {func(s *State) { s.Objects, s.Reconcilers[0].Deleting = nil, true }, true},
+		"all are being deleted":  {func(s *State) { s.Objects, s.Reconcilers[0].Deleting, s.Reconcilers[1].Deleting = nil, true, true }, false},
+		"CRDs are left":          {func(s *State) { s.Objects, s.Reconcilers = nil, nil }, false},
+		"another one needs them": {func(s *State) { s.Objects, s.Others = nil, []string{"a/b"} }, false},
+	} {
+		s := everything()
+		c.change(s)
+		if got := s.misnamed(); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
 func TestWorking_WaitsForAProcessWithRights(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(s *State)

@@ -23,6 +23,7 @@ import (
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/deploy"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/progress"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/serve"
+	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/internal/humanize"
 )
 
@@ -65,6 +66,10 @@ func (r *Removal) Run(ctx context.Context) error {
 	s, err := r.observe(ctx)
 	if err != nil {
 		return err
+	}
+	if r.Mode == Finalize && s.misnamed() {
+		return failure.Usage.Wrap(fmt.Errorf("no object has the labels of the installation %s in the namespace %s, but the cluster has %s: name the installation with --name and --namespace, or delete all Reconcilers and the CRDs with --force",
+			r.Name, r.Namespace, humanize.Plural(len(s.Reconcilers), "Reconciler")))
 	}
 	steps := s.Plan(r.Mode)
 	if len(steps) == 0 {
