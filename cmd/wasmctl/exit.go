@@ -15,7 +15,7 @@ const (
 	exitError    = 1  // an error without an exit code of its own
 	exitUsage    = 2  // invalid flag or argument
 	exitModule   = 3  // the module cannot be loaded, or failed a check
-	exitCluster  = 4  // no cluster is configured, or the local one did not start or exited
+	exitCluster  = 4  // no cluster is configured or answers, or the local one did not start or exited
 	exitKind     = 5  // the API server does not know a kind
 	exitDenied   = 6  // the API server or the grant denies access
 	exitForced   = 7  // forced stop: running reconciles were interrupted
@@ -34,7 +34,7 @@ var exitCodes = []struct {
 	{exitError, "", "an error without an exit code of its own"},
 	{exitUsage, failure.Usage, "invalid flag or argument"},
 	{exitModule, failure.Module, "the module cannot be loaded, or failed validation or probation; wasmctl inspect lists its problems. wasmctl import: an operator will not work as a module"},
-	{exitCluster, failure.Cluster, "no cluster is configured, or the local control plane did not start, or exited"},
+	{exitCluster, failure.Cluster, "no cluster is configured, the API server does not answer wasmctl check or install, or the local control plane did not start, or exited"},
 	{exitKind, failure.Kind, "the API server does not know a kind, or a kind's name is ambiguous"},
 	{exitDenied, failure.Denied, "access denied: the API server denies the watches or the credentials, a registry denies access, or no grant covers the module's request"},
 	{exitForced, failure.Forced, "forced stop: running reconciles were interrupted"},

@@ -123,8 +123,12 @@ func (o *installOptions) apply(ctx context.Context, client dynamic.Interface, ob
 	_, err := client.Resource(gvr).Namespace(object.GetNamespace()).Apply(ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: "wasmctl-install", Force: true})
 	if err != nil {
 		err = fmt.Errorf("%s[%s]: apply: %w", gvr.GroupResource(), object.GetName(), err)
-		if apierrors.IsForbidden(err) {
+		_, answered := errors.AsType[*apierrors.StatusError](err)
+		switch {
+		case apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err):
 			return failure.Denied.Wrap(err)
+		case !answered && ctx.Err() == nil:
+			return failure.Cluster.Wrap(fmt.Errorf("the API server does not answer: %w", err))
 		}
 		return err
 	}
