@@ -5,7 +5,6 @@ package bench
 import (
 	"bytes"
 	"compress/gzip"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -137,8 +136,9 @@ func seriesOf(b *testing.B, url string) (n int) {
 	if err != nil {
 		b.Fatal(err)
 	}
+	defer func() { _ = res.Body.Close() }()
 	text, err := io.ReadAll(res.Body)
-	if err = errors.Join(err, res.Body.Close()); err != nil {
+	if err != nil {
 		b.Fatal(err)
 	}
 	for line := range strings.Lines(string(text)) {
