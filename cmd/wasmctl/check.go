@@ -71,9 +71,9 @@ func (o *checkOptions) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	config, err := loadConfig(o.kubeconfig, o.context)
+	config, err := requestConfig(o.kubeconfig, o.context)
 	if err != nil {
-		return failure.Cluster.Wrap(err)
+		return err
 	}
 	found, err := check.Cluster(ctx, config, objects)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -38,6 +39,21 @@ func loadConfig(kubeconfig, kubecontext string) (*rest.Config, error) {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}
 	return rc, nil
+}
+
+// requestLimit is the maximum time of a request of a command. The API server itself ends most requests after a minute.
+const requestLimit = time.Minute
+
+// requestConfig is like loadConfig, for a command that sends single requests: it does not wait without end for an API server that does not
+// answer.
+func requestConfig(kubeconfig, kubecontext string) (*rest.Config, error) {
+	config, err := loadConfig(kubeconfig, kubecontext)
+	if err != nil {
+		return nil, failure.Cluster.Wrap(err)
+	}
+	config.Timeout = requestLimit
+	config.QPS = -1 // the API server's priority and fairness limits requests
+	return config, nil
 }
 
 // clientConfig returns the configuration of a kubeconfig, which is not read yet.

@@ -87,9 +87,9 @@ func (o *manifestsOptions) bindServe(cmd *cobra.Command) {
 }
 
 func (o *installOptions) run(ctx context.Context) error {
-	config, err := loadConfig(o.manifests.process.Kubeconfig, o.manifests.process.Context)
+	config, err := requestConfig(o.manifests.process.Kubeconfig, o.manifests.process.Context)
 	if err != nil {
-		return failure.Cluster.Wrap(err)
+		return err
 	}
 	c, err := o.manifests.config(ctx)
 	if err != nil {
@@ -99,7 +99,6 @@ func (o *installOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	config.QPS = -1 // the API server's priority and fairness limits requests
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return err

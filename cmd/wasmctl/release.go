@@ -144,11 +144,10 @@ func (o *releaseOptions) ofCluster(ctx context.Context, args []string) ([]admin.
 
 // connect returns a Finder for the kind of the flags.
 func (o *releaseOptions) connect(ctx context.Context) (*stranded.Finder, error) {
-	config, err := loadConfig(o.kubeconfig, o.context)
+	config, err := requestConfig(o.kubeconfig, o.context)
 	if err != nil {
-		return nil, failure.Cluster.Wrap(err)
+		return nil, err
 	}
-	config.QPS = -1 // the API server's priority and fairness limits requests
 	client, err := kubeapi.NewClient(config)
 	if err != nil {
 		return nil, err

@@ -80,11 +80,10 @@ type served struct {
 
 // open connects to the cluster. It sends no request.
 func (o *servedOptions) open(of servedName) (*served, error) {
-	config, err := loadConfig(o.kubeconfig, o.context)
+	config, err := requestConfig(o.kubeconfig, o.context)
 	if err != nil {
-		return nil, failure.Cluster.Wrap(err)
+		return nil, err
 	}
-	config.QPS = -1 // the API server's priority and fairness limits requests
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, failure.Cluster.Wrap(err)

@@ -82,9 +82,9 @@ func bindInstallation(cmd *cobra.Command, name, namespace *string) {
 }
 
 func (o *uninstallOptions) run(ctx context.Context) error {
-	config, err := loadConfig(o.kubeconfig, o.context)
+	config, err := requestConfig(o.kubeconfig, o.context)
 	if err != nil {
-		return failure.Cluster.Wrap(err)
+		return err
 	}
 	removal, err := uninstall.New(config, o.removal)
 	if err != nil {

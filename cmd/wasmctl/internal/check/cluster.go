@@ -32,8 +32,6 @@ const maxAnswer = 1 << 20
 // Cluster checks whether the objects of an installation can be created in a cluster, and work there. An error means that the API
 // server does not answer.
 func Cluster(ctx context.Context, config *rest.Config, objects []*unstructured.Unstructured) ([]Finding, error) {
-	config = rest.CopyConfig(config)
-	config.QPS = -1 // the API server's priority and fairness limits requests
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, err

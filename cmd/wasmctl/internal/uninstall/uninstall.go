@@ -55,8 +55,6 @@ func New(cluster *rest.Config, o Options) (*Removal, error) {
 	if err != nil {
 		return nil, err
 	}
-	cluster = rest.CopyConfig(cluster)
-	cluster.QPS = -1 // the API server's priority and fairness limits requests
 	client, err := dynamic.NewForConfig(cluster)
 	return &Removal{Options: o, client: client, server: server}, err
 }
