@@ -103,6 +103,14 @@ func (o *servedOptions) open(of servedName) (*served, error) {
 	return r, nil
 }
 
+// flag returns the flag that names the namespace of the object.
+func (r *served) flag() string {
+	if r.namespace == "" {
+		return ""
+	}
+	return " -n " + r.namespace
+}
+
 func (r *served) get(ctx context.Context) (*v1alpha1.Reconciler, error) {
 	return r.decode(r.api.Get(ctx, r.name, metav1.GetOptions{}))
 }

@@ -121,7 +121,7 @@ func (o *reconcilerOptions) change(ctx context.Context, r *served, done, request
 		return err
 	}
 	if requested != "" && object.Spec.Suspend {
-		return failure.Usage.Wrap(fmt.Errorf("%s: is suspended, and does it once it is resumed: wasmctl resume %[1]s", r.text))
+		return failure.Usage.Wrap(fmt.Errorf("%s: is suspended, and does it once it is resumed: wasmctl resume %[1]s%s", r.text, r.flag()))
 	}
 	if !o.wait {
 		return nil

@@ -117,7 +117,7 @@ func TestReconcilers_AreSteeredInTheCluster(t *testing.T) {
 	if suspended, _ := site(); suspended != true {
 		t.Error("it is not suspended")
 	}
-	run("reconcile rec/site -n t01", "is suspended, and does it once it is resumed: wasmctl resume reconciler/site")
+	run("reconcile rec/site -n t01", "is suspended, and does it once it is resumed: wasmctl resume reconciler/site -n t01")
 	run("resume reconcilers site", "reconciler/site resumed")
 	if suspended, _ := site(); suspended != false {
 		t.Error("it is not resumed")

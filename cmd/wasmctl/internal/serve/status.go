@@ -183,7 +183,10 @@ func judge(st *v1alpha1.Status, in *seen) state {
 
 // progress describes the stage and the results of a candidate.
 func progress(k *v1alpha1.Candidate) string {
-	text := strings.TrimSpace(fmt.Sprintf("%s of %s %s", strings.ToLower(k.Stage), k.Version, k.Objects))
+	text := strings.ToLower(k.Stage) + " of " + k.Version
+	if k.Objects != "" {
+		text += ": " + strings.TrimPrefix(k.Objects, "canary: ")
+	}
 	if k.Stage == stageShadow {
 		text += fmt.Sprintf(": compared %d runs, %d differ", k.Runs, k.Differences)
 	}

@@ -179,3 +179,15 @@ func TestNext_GrantedHasTheTextOfTheAPIServer(t *testing.T) {
 		t.Errorf("%+v", granted)
 	}
 }
+
+func TestProgress_HasTheObjectsOfACanary(t *testing.T) {
+	for want, k := range map[string]v1alpha1.Candidate{
+		"canary of v2: revision 2 serves 4 of 7 objects (50%)": {Stage: "Canary", Version: "v2", Objects: "canary: revision 2 serves 4 of 7 objects (50%)"},
+		"probation of v2":                         {Stage: "Probation", Version: "v2"},
+		"shadow of v2: compared 3 runs, 1 differ": {Stage: stageShadow, Version: "v2", Runs: 3, Differences: 1},
+	} {
+		if got := progress(&k); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
