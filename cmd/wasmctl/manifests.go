@@ -123,8 +123,11 @@ func (o *manifestsOptions) validate() error {
 	if source, claim := o.source(); source == "" || source == deploy.FromClaim && claim == "" {
 		errs = append(errs, fmt.Errorf("--modules %q: want configmap, image or claim=NAME", o.modules))
 	}
-	if o.output != outputYAML && o.dir == "" || o.output == outputHelm && !o.serve {
-		errs = append(errs, fmt.Errorf("--output %s needs --output-dir, and helm --serve too", o.output))
+	if o.output != outputYAML && o.dir == "" {
+		errs = append(errs, fmt.Errorf("--output %s needs --output-dir", o.output))
+	}
+	if o.output == outputHelm && !o.serve {
+		errs = append(errs, errors.New("--output helm needs --serve"))
 	}
 	return errors.Join(errs...)
 }
