@@ -49,6 +49,9 @@ var (
 	ErrNoCanary = rollout.ErrNoCanary
 	// ErrPreparing means that this module is already being prepared.
 	ErrPreparing = engine.ErrPreparing
+	// ErrSuperseded means that another request, such as one for other options, has replaced this one while
+	// its module was being prepared. It is no verdict about the module.
+	ErrSuperseded = engine.ErrSuperseded
 	// ErrShadowed means that another module already shadows the live one.
 	ErrShadowed = replay.ErrShadowed
 	// ErrNative means that a native reconciler has no module.

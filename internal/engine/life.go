@@ -20,6 +20,9 @@ import (
 var (
 	// ErrPreparing is returned if the same module is requested again.
 	ErrPreparing = errors.New("this module is already being prepared")
+	// ErrSuperseded is returned for a request that another one has replaced while its module was being
+	// prepared. It is no verdict about the module.
+	ErrSuperseded = errors.New("superseded by another request while its module was being prepared")
 	// ErrStopping is returned if the controller is about to end.
 	ErrStopping = errors.New("the controller is stopping")
 	// ErrNotRunning is returned if the controller is still loading, waits or has failed.
@@ -29,8 +32,6 @@ var (
 
 	// ErrSettings is returned if the live module does not accept the requested settings.
 	ErrSettings = errors.New("settings")
-
-	errSuperseded = errors.New("superseded by another module while it was being prepared")
 )
 
 // Source supplies the controllers that a Life loads, and records their changes.
@@ -198,7 +199,7 @@ func (l *Life) err(e *life.Effect) error {
 	case life.Busy:
 		return ErrPreparing
 	case life.Superseded:
-		return errSuperseded
+		return ErrSuperseded
 	case life.NoCanary:
 		return rollout.ErrNoCanary
 	case life.NotRunning:

@@ -81,7 +81,7 @@ func TestSwap_NothingWaitsForOneThatIsPrepared(t *testing.T) {
 	}
 
 	number := w.mustSwap(enginetest.Worse(enginetest.Good, 2))
-	if err := <-ended; err == nil || !strings.Contains(err.Error(), errSuperseded.Error()) {
+	if err := <-ended; err == nil || !strings.Contains(err.Error(), ErrSuperseded.Error()) {
 		t.Errorf("the module that waited: %v", err)
 	}
 	if got := w.engine.Module.Revision(); got != number {

@@ -70,8 +70,15 @@ func TestServe_AShadowThatDiffersDoesNotTakeOver(t *testing.T) {
 	}
 	tenant.patch("web", withAll(map[string]any{"module": tenant.module("v3", pink)}, rollout(map[string]any{"time": "1h", "runs": nil})))
 	tenant.ready("web", "False", "Shadow")
+	var now v1alpha1.Status
+	defer func() {
+		if t.Failed() {
+			t.Logf("%+v, candidate %+v", now, now.Candidate)
+		}
+	}()
 	enginetest.Until(t, "the status has what differs", func() bool {
-		k := tenant.get("web").Status.Candidate
+		now = tenant.get("web").Status
+		k := now.Candidate
 		return k != nil && k.Digest == load.DigestOf(pink) && k.Stage == "Shadow" && k.Runs > 0 && k.Differences == k.Runs && strings.Contains(k.Difference, `"blue" -> "pink"`)
 	})
 	tenant.patch("web", rollout(map[string]any{"time": "1m", "runs": 1}))

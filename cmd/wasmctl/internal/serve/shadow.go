@@ -135,7 +135,7 @@ func (u *unit) shadowed(ctx context.Context, o *reconciler) (ok bool, err error)
 // verdict evaluates a trial that has ended, and reports whether the module may take over.
 func (u *unit) verdict(t *trial) (ok bool, err error) {
 	switch err := t.err; {
-	case errors.Is(err, wasmctl.ErrNotRunning), errors.Is(err, wasmctl.ErrStopping), errors.Is(err, wasmctl.ErrPreparing):
+	case passes(err):
 		return false, nil // another trial begins
 	case errors.Is(err, wasmctl.ErrShadowed), err != nil && t.runs > 0:
 		return false, err
@@ -148,6 +148,14 @@ func (u *unit) verdict(t *trial) (ok bool, err error) {
 	}
 	u.same = t.digest
 	return true, nil
+}
+
+// passes reports whether an error is due to what else happens to the controller, so that the request is
+// repeated at the next look.
+func passes(err error) bool {
+	return slices.ContainsFunc([]error{wasmctl.ErrNotRunning, wasmctl.ErrStopping, wasmctl.ErrPreparing, wasmctl.ErrSuperseded}, func(passing error) bool {
+		return errors.Is(err, passing)
+	})
 }
 
 // refuse records why the wanted module does not take over.

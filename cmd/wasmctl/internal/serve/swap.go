@@ -39,7 +39,7 @@ func (u *unit) want(ctx context.Context, o *reconciler, options wasmctl.Controll
 	}
 	err := u.controller.Want(ctx, u.given, options, wasmctl.SwapOptions{Why: fmt.Sprintf("the Reconciler asks for it (generation %d)", o.meta.Generation), Force: force})
 	switch {
-	case errors.Is(err, wasmctl.ErrNotRunning), errors.Is(err, wasmctl.ErrStopping), errors.Is(err, wasmctl.ErrPreparing):
+	case passes(err):
 		return undecided // the next start applies it, or it is in progress
 	case errors.Is(err, wasmctl.ErrSettings):
 		return &problem{reason: "ConfigRefused", message: err.Error(), stalled: true}
