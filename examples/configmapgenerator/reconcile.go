@@ -29,7 +29,9 @@ func reconcile(ctx *wasmctl.Context, gen wasmctl.Object) (wasmctl.Action, error)
 	if failed != nil {
 		ready, failed = explain(ctx, gen, failed)
 	}
-	if err := writeStatus(ctx, gen, ready); err != nil {
+	if err := writeStatus(ctx, gen, ready); wasmctl.IsNotFound(err) {
+		return wasmctl.AwaitChange(), nil // the generator was deleted meanwhile
+	} else if err != nil {
 		// This error takes precedence over a permanent one, which would wait for a change although
 		// the status does not show the reason.
 		failed = err

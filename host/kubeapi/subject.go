@@ -78,7 +78,9 @@ func (a *API) pinUID(ctx context.Context, r *request) error {
 		switch {
 		case err != nil:
 			return err
-		case before.known && before.object == nil:
+		case !before.known:
+			return r.conflict("the object may have changed: its uid cannot be compared without the right to get it")
+		case before.object == nil:
 			return apierrors.NewNotFound(r.kind.GVR().GroupResource(), r.key.Name)
 		}
 		at := versionOf(before.object)

@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
@@ -81,6 +83,7 @@ type ofRuns struct {
 	objects *cacheOf
 	sent    []string // methods of the sent requests
 	told    []*Exchange
+	noGet   bool // the API server forbids to get objects
 }
 
 func newOfRuns(t *testing.T) *ofRuns {
@@ -90,6 +93,11 @@ func newOfRuns(t *testing.T) *ofRuns {
 	transport := roundTripper(func(r *http.Request) (*http.Response, error) {
 		if strings.Contains(r.URL.Path, "/namespaces/") {
 			w.sent = append(w.sent, r.Method)
+			if w.noGet && r.Method == http.MethodGet {
+				answer := httptest.NewRecorder()
+				status(http.StatusForbidden, string(metav1.StatusReasonForbidden), "")(answer, r)
+				return answer.Result(), nil
+			}
 		}
 		return w.server.RoundTrip(r)
 	})
@@ -261,6 +269,19 @@ func TestDeclare_WritesTheStatusOfAChangedObject(t *testing.T) {
 	if !strings.Contains(w.now(), `"size":8`) {
 		t.Error(w.now())
 	}
+}
+
+// Without the right to get a changed object, its status is a conflict as any other: nobody knows that the
+// object was recreated.
+func TestDeclare_StatusOfAChangedObjectWithoutGet(t *testing.T) {
+	w := newOfRuns(t)
+	run, owner := w.create()
+	status := func(size int64) *abi.Declared { return &abi.Declared{Status: msg(t, map[string]any{"size": size})} }
+	if err := w.Declare(run, owner, status(7)); err != nil {
+		t.Fatal(err)
+	}
+	w.noGet = true
+	failsAs(t, w.Declare(run, owner, status(8)), abi.ErrorConflict, string(metav1.StatusReasonConflict), "without the right to get it")
 }
 
 // A run whose object is gone creates no children of it, which would be garbage, and one whose object was

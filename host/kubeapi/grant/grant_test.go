@@ -3,6 +3,7 @@
 package grant
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -176,6 +177,19 @@ func TestBeyond_SaysWhatIsMissing(t *testing.T) {
 	}
 	if got := Beyond(granted, (&Needs{For: Watch{Kind: configMaps}, Finalizer: true}).Rules()); len(got) != 3 {
 		t.Errorf("watches, status and finalizer: %v", got)
+	}
+}
+
+// The host gets the reconciled object if it has changed before its status is written, also for a module
+// that calls nothing. It only lists and watches the other kinds.
+func TestAccessRules_TheReconciledObjectCanBeRead(t *testing.T) {
+	nodes := configMaps
+	nodes.Resource = "nodes"
+	needs := Needs{For: Watch{Kind: configMaps}, Watches: []Watch{{Kind: nodes, Seen: true}}}
+	for _, c := range needs.AccessRules(func(abi.Op) bool { return false }) {
+		if got, want := slices.Contains(c.Verbs, kubeapi.VerbGet), c.Resource == "configmaps"; len(c.Subresources) == 0 && got != want {
+			t.Errorf("%+v: get is %v, want %v", c, got, want)
+		}
 	}
 }
 

@@ -50,10 +50,11 @@ func (n *Needs) Rules() []abi.Capability {
 
 // AccessRules returns the rules that the API server must allow: Rules without those for which no
 // request is sent. canCall reports whether the module can call an operation at all. Declared results
-// apply and prune with the module's capabilities, and apply the status.
+// apply and prune with the module's capabilities, and apply the status. The host itself reads the
+// reconciled object if it has changed before its status is written.
 func (n *Needs) AccessRules(canCall func(abi.Op) bool) []abi.Capability {
 	read, status := n.For, n.For.rule(kubeapi.VerbPatch)
-	read.Seen = canCall(abi.OpAPIGet)
+	read.Seen = true
 	status.Subresources = []string{"status"}
 	if canCall(abi.OpAPIGet) {
 		status.Verbs = append(status.Verbs, kubeapi.VerbGet)

@@ -22,9 +22,12 @@ pub fn reconcile(gen: &Object, ctx: &Context) -> Result<Action, Error> {
         Ok(_) => (condition("True", "Applied", "the ConfigMap is up to date"), None),
         Err(e) => explain(ctx, gen, e),
     };
-    // This error takes precedence over a permanent one, which would wait for a change although the
-    // status does not show the reason.
-    write_status(ctx, gen, ready)?;
+    match write_status(ctx, gen, ready) {
+        Err(e) if e.is_not_found() => return Ok(Action::await_change()), // the generator was deleted meanwhile
+        // This error takes precedence over a permanent one, which would wait for a change although
+        // the status does not show the reason.
+        written => written?,
+    }
     failed.map_or(Ok(Action::requeue(RESYNC)), Err)
 }
 

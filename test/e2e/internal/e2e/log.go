@@ -3,7 +3,9 @@
 package e2e
 
 import (
+	"cmp"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -43,12 +45,12 @@ func (c *Process) linesFrom(first int) (lines []string, changed <-chan struct{})
 	return c.lines[first:], c.changed
 }
 
-// Failures returns the lines of failed runs, except for conflicts that the next run
-// resolves: users write and delete while runs go on.
+// Failures returns the lines of failed runs, except for those that users cause: they
+// write and delete objects while runs go on.
 func (c *Process) Failures() (failed []string) {
 	c.T.Helper()
 	for _, line := range c.LinesWith("reconcile failed") {
-		if l := ParseLine(c.T, line); l.Msg == "reconcile failed" && !l.conflict() {
+		if l := ParseLine(c.T, line); l.Msg == "reconcile failed" && !l.conflict() && !l.deleted() {
 			failed = append(failed, line)
 		}
 	}
@@ -80,6 +82,12 @@ const LateUpdate = "resourceVersion should not be set on objects to be created"
 // was deleted meanwhile. Only conflicts are retried after ConflictDelay.
 func (l *LogLine) conflict() bool {
 	return strings.Contains(l.Error, LateUpdate) || l.DecidedBy == string(applier.DecidedByError) && l.Action == "requeue after "+applier.ConflictDelay.String()
+}
+
+// deleted reports whether a run failed because its object was deleted meanwhile.
+func (l *LogLine) deleted() bool {
+	_, name, _ := strings.Cut(l.Object, "/")
+	return strings.Contains(l.Error, fmt.Sprintf("%q not found", cmp.Or(name, l.Object)))
 }
 
 // ParseLine reads a line of the JSON log.
