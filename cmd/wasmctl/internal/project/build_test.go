@@ -190,6 +190,46 @@ func TestBuild_SaysWhatIsMissing(t *testing.T) {
 	}
 }
 
+// A project file can name files of its project only, also below another folder of it, but none of the machine
+// that builds it.
+func TestReadFile_NamesFilesOfTheProjectOnly(t *testing.T) {
+	top := write(t, "p", map[string]string{"go.mod": "module x\n", "config/roles.yaml": "", "cmd/main.go": "package main\n"})
+	secret := filepath.Join(t.TempDir(), "id_rsa")
+	if err := os.WriteFile(secret, []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(top, "cmd")
+	for link, to := range map[string]string{"out": secret, "in": "../config/roles.yaml", "away": filepath.Dir(secret)} {
+		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	outside, err := filepath.Rel(dir, secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]bool{
+		"files: {/a: main.go}":                 true,
+		"files: {/a: in}":                      true,
+		"files: {/a: absent}":                  true, // the build says so
+		"roles: [../config/roles.yaml]":        true,
+		"output: ../bin/x.wasm":                true,
+		"files: {/a: out}":                     false,
+		"files: {/a: " + outside + "}":         false,
+		"roles: [away/roles.yaml]":             false,
+		"objects: [../../roles.yaml]":          false,
+		"output: " + filepath.Dir(outside):     false,
+		"{output: away/x.wasm, toolchain: go}": false,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, FileName), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := readFile(dir); (err == nil) != want {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
 func TestBuild_RustWithoutTheTargetSaysHowToGetIt(t *testing.T) {
 	dir := write(t, "p", map[string]string{"Cargo.toml": "[package]\n", FileName: "target: wasm32-nonsense\n"})
 	_, err := Build(t.Context(), dir, Options{})

@@ -3,11 +3,14 @@
 package project
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"sigs.k8s.io/yaml"
 
@@ -52,10 +55,39 @@ func readFile(dir string) (File, error) {
 	if err == nil {
 		_, err = ParseToolchain(f.Toolchain)
 	}
+	if err == nil {
+		err = f.checkPaths(dir)
+	}
 	if err != nil {
 		return f, fmt.Errorf("project[%s]: %s: %w", dir, FileName, err)
 	}
 	return f, nil
+}
+
+// checkPaths checks that the files that the project file names are within the project, also if they are
+// links: the folder of its go.mod, or dir. Otherwise, a project from elsewhere could put files of this
+// machine into a module, or replace them.
+func (f *File) checkPaths(dir string) error {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	top := cmp.Or(moduleFolder(abs), abs)
+	root, err := os.OpenRoot(top)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }() // nothing was written
+	for _, name := range slices.Concat([]string{f.Output}, f.Roles, f.Objects, slices.Sorted(maps.Values(f.Files))) {
+		rel, err := filepath.Rel(top, filepath.Join(abs, name))
+		if err == nil {
+			_, err = root.Stat(rel)
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("file[%s]: must be within %s: %w", name, top, err)
+		}
+	}
+	return nil
 }
 
 // ReplaceFile writes a file atomically: a reader sees the old or the new content.

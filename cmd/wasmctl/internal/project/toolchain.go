@@ -57,7 +57,7 @@ func find(dir string) (Toolchain, error) {
 	case exists(filepath.Join(dir, "Cargo.toml")):
 		return Rust, nil
 	}
-	if mainPackage(dir) != "" && inGoModule(dir) || hasOperator(dir) {
+	if mainPackage(dir) != "" && moduleFolder(dir) != "" || hasOperator(dir) {
 		return Go, nil
 	}
 	if programs := operator.Programs(dir); len(programs) > 0 {
@@ -78,22 +78,21 @@ func mainPackage(dir string) string {
 	return ""
 }
 
-// inGoModule reports whether dir or a folder above it has a go.mod.
-func inGoModule(dir string) bool {
+// moduleFolder returns the folder with the go.mod of dir: dir itself or the nearest one above it. It is empty
+// if there is none.
+func moduleFolder(dir string) string {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
-		return false
+		return ""
 	}
-	for {
-		if exists(filepath.Join(abs, "go.mod")) {
-			return true
-		}
+	for !exists(filepath.Join(abs, "go.mod")) {
 		up := filepath.Dir(abs)
 		if up == abs {
-			return false
+			return ""
 		}
 		abs = up
 	}
+	return abs
 }
 
 func exists(path string) bool {
