@@ -96,6 +96,10 @@ type Election struct {
 type ControllerOptions struct {
 	v1alpha1.ControllerSpec
 
+	// Tenant is charged with everything that the process does for this controller, and has
+	// one fair share together with its other controllers. If empty, the controller is its
+	// own tenant.
+	Tenant string
 	// Documents is the content of the spec's GrantFile, as grant.Parse returns it, in place
 	// of the spec's Grant.
 	Documents grant.File

@@ -3,10 +3,12 @@
 package wasmctl
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/host/oci/signature"
+	"github.com/wasmctl/wasmctl/host/share"
 	"github.com/wasmctl/wasmctl/internal/engine"
 )
 
@@ -110,6 +112,7 @@ func (c *Controller) known(wasm, proof []byte) (forget func()) {
 // engineOptions returns the options of the next engine.
 func (c *Controller) engineOptions(o *ControllerOptions, m Module) (engine.Options, error) {
 	out, err := o.engine(m)
+	out.Tenant = cmp.Or(o.Tenant, share.OwnTenant(c.Name()))
 	out.Signed.Signers, out.OnResult = c.signers, c.results.publish
 	return out, err
 }

@@ -32,7 +32,7 @@ func (c *Controller) Load(ctx context.Context, wasm []byte, digest string, loade
 	o := &c.opts
 	rolls := rollout.OptionsOf(o.Rollout)
 	cfg := host.Config{
-		Name: o.Name, Fallback: o.Fallback, Controller: o.Module.Controller, Concurrency: o.concurrency(), Limits: o.limits(),
+		Tenant: o.Tenant, Name: o.Name, Fallback: o.Fallback, Controller: o.Module.Controller, Concurrency: o.concurrency(), Limits: o.limits(),
 		Process: host.Process{Account: c.account, Budget: c.shared.Budget, CPUs: c.shared.CPUs, Watchdog: c.shared.Watchdog, Codes: c.shared.Codes},
 		Code:    load.Options{CacheDir: c.shared.CacheDir, CacheKey: c.shared.CacheKey, OnForged: c.shared.OnForged, Compiler: c.shared.Compile},
 		Logger:  c.log, Settings: o.Settings,

@@ -31,6 +31,8 @@ import (
 type Options struct {
 	plan.Options
 
+	// Tenant is charged with everything that the host does for this controller.
+	Tenant string
 	// Fallback is the controller's name if neither the spec nor the manifest sets one.
 	Fallback string
 	// Source describes the origin of the module in logs and status.

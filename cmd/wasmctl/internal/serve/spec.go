@@ -81,7 +81,7 @@ func (r *reconciler) options(account string, most v1alpha1.Bounds) (wasmctl.Cont
 		Name: r.controller(), Namespaces: r.spec.Namespaces, CommonSpec: s.CommonSpec,
 	}}
 	out.Module.Controller, out.Module.Verify = s.Module.Controller, s.Module.Verify
-	out.As = r.user(account)
+	out.As, out.Tenant = r.user(account), r.meta.Namespace // a ClusterReconciler is its own tenant
 	if r.kind == v1alpha1.KindNamespaced {
 		out.Namespaces, out.Confine = []string{r.meta.Namespace}, r.meta.Namespace
 	}
