@@ -28,9 +28,6 @@ const (
 // Config says how a module is hosted. The zero value works: a module without access to the
 // API, with the default limits and without a log.
 type Config struct {
-	// Tenant is charged with everything that the host does for the module. If empty, the
-	// module is its own tenant.
-	Tenant string
 	// Name is the controller's name in logs and errors. If empty, it is the manifest's name,
 	// then Fallback, then "module".
 	Name, Fallback string
@@ -76,6 +73,9 @@ type Config struct {
 
 // Process is what modules share in a process.
 type Process struct {
+	// Tenant is charged with everything that the host does for the module. If empty, the
+	// module is its own tenant.
+	Tenant string
 	// Budget bounds the linear memory of all modules that share it. If nil, only that of
 	// each instance is bounded.
 	Budget *share.Budget
@@ -125,7 +125,7 @@ var defaultIsolation isolate.Isolation
 
 // withDefaults sets the values that need no manifest.
 func (c Config) withDefaults() Config {
-	c.Tenant = cmp.Or(c.Tenant, share.OwnTenant(c.NameFor(nil)))
+	c.Process.Tenant = cmp.Or(c.Process.Tenant, share.OwnTenant(c.NameFor(nil)))
 	c.Keep.Drain = cmp.Or(c.Keep.Drain, DefaultDrainTimeout)
 	c.Keep.Code = cmp.Or(c.Keep.Code, DefaultKeepFor)
 	c.Keep.Idle = cmp.Or(c.Keep.Idle, DefaultKeepIdle)

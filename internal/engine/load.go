@@ -32,8 +32,8 @@ func (c *Controller) Load(ctx context.Context, wasm []byte, digest string, loade
 	o := &c.opts
 	rolls := rollout.OptionsOf(o.Rollout)
 	cfg := host.Config{
-		Tenant: o.Tenant, Name: o.Name, Fallback: o.Fallback, Controller: o.Module.Controller, Concurrency: o.concurrency(), Limits: o.limits(),
-		Process: host.Process{Account: c.account, Budget: c.shared.Budget, CPUs: c.shared.CPUs, Watchdog: c.shared.Watchdog, Codes: c.shared.Codes},
+		Name: o.Name, Fallback: o.Fallback, Controller: o.Module.Controller, Concurrency: o.concurrency(), Limits: o.limits(),
+		Process: host.Process{Tenant: o.Tenant, Account: c.account, Budget: c.shared.Budget, CPUs: c.shared.CPUs, Watchdog: c.shared.Watchdog, Codes: c.shared.Codes},
 		Code:    load.Options{CacheDir: c.shared.CacheDir, CacheKey: c.shared.CacheKey, OnForged: c.shared.OnForged, Compiler: c.shared.Compile},
 		Logger:  c.log, Settings: o.Settings,
 		Secrets: &c.Telemetry.Secrets, Keep: host.Keep{Drain: o.DrainTimeout.Or(0), Code: max(host.DefaultKeepFor, rolls.Probation.Time+time.Minute)},
