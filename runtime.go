@@ -103,7 +103,7 @@ func New(config *rest.Config, o Options) (*Runtime, error) {
 		OnSwap: rt.swapped, Record: rt.recordAbout,
 	}
 	if o.MemoryBudget > 0 {
-		rt.shared.Budget = share.NewBudget(o.MemoryBudget)
+		rt.shared.Budget = share.NewBudget(o.MemoryBudget, 0)
 	}
 	if o.Workers > 0 {
 		if rt.shared.Pool, err = runner.NewPool(o.Workers); err != nil {

@@ -23,8 +23,8 @@ func TestAccount_IsASumWithinTheBudget(t *testing.T) {
 	for seed := range uint64(200) {
 		rnd := rand.New(rand.NewPCG(seed, 3))
 		const limit = 100
-		b := share.NewBudget(limit)
-		accounts := []*share.Account{share.NewAccount(b), share.NewAccount(b), share.NewAccount(nil), nil}
+		b := share.NewBudget(limit, 0)
+		accounts := []*share.Account{share.NewAccount(b, "t"), share.NewAccount(b, "t"), share.NewAccount(nil, ""), nil}
 		held := make([][]int64, len(accounts))
 		want, sum := make([]int64, len(accounts)), int64(0)
 		for range 200 {
@@ -58,9 +58,9 @@ func TestAccount_IsASumWithinTheBudget(t *testing.T) {
 
 // An account makes room as an instance does: by closing idle ones.
 func TestAccount_ClosesIdleInstances(t *testing.T) {
-	b := share.NewBudget(pages(5))
+	b := share.NewBudget(pages(5), 0)
 	m := loaded(t, wasm.Calls, Config{Process: Process{Budget: b}}) // 4 pages, idle
-	a := share.NewAccount(b)
+	a := share.NewAccount(b, "t")
 	if err := a.Take(pages(3)); err != nil || len(m.last.Load().pool.idle) != 0 {
 		t.Errorf("%v, %d instances are idle", err, len(m.last.Load().pool.idle))
 	}
@@ -72,7 +72,7 @@ func TestAccount_ClosesIdleInstances(t *testing.T) {
 func TestAccount_ExhaustedByRequests(t *testing.T) {
 	inThisProcess(t) // it reads the memory of a guest
 	const large = 200 << 10
-	b := share.NewBudget(pages(12) + operation.RequestCopies*large)
+	b := share.NewBudget(pages(12)+operation.RequestCopies*large, 0)
 	entered, leave := make(chan struct{}), make(chan struct{})
 	slow := &scriptedAPI{f: func(ctx context.Context, _ abi.Op, _ []byte) abi.Response {
 		for _, c := range []chan struct{}{entered, leave} {
@@ -116,7 +116,7 @@ func TestAccount_ExhaustedByRequests(t *testing.T) {
 func TestAccount_HeldAnswers(t *testing.T) {
 	inThisProcess(t) // a guest process holds the answers of its guests
 	const long = 3 * operation.SmallMessage
-	b := share.NewBudget(pages(4) + long)
+	b := share.NewBudget(pages(4)+long, 0)
 	size := long
 	api := &scriptedAPI{f: func(context.Context, abi.Op, []byte) abi.Response { return abi.Response{Body: make([]byte, size)} }}
 	m := loaded(t, wasm.Calls, Config{Process: Process{Budget: b}, API: apiOf(api), Observer: operation.Observer{Metric: func(int32, string, float64) abi.Status {
@@ -155,7 +155,7 @@ func TestAccount_Hammer(t *testing.T) {
 		}
 		return abi.Response{Body: make([]byte, 2*len(req))}
 	}}
-	b := share.NewBudget(pages(16) + 600<<10)
+	b := share.NewBudget(pages(16)+600<<10, 0)
 	m := loaded(t, wasm.Calls, Config{Concurrency: 3, Process: Process{Budget: b}, API: apiOf(api)})
 	hurry(m, 20*time.Millisecond)
 	var wg sync.WaitGroup

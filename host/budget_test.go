@@ -30,7 +30,7 @@ func used(tb testing.TB, b *share.Budget, want int64) {
 }
 
 func TestBudget_CountsEveryInstanceUntilItIsClosed(t *testing.T) {
-	b := share.NewBudget(pages(100))
+	b := share.NewBudget(pages(100), 0)
 	m, err := Load(t.Context(), wasm.Calls, Config{Process: Process{Budget: b}}) // 4 pages
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +60,7 @@ func TestBudget_CountsEveryInstanceUntilItIsClosed(t *testing.T) {
 // An exhausted budget takes the memory of the instance that has been idle
 // longest, of any module; all modules keep working.
 func TestBudget_ClosesWhatHasBeenIdleLongest(t *testing.T) {
-	b := share.NewBudget(pages(2))
+	b := share.NewBudget(pages(2), 0)
 	var modules []*Module
 	for i := range 3 {
 		modules = append(modules, loaded(t, wasm.Empty, Config{Name: fmt.Sprint(i), Process: Process{Budget: b}}))
@@ -93,16 +93,16 @@ func TestBudget_ClosesWhatHasBeenIdleLongest(t *testing.T) {
 // Where nothing is idle a new instance is refused, clearly and for that call
 // only.
 func TestBudget_RefusesWhereAllIsInUse(t *testing.T) {
-	b := share.NewBudget(pages(2))
+	b := share.NewBudget(pages(2), 0)
 	m := loaded(t, wasm.Empty, Config{Name: "m", Process: Process{Budget: b}})
 	first := acquire(t, m)
 	acquire(t, m)
 	_, _, err := m.Acquire(t.Context())
-	want := "module[m]: acquire: memory budget exhausted: 128Ki of 128Ki in use, no idle instance to close, 64Ki more needed: raise the budget, or lower concurrency or memory limits (memory_budget 128Ki)"
+	want := "module[m]: acquire: memory budget exhausted: 128Ki of 128Ki in use, 128Ki by tenant controller/m with a share of 128Ki, no idle instance to close, 64Ki more needed: raise the budget, or lower concurrency or memory limits (memory_budget 128Ki)"
 	if !errors.Is(err, share.ErrMemoryBudget) || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
-	if _, err := Load(t.Context(), wasm.Empty, Config{Process: Process{Budget: b}}); !errors.Is(err, share.ErrMemoryBudget) || errors.Is(err, load.ErrInvalidModule) {
+	if _, err := Load(t.Context(), wasm.Empty, Config{Name: "m", Process: Process{Budget: b}}); !errors.Is(err, share.ErrMemoryBudget) || errors.Is(err, load.ErrInvalidModule) {
 		t.Errorf("another module: %v", err)
 	}
 	if err := m.Configure(t.Context(), map[string]string{"a": "b"}); !errors.Is(err, share.ErrMemoryBudget) {
@@ -123,7 +123,7 @@ func TestBudget_RefusesWhereAllIsInUse(t *testing.T) {
 // A guest that grows takes the memory of idle ones, and is refused beyond: rule
 // 17, a failure of that run of kind memory.
 func TestBudget_GrowingGuest(t *testing.T) {
-	b := share.NewBudget(pages(10))
+	b := share.NewBudget(pages(10), 0)
 	m := loaded(t, wasm.Modes, Config{Process: Process{Budget: b}}) // 1 page
 	other := loaded(t, wasm.Empty, Config{Process: Process{Budget: b}})
 	g := acquire(t, m)
@@ -136,7 +136,7 @@ func TestBudget_GrowingGuest(t *testing.T) {
 	}
 	_, err := g.Reconcile(t.Context(), request(4)) // grows, and traps once it is refused
 	ce := callError(t, err)
-	if ce.Kind != abi.FailureMemory || !errors.Is(err, share.ErrMemoryBudget) || !strings.HasPrefix(err.Error(), "guest[reconcile]: memory: memory budget exhausted: 640Ki of 640Ki") {
+	if ce.Kind != abi.FailureMemory || !errors.Is(err, share.ErrMemoryBudget) || !strings.HasPrefix(err.Error(), "guest[reconcile]: memory: memory budget exhausted: 640Ki of 640Ki in use") {
 		t.Errorf("got %v", err)
 	}
 	used(t, b, 0)
@@ -153,7 +153,7 @@ func TestBudget_Hammer(t *testing.T) {
 	if testing.Short() {
 		workers, rounds = 3, 20
 	}
-	b := share.NewBudget(pages(24))
+	b := share.NewBudget(pages(24), 0)
 	modules := make([]*Module, 3)
 	for i := range modules {
 		modules[i] = loaded(t, wasm.Modes, Config{Concurrency: 2, Process: Process{Budget: b}, Limits: share.Limits{Memory: pages(9)}})
@@ -193,16 +193,18 @@ func TestBudget_Hammer(t *testing.T) {
 // TestBudget_AnInstanceThatARunTakesFirst: where a run takes the instance that is about to
 // be closed for its memory, the module can be closed all the same.
 func TestBudget_AnInstanceThatARunTakesFirst(t *testing.T) {
-	b := share.NewBudget(pages(24))
+	b := share.NewBudget(pages(24), 0)
 	m := loaded(t, wasm.Modes, Config{Process: Process{Budget: b}, Limits: share.Limits{Memory: pages(9)}})
 	g := m.last.Load()
 	var wg sync.WaitGroup
 	const enough = 1000
+	account := share.NewAccount(b, m.cfg.Process.Tenant)
 	var evicted atomic.Int64
 	for range 2 {
 		wg.Go(func() {
 			for evicted.Load() < enough {
-				if b.Evict() {
+				if account.Take(pages(24)) == nil {
+					account.Give(pages(24))
 					evicted.Add(1)
 				}
 			}
@@ -212,6 +214,9 @@ func TestBudget_AnInstanceThatARunTakesFirst(t *testing.T) {
 		g.park(g.pool.popNewest())
 		if g.spec.All.Len() == 0 {
 			in, err := g.newInstance(t.Context(), g.settings.Load())
+			if errors.Is(err, share.ErrMemoryBudget) {
+				continue
+			}
 			if err != nil {
 				t.Fatal(err)
 			}

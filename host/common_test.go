@@ -39,7 +39,7 @@ func TestCommon_ControllersStartFromOneImage(t *testing.T) {
 	inThisProcess(t)
 	const n = 3
 	guest := severalGuest(t, n, map[string][]byte{"/etc/words": []byte("aabbccdd")})
-	codes, budget, dir := &Codes{}, share.NewBudget(1<<30), t.TempDir()
+	codes, budget, dir := &Codes{}, share.NewBudget(1<<30, 0), t.TempDir()
 	modules := make([]*Module, n)
 	var wg sync.WaitGroup
 	for i := range n {

@@ -22,7 +22,7 @@ import (
 // and the next run gets a fresh one.
 func TestIdle_InstancesAreClosedInTime(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		b := share.NewBudget(pages(100))
+		b := share.NewBudget(pages(100), 0)
 		m := loaded(t, wasm.Calls, Config{Process: Process{Budget: b}, Concurrency: 2, Keep: Keep{Idle: time.Minute}})
 		idle := func() int {
 			synctest.Wait()
@@ -83,7 +83,7 @@ func TestIdle_InstancesAreClosedInTime(t *testing.T) {
 func TestIdle_TheImageGoesToo(t *testing.T) {
 	inThisProcess(t)
 	inBubble(t, func(t *testing.T) {
-		b := share.NewBudget(pages(100))
+		b := share.NewBudget(pages(100), 0)
 		m := loaded(t, randomProgram(rand.New(rand.NewPCG(1, 1))), Config{Process: Process{Budget: b}, Concurrency: 3, Keep: Keep{Idle: time.Minute}})
 		for range 2 {
 			for range 3 {

@@ -203,7 +203,7 @@ func TestImage_WhereThereIsNone(t *testing.T) {
 // dropped and made again. All memory is given back.
 func TestImage_Hammer(t *testing.T) {
 	inThisProcess(t)
-	budget := share.NewBudget(64 << 20)
+	budget := share.NewBudget(64<<20, 0)
 	m := loaded(t, randomProgram(rand.New(rand.NewPCG(1, 1))), Config{Process: Process{Budget: budget}, Concurrency: 4})
 	g := m.last.Load()
 	var wg sync.WaitGroup

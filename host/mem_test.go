@@ -19,7 +19,7 @@ import (
 // The budget counts what a guest has, page by page, and not the addresses that
 // are reserved for it.
 func TestMemory_BudgetCountsWhatMayBeTouched(t *testing.T) {
-	b := share.NewBudget(pages(100))
+	b := share.NewBudget(pages(100), 0)
 	m := loaded(t, wasm.Modes, Config{Process: Process{Budget: b}, Limits: share.Limits{Memory: pages(5)}}) // 1 page
 	used(t, b, pages(1))
 	g := acquire(t, m)
@@ -48,7 +48,7 @@ func TestMemory_NoAddressSpaceIsAnError(t *testing.T) {
 		}
 		return
 	}
-	b := share.NewBudget(pages(1000))
+	b := share.NewBudget(pages(1000), 0)
 	small := Config{Process: Process{Budget: b}, Limits: share.Limits{Memory: pages(16)}}
 	m := loaded(t, wasm.Modes, small)
 	const most = 1 << 40

@@ -189,3 +189,12 @@ func (r *revision) CloseOldest() bool {
 	r.releaseUnused()
 	return true
 }
+
+// Largest implements share.Pool.
+func (r *revision) Largest() (int64, bool) { return r.spec.All.Largest() }
+
+// Ending implements share.Pool.
+func (r *revision) Ending() int64 { return r.spec.All.Ending() }
+
+// InterruptLargest implements share.Pool.
+func (r *revision) InterruptLargest() { r.spec.All.InterruptLargest() }

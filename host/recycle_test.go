@@ -68,7 +68,7 @@ func TestRecycle_BeyondHighWater(t *testing.T) {
 }
 
 func TestHealthy_UntilInstancesCannotBeMade(t *testing.T) {
-	b := share.NewBudget(pages(2))
+	b := share.NewBudget(pages(2), 0)
 	other := loaded(t, wasm.Empty, Config{Process: Process{Budget: b}})
 	m := loaded(t, wasm.Empty, Config{Name: "m", Process: Process{Budget: b}})
 	g, release, err := other.Acquire(t.Context())

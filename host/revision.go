@@ -14,6 +14,7 @@ import (
 	"github.com/wasmctl/wasmctl/host/internal/instance"
 	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/host/operation"
+	"github.com/wasmctl/wasmctl/host/share"
 )
 
 // revision is one time that a Module serves a program: the bytes, their manifest, its
@@ -71,7 +72,7 @@ func (m *Module) newRevision(number uint64, p *program) *revision {
 	r.spec = &instance.Spec{
 		Env: &operation.Env{
 			Number: number, Secrets: c.Secrets, Metric: c.Observer.Metric, Share: &m.shared.use, Module: &m.shared.requests,
-			Budget: c.Process.Budget, Account: c.Process.Account,
+			Memory: share.NewAccount(c.Process.Budget, c.Process.Tenant), Account: c.Process.Account,
 		},
 		Code: p.Code, Slice: c.Process.slice, CPUs: c.Process.CPUs, Watchdog: c.Process.Watchdog,
 		Clock: c.Clock, Observer: c.Observer, All: instance.NewSet(number),
@@ -80,7 +81,7 @@ func (m *Module) newRevision(number uint64, p *program) *revision {
 		r.spec.API = operation.Unconnected{}
 	}
 	r.maker = p.home.Maker(r.spec)
-	c.Process.Budget.Join(r)
+	c.Process.Budget.Join(c.Process.Tenant, r)
 	r.configure(nil)
 	return r
 }
@@ -153,7 +154,7 @@ func (r *revision) close(ctx context.Context) {
 	}
 	r.pool.stopExpiry()
 	r.maker.Close()
-	r.cfg.Process.Budget.Leave(r)
+	r.cfg.Process.Budget.Leave(r.cfg.Process.Tenant, r)
 	r.closeErr = r.program.release(ctx)
 	close(r.closed)
 }

@@ -99,7 +99,7 @@ func TestPromote_RunsStayWithTheirRevision(t *testing.T) {
 // more than there is memory for, which is no reason to refuse it.
 func TestPromote_HasTheInstancesBefore(t *testing.T) {
 	inThisProcess(t)
-	for want, budget := range map[int]*share.Budget{3: nil, 2: share.NewBudget(pages(5))} {
+	for want, budget := range map[int]*share.Budget{3: nil, 2: share.NewBudget(pages(5), 0)} {
 		m := loaded(t, wasm.Modes, Config{Concurrency: 4, Process: Process{Budget: budget}})
 		var held []func()
 		for range 3 {

@@ -19,7 +19,7 @@ import (
 // Memory is that of the instances that there are, idle ones included,
 // whether or not a budget bounds it.
 func TestMemory_IsThatOfTheInstances(t *testing.T) {
-	for _, b := range []*share.Budget{nil, share.NewBudget(pages(10))} {
+	for _, b := range []*share.Budget{nil, share.NewBudget(pages(10), 0)} {
 		m := loaded(t, wasm.Modes, Config{Process: Process{Budget: b}, Limits: share.Limits{Memory: pages(10)}}) // 1 page
 		wants := func(what string, want int64) {
 			t.Helper()

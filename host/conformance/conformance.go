@@ -155,7 +155,7 @@ func (g *Guest) Close(ctx context.Context) error {
 
 // openWith loads the guest into another host, with or without the scripted cluster.
 func (g *Guest) openWith(ctx context.Context, cfg host.Config, connected bool) (*rig, error) {
-	r := &rig{api: &script{}, log: &logbook{}, budget: share.NewBudget(1 << 40)}
+	r := &rig{api: &script{}, log: &logbook{}, budget: share.NewBudget(1<<40, 0)}
 	cfg.Name, cfg.Concurrency, cfg.Code.CacheDir, cfg.Process.Budget, cfg.Isolation = "conformance", 1, g.cacheDir, r.budget, g.isolation
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(r.log))
 	cfg.Clock.Now = func() time.Time { return time.UnixMilli(nowMS) }

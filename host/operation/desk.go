@@ -71,8 +71,8 @@ type Env struct {
 	Metric  func(kind int32, name string, value float64) abi.Status // nil if there are none
 	Share   *share.Module
 	Module  *Module
-	Budget  *share.Budget
-	Account *share.Account
+	Memory  *share.Account // of the linear memory of instances
+	Account *share.Account // of the host's own memory
 	// Opaque means that the guest reads opaque JSON. Otherwise, it is decoded.
 	Opaque bool
 
@@ -139,8 +139,8 @@ type Desk struct {
 	Worker   Worker
 	Output   Output
 
-	// charged is the linear memory that the budget has counted, in bytes.
-	charged  int64
+	// charged is the linear memory that the budget has counted, in bytes. Others may read it.
+	charged  atomic.Int64
 	refusals Refusals
 }
 
@@ -163,18 +163,25 @@ func (d *Desk) Cancelled() int32 {
 // Enabled implements Host.
 func (d *Desk) Enabled(level slog.Level) bool { return d.Env.Log.Enabled(d.Run.Parent, level) }
 
-// Charged returns the linear memory that the budget has counted, in bytes.
-func (d *Desk) Charged() int64 { return d.charged }
+// Charged returns the linear memory that the budget has counted, in bytes. Any goroutine may
+// call it.
+func (d *Desk) Charged() int64 { return d.charged.Load() }
 
-// Resize implements Host.
-func (d *Desk) Resize(size int64) error {
-	if size < d.charged {
-		d.Env.Budget.Give(d.charged - size)
-	} else if err := d.Env.Budget.Take(size - d.charged); err != nil {
+// Resize implements Host. It may wait for memory that others must give back.
+func (d *Desk) Resize(size int64) (err error) {
+	before := d.charged.Load()
+	if size < before {
+		d.Env.Memory.Give(before - size)
+	} else if d.Run.StartedAt.IsZero() { // the instance is being made, and has no turn
+		err = d.Env.Memory.Take(size - before)
+	} else if !d.Env.Memory.TryTake(size - before) {
+		d.wait(func() { err = d.Env.Memory.Take(size - before) })
+	}
+	if err != nil {
 		d.Env.Share.Hits.Add(abi.LimitMemoryBudget)
 		return err
 	}
-	d.Env.Share.Memory.Add(size - d.charged)
-	d.charged = size
+	d.Env.Share.Memory.Add(size - before)
+	d.charged.Store(size)
 	return nil
 }

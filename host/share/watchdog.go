@@ -117,11 +117,11 @@ func (w *Watchdog) Remove(in Watched) {
 }
 
 // Due returns when a call that begins now and may take limit is stuck, on the watchdog's
-// clock.
+// clock. It is never 0.
 func (w *Watchdog) Due(now time.Time, limit time.Duration) int64 {
 	const most = 1 << 60
 	if w == nil {
-		return 0
+		return most
 	}
 	return int64(now.Sub(w.base) + 2*min(limit, most) + WatchGrace)
 }

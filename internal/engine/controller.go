@@ -69,7 +69,7 @@ type Controller struct {
 
 // New returns a Controller. It calls waits with the reason whenever loading waits.
 func New(shared *Shared, opts Options, log *slog.Logger, waits func(why string)) *Controller {
-	c := &Controller{shared: shared, opts: opts, log: log, account: share.NewAccount(shared.Budget), install: "kubectl apply -f crd.yaml", active: make(chan struct{})}
+	c := &Controller{shared: shared, opts: opts, log: log, account: share.NewAccount(shared.Budget, opts.Tenant), install: "kubectl apply -f crd.yaml", active: make(chan struct{})}
 	c.waits.Store(&waits)
 	if shared.Metrics != nil {
 		c.counts = metrics.NewController()

@@ -83,7 +83,7 @@ func (a *attack) module(tb testing.TB) []byte {
 // newWorld creates the host of an attack: it is small, and shared with the neighbor if possible.
 func newWorld(tb testing.TB, a *attack, cpuScheduler *share.CPUScheduler) *world {
 	tb.Helper()
-	w := &world{log: &logbook{}, budget: share.NewBudget(256 << 20)}
+	w := &world{log: &logbook{}, budget: share.NewBudget(256<<20, 0)}
 	w.cfg = host.Config{
 		Name: "hostile", Limits: a.limits, Process: host.Process{Budget: w.budget, CPUs: cpuScheduler}, Logger: slog.New(w.log), Concurrency: 2,
 		Observer: operation.Observer{Metric: func(int32, string, float64) abi.Status { w.sent++; return abi.StatusOK }},

@@ -150,7 +150,7 @@ func (e *exam) ok(id, format string, args ...any) { e.add(id, OK, fmt.Sprintf(fo
 
 // load loads the module into a host with a simulated cluster.
 func (e *exam) load(ctx context.Context) bool {
-	e.world, e.budget = &world{}, share.NewBudget(1<<40)
+	e.world, e.budget = &world{}, share.NewBudget(1<<40, 0)
 	m, err := host.Load(ctx, e.wasm, e.config(func(*abi.Manifest) (operation.API, error) { return e.world, nil }))
 	if err != nil {
 		if ctx.Err() == nil {

@@ -28,7 +28,7 @@ type image struct {
 	entered     int64
 	// places are the states of random generators: each instance gets others.
 	places []layout.Place
-	env    *operation.Env // whose budget is charged for the memory
+	env    *operation.Env // whose account has the memory
 	users  int            // guarded by images.mu; images is one of them
 }
 
@@ -51,7 +51,7 @@ func newImage(in *Instance, s *operation.Settings) (*image, error) {
 		return nil, err
 	}
 	size := img.memory.Resident()
-	if !img.env.Budget.TryTake(size) {
+	if !img.env.Memory.TryTake(size) {
 		img.memory.Close()
 		return nil, fmt.Errorf("memory budget: %s are not free", share.SizeText(size))
 	}
@@ -68,7 +68,7 @@ func (img *image) count(size int64) {
 
 func (img *image) close() {
 	size := img.memory.Resident()
-	img.env.Budget.Give(size)
+	img.env.Memory.Give(size)
 	img.count(-size)
 	img.memory.Close()
 }

@@ -173,7 +173,10 @@ func (in *Instance) Result(v uint64) ([]byte, error) { return in.guest.Result(v)
 func (in *Instance) Size() int64 { return in.guest.Size() }
 
 // Alive reports whether the instance can be called.
-func (in *Instance) Alive() bool { return in.guest.Alive() }
+func (in *Instance) Alive() bool { return in.guest.Alive() && !in.interrupted() }
+
+// interrupted reports whether a call was interrupted. The instance is then of no more use.
+func (in *Instance) interrupted() bool { return in.interrupt.Err() != nil }
 
 // Closed reports whether the instance was closed.
 func (in *Instance) Closed() bool { return in.closed }
@@ -268,6 +271,10 @@ func (in *Instance) verdict(ctx context.Context, e Entry, err error) error {
 	}
 	if cause == byReplaced {
 		return fmt.Errorf("guest[%s]: %w", e.Name, ErrReplaced(in.Spec.Number))
+	}
+	if cause == byBudget {
+		in.Spec.Share.Hits.Add(abi.LimitMemoryBudget)
+		return in.Desk.CallError(abi.FailureMemory, e.Name, in.Spec.Memory.Reclaimed())
 	}
 	if cause != notInterrupted {
 		return in.Desk.CallError(abi.FailureTimeout, e.Name, traced(in.timeoutError(e), err))

@@ -23,6 +23,7 @@ const (
 	byDeadline
 	byCaller
 	byReplaced // the revision's time to drain is over
+	byBudget   // other tenants need the memory
 )
 
 // fire interrupts, and reports whether it was the first to do so.
@@ -55,7 +56,7 @@ func (i *Interrupt) Err() error {
 	switch i.cause.Load() {
 	case byDeadline:
 		return context.DeadlineExceeded
-	case byCaller, byReplaced:
+	case byCaller, byReplaced, byBudget:
 		return context.Canceled
 	}
 	return nil

@@ -74,6 +74,14 @@ func (l *linearMemory) Reallocate(size uint64) []byte {
 // grow has the budget charged before it asks the system: memory that may be touched counts,
 // reserved addresses do not.
 func (l *linearMemory) grow(size uint64) ([]byte, error) {
+	if c := l.local.core; !c.Run.StartedAt.IsZero() { // it may wait, which is no work of the guest
+		c.resume()
+		c.time.pause(c.work.since)
+		defer func() {
+			c.lap()
+			c.time.since = c.work.since
+		}()
+	}
 	had := l.charged
 	if err := l.charge(max(int64(size), had)); err != nil { //nolint:gosec // at most the limit
 		return nil, err

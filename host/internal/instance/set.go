@@ -46,6 +46,49 @@ func (s *Set) Interrupt() {
 	}
 }
 
+// Largest returns the memory of the largest instance with a call that can be interrupted, and
+// whether there is one.
+func (s *Set) Largest() (bytes int64, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	in := s.largest()
+	if in == nil {
+		return 0, false
+	}
+	return in.Desk.Charged(), true
+}
+
+// Ending returns the memory of the instances that were interrupted and are not closed.
+func (s *Set) Ending() (bytes int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for in := range s.all {
+		if in.interrupted() {
+			bytes += in.Desk.Charged()
+		}
+	}
+	return bytes
+}
+
+// InterruptLargest interrupts the largest instance because other tenants need its memory.
+func (s *Set) InterruptLargest() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if in := s.largest(); in != nil {
+		in.fire(byBudget)
+	}
+}
+
+// largest returns the largest instance in a call that was not interrupted, or nil; mu is held.
+func (s *Set) largest() (largest *Instance) {
+	for in := range s.all {
+		if in.Overdue() != 0 && !in.interrupted() && (largest == nil || in.Desk.Charged() > largest.Desk.Charged()) {
+			largest = in
+		}
+	}
+	return largest
+}
+
 // Over is closed by Interrupt.
 func (s *Set) Over() <-chan struct{} { return s.over }
 
