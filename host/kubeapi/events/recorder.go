@@ -19,6 +19,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -37,6 +38,16 @@ const (
 	MaxNote   = 1024
 
 	maxInstance = 128
+)
+
+// The end of Run, once its ctx has ended.
+const (
+	// flushTime is the maximum time to send the events that wait.
+	flushTime = 2 * time.Second
+	// handOff is the time in which client-go has passed an event to our sink, or added it to a series.
+	handOff = 100 * time.Millisecond
+	// flushLook is the interval of the checks whether events still wait.
+	flushLook = 20 * time.Millisecond
 )
 
 // queueSize is the number of events that can wait for Run, as in client-go's broadcaster.
@@ -130,21 +141,34 @@ func (r *Recorder) Counts() Counts {
 	return Counts{Recorded: r.recorded.Load(), Limited: r.limited.Load(), Dropped: r.dropped.Load(), Refused: r.refused.Load()}
 }
 
-// Run records events until ctx ends, and returns when no request is in flight. Waiting events are
-// then lost, as with every client of Kubernetes: events are for people, and no program may depend
-// on one. Run must be called only once.
+// Run records events until ctx ends, sends those that wait by then, for at most flushTime, and returns
+// when no request is in flight. Run must be called only once.
 func (r *Recorder) Run(ctx context.Context) error {
+	first := r.next(ctx)
+	if first == nil { // many controllers never record an event, and client-go's broadcaster is large
+		return nil
+	}
+	return r.record(ctx, first)
+}
+
+// next waits for the next event. It returns nil once ctx has ended and no event waits.
+func (r *Recorder) next(ctx context.Context) *Event {
 	select {
-	case first := <-r.queue: // many controllers never record an event, and client-go's broadcaster is large
-		return r.record(ctx, first)
+	case e := <-r.queue:
+		return e
 	case <-ctx.Done():
+	}
+	select {
+	case e := <-r.queue:
+		return e
+	default:
 		return nil
 	}
 }
 
-// record records an event and the following ones.
-func (r *Recorder) record(ctx context.Context, e *Event) error {
-	ctx, cancel := context.WithCancel(klog.NewContext(ctx, klog.Logger{})) // our sink logs
+// record records an event and the following ones, until stop ends.
+func (r *Recorder) record(stop context.Context, e *Event) error {
+	ctx, cancel := context.WithCancel(klog.NewContext(context.WithoutCancel(stop), klog.Logger{})) // our sink logs
 	defer cancel()
 	sink := &sink{Recorder: r, pending: map[string]int{}, logged: map[string]bool{}, slots: make(chan struct{}, maxAtOnce)}
 	broadcaster := clientevents.NewBroadcaster(sink)
@@ -153,23 +177,22 @@ func (r *Recorder) record(ctx context.Context, e *Event) error {
 		return fmt.Errorf("events: %w", err)
 	}
 	recorder := broadcaster.NewRecorder(scheme.Scheme, reportingController(r.config.Controller)).WithLogger(klog.Logger{})
-	for {
+	var last time.Time // of the last event
+	for ; e != nil; e = r.next(stop) {
 		var related k8sruntime.Object
 		if e.Related != nil {
 			related = e.Related
 		}
 		recorder.Eventf(&e.Regarding, related, e.Type, e.Reason, e.Action, "%s", e.Note)
-		select {
-		case e = <-r.queue:
-		case <-ctx.Done():
-			cancel()
-			broadcaster.Shutdown()
-			for range cap(sink.slots) { // no request starts from now on
-				sink.slots <- struct{}{}
-			}
-			return nil
-		}
+		last = time.Now()
 	}
+	sink.flush(last)
+	cancel()
+	broadcaster.Shutdown()
+	for range cap(sink.slots) { // no request starts from now on
+		sink.slots <- struct{}{}
+	}
+	return nil
 }
 
 // reportingController returns the name under which events are reported: a qualified name whose

@@ -275,6 +275,31 @@ func TestRecorder_DoesNotCountNamespacesThatEnd(t *testing.T) {
 	})
 }
 
+// TestRecorder_SendsWhatWaitsAtTheEnd, but only for a bounded time.
+func TestRecorder_SendsWhatWaitsAtTheEnd(t *testing.T) {
+	for _, hang := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &store{created: map[string]*eventsv1.Event{}, hang: hang}
+			r := New(Config{Sink: s, Controller: "test", Logger: slog.New(slog.DiscardHandler)})
+			for i := range 100 {
+				r.Record(event(fmt.Sprint("x", i), "R"))
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			began := time.Now()
+			if err := r.Run(ctx); err != nil {
+				t.Error(err)
+			}
+			if took := time.Since(began); took > flushTime {
+				t.Errorf("it ended after %v", took)
+			}
+			if len(s.created) != 100 && !hang {
+				t.Errorf("%d events were sent", len(s.created))
+			}
+		})
+	}
+}
+
 // TestRecorder_EndsWhileRequestsHang: Run interrupts them.
 func TestRecorder_EndsWhileRequestsHang(t *testing.T) {
 	run(t, func(r *Recorder, s *store, _ *strings.Builder) {

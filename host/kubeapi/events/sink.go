@@ -5,6 +5,7 @@ package events
 import (
 	"context"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -48,6 +49,21 @@ func (s *sink) Update(ctx context.Context, e *eventsv1.Event) (*eventsv1.Event, 
 // Patch implements EventSink.
 func (s *sink) Patch(ctx context.Context, e *eventsv1.Event, data []byte) (*eventsv1.Event, error) {
 	return s.send(ctx, e, func(ctx context.Context) (*eventsv1.Event, error) { return s.config.Sink.Patch(ctx, e, data) })
+}
+
+// flush waits until no event waits, for at most flushTime. last is the time of the last event.
+func (s *sink) flush(last time.Time) {
+	look := time.NewTicker(flushLook)
+	defer look.Stop()
+	for end := time.Now().Add(flushTime); time.Now().Before(end) && (time.Since(last) < handOff || s.waiting() > 0); {
+		<-look.C
+	}
+}
+
+func (s *sink) waiting() int {
+	s.pendingMu.Lock()
+	defer s.pendingMu.Unlock()
+	return len(s.pending)
 }
 
 // givenUp returns an error after which client-go does not retry.
