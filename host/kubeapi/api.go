@@ -105,6 +105,7 @@ type lasting struct {
 	unknownKeys atomic.Uint64
 	logged      once
 	refused     refusals
+	contested   contested
 }
 
 // New returns the operations for one controller. It sends nothing.

@@ -5,6 +5,7 @@ package kubeapi
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -66,6 +67,9 @@ func (a *API) applyError(ctx context.Context, o *owner, r *request, err error) *
 		if live, readErr := a.read(ctx, r); readErr == nil && metav1.GetControllerOfNoCopy(live) != nil && !o.controls(live) {
 			err = &foreignError{*metav1.GetControllerOfNoCopy(live), err} // its controller may release it
 		}
+	}
+	if _, ok := errors.AsType[*foreignError](err); ok {
+		a.contested.add(r.ref(), o.key)
 	}
 	return a.writeError(ctx, StepApply, r, err)
 }

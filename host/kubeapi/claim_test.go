@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -94,6 +95,13 @@ func TestDeclare_TakesNoChildOfAnotherObject(t *testing.T) {
 			}
 			if after := w.shared(); after != before {
 				t.Errorf("the child was changed:\n%s\n%s", before, after)
+			}
+			if tt.reason == ReasonForeignController {
+				key := abi.Key{Namespace: "a", Name: "shared"}
+				waiting, again := w.Released(configMaps.GroupResource(), key), w.Released(configMaps.GroupResource(), key)
+				if want := []abi.Key{{Namespace: "a", Name: "t"}}; !slices.Equal(waiting, want) || again != nil {
+					t.Errorf("once the child is deleted, %v run, and then %v", waiting, again)
+				}
 			}
 			if err := w.Declare(first, owner, w.declares("changed")); err != nil || !strings.Contains(w.shared(), "changed") {
 				t.Errorf("%v, %s", err, w.shared())

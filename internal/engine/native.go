@@ -82,7 +82,7 @@ func (c *Controller) startNative() error {
 	cfg.For = rollout.WatchOf(c.kind, code)
 	cfg.Hooks = nativeHooks(guest)
 	for _, k := range c.native.Related {
-		w, err := rollout.RelatedWatch(c.kind, k, code, c.log)
+		w, err := rollout.RelatedWatch(c.kind, k, code, c.api, c.log)
 		if err == nil && w.Map == nil && guest.Map == nil {
 			err = fmt.Errorf("watch[%s]: map: func needs Map of the reconciler", k.Name())
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/kubeapi"
 	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/internal/plan"
 	"github.com/wasmctl/wasmctl/runtime/controller"
@@ -58,18 +59,19 @@ func (r *Rollout) wants(p *plan.Plan, c Code) ([]wanted, error) {
 }
 
 func (r *Rollout) want(k plan.Watched, c Code) (wanted, error) {
-	w, err := RelatedWatch(r.cfg.Kind, k, c, r.log)
+	w, err := RelatedWatch(r.cfg.Kind, k, c, r.cfg.API, r.log)
 	return wanted{fmt.Sprint(k.ID(), w.MetadataOnly), w}, err
 }
 
 // RelatedWatch returns the watch of a kind that is owned by the reconciled kind or mapped
 // to it. If Map is nil, the guest maps its events.
-func RelatedWatch(of, k plan.Watched, c Code, log *slog.Logger) (controller.Watch, error) {
+func RelatedWatch(of, k plan.Watched, c Code, api *kubeapi.API, log *slog.Logger) (controller.Watch, error) {
 	w := WatchOf(k, c)
 	var err error
 	w.Map, err = queue.ParseMap(k.Watch.Map, queue.Relation{
 		Group: of.Group, Kind: of.Kind.Kind, ClusterScoped: !of.Namespaced,
 		Resource: k.GVR().GroupResource().String(), WatchedClusterScoped: !k.Namespaced, ControllerOnly: k.Watch.ControllerOnly,
+		Waiting: func(child reflector.ObjectRef) []reflector.ObjectRef { return api.Released(k.GVR().GroupResource(), child) },
 		OnInvalid: func(object reflector.ObjectRef, key, value string, err error) {
 			log.Warn("a watched object does not name an object to reconcile", "watch", k.Name(), "object", object.String(),
 				"key", key, "value", value, "error", err.Error())

@@ -17,9 +17,12 @@ type Owners struct {
 	// ClusterScoped means that the owner has no namespace. Otherwise, the owner is in the object's own namespace, because Kubernetes allows
 	// no other; an object without a namespace then has no such owner, whatever its references contain.
 	ClusterScoped bool
+	// Waiting returns the objects that wait for a child to be deleted, because they want to create it. It may be nil.
+	Waiting func(child reflector.ObjectRef) []reflector.ObjectRef
 }
 
-// Map is a Mapper. It requests the owners before and after a change, each once, so that an owner that lost the object is notified.
+// Map is a Mapper. It requests the owners before and after a change, each once, so that an owner that lost the object is notified, and after
+// a deletion the objects that wait for it.
 func (o Owners) Map(dst []Request, ev reflector.Event) []Request {
 	from := len(dst)
 	if ev.Old != nil {
@@ -27,6 +30,11 @@ func (o Owners) Map(dst []Request, ev reflector.Event) []Request {
 	}
 	if ev.New != nil {
 		dst = o.appendOwners(dst, from, ev.New, ev)
+	}
+	if o.Waiting != nil && ev.Type == reflector.Deleted {
+		for _, ref := range o.Waiting(ev.Ref()) {
+			dst = related(dst, from, ref, o.Resource, ev)
+		}
 	}
 	return dst
 }

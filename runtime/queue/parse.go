@@ -29,6 +29,8 @@ type Relation struct {
 	WatchedClusterScoped bool
 	// ControllerOnly ignores owners that are not the managing controller of the object. It is used only for "owner".
 	ControllerOnly bool
+	// Waiting is Owners.Waiting. It is used only for "owner".
+	Waiting func(child reflector.ObjectRef) []reflector.ObjectRef
 	// OnInvalid is Target.OnInvalid.
 	OnInvalid func(object reflector.ObjectRef, key, value string, err error)
 }
@@ -46,7 +48,7 @@ func ParseMap(spec string, rel Relation) (Mapper, error) {
 			return nil, fmt.Errorf("map[%s]: %s have no namespace, and an owner with a namespace must be in the same one", spec, rel.Resource)
 		}
 		mapper = Owners{
-			Group: rel.Group, Kind: rel.Kind, Resource: rel.Resource, ControllerOnly: rel.ControllerOnly, ClusterScoped: rel.ClusterScoped,
+			Group: rel.Group, Kind: rel.Kind, Resource: rel.Resource, ControllerOnly: rel.ControllerOnly, ClusterScoped: rel.ClusterScoped, Waiting: rel.Waiting,
 		}.Map
 	case "label":
 		if rel.WatchedClusterScoped && !rel.ClusterScoped {

@@ -120,6 +120,30 @@ func TestOwners_ChangeRequestsOldAndNew(t *testing.T) {
 	}
 }
 
+// A deletion also requests the objects that wait for the child, each once; nothing else asks for them.
+func TestOwners_DeletionRequestsWhatWaits(t *testing.T) {
+	asked := 0
+	mapper := queue.Owners{Group: "apps", Kind: "Deployment", Waiting: func(child reflector.ObjectRef) []reflector.ObjectRef {
+		asked++
+		return []reflector.ObjectRef{ref(child.Namespace, "a"), ref(child.Namespace, "b")}
+	}}.Map
+	child := object(t, "ns", "child", owner("apps/v1", "Deployment", "a", true))
+	for _, c := range []struct {
+		ev   reflector.Event
+		want []string
+	}{
+		{reflector.Event{Type: reflector.Applied, Old: child, New: child}, []string{"ns/a"}},
+		{reflector.Event{Type: reflector.Deleted, Old: child, New: child}, []string{"ns/a", "ns/b"}},
+	} {
+		if diff := cmp.Diff(c.want, names(mapper, c.ev)); diff != "" {
+			t.Errorf("%v: %s", c.ev.Type, diff)
+		}
+	}
+	if asked != 1 {
+		t.Errorf("it was asked %d times", asked)
+	}
+}
+
 func TestOwners_ReasonNamesTheRelatedObject(t *testing.T) {
 	child := object(t, "ns", "child", owner("apps/v1", "Deployment", "web", true))
 	mapper := queue.Owners{Group: "apps", Kind: "Deployment", Resource: "replicasets.apps"}.Map
