@@ -6,9 +6,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/internal/engine"
+	"github.com/wasmctl/wasmctl/internal/humanize"
 )
 
 // loader loads the engine of a controller's life. It implements engine.Source.
@@ -51,6 +53,15 @@ func (l loader) Load(ctx context.Context, digest string, waits func(why string))
 		c.modules.add(c.rt.storeModule(m, good, a.LastLive, nil))
 	}
 	return a
+}
+
+// Read implements engine.Source.
+func (l loader) Read(ctx context.Context, digest string) ([]byte, error) {
+	m, ok := l.modules.get(digest)
+	if !ok {
+		return nil, fmt.Errorf("module[%s]: is no longer stored: swap it in again", humanize.Digest(digest))
+	}
+	return m.Read(ctx)
 }
 
 // read returns the module and the options that are wanted.

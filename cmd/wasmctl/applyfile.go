@@ -52,8 +52,8 @@ func (p *process) followFile(ctx context.Context) {
 }
 
 // applyFile brings the running controllers in line with the file. Unchanged controllers are not
-// touched. If only the settings or the module of a controller have changed, it gets them while it
-// runs. Other changed controllers are stopped cleanly and started again.
+// touched. A changed controller that runs gets its settings and its module while it runs, and is
+// restarted for other changes; one that does not run is replaced.
 func (p *process) applyFile(ctx context.Context, content []byte) {
 	next, err := flags.ParseFile(p.file.Path, content)
 	if err == nil {
@@ -111,8 +111,8 @@ func (p *process) remove(ctx context.Context, name string) {
 	}
 }
 
-// change applies new settings and a new module to a running controller. It reports false if
-// anything else has changed or the controller is not running.
+// change brings a running controller to its new spec. It reports false if the controller does not
+// run.
 func (p *process) change(ctx context.Context, next, before *runfile.Controller, o *v1alpha1.ControllerSpec) (ok bool) {
 	rest := func(c *runfile.Controller) v1alpha1.ControllerSpec {
 		s := c.Spec
@@ -122,9 +122,9 @@ func (p *process) change(ctx context.Context, next, before *runfile.Controller, 
 	p.mu.Lock()
 	f := p.followers[next.Spec.Name]
 	p.mu.Unlock()
-	if f == nil || !f.Controller.Running() || !reflect.DeepEqual(rest(next), rest(before)) {
+	if f == nil || !f.Controller.Running() {
 		return false
 	}
-	f.Change(ctx, o)
+	f.Change(ctx, o, !reflect.DeepEqual(rest(next), rest(before)))
 	return true
 }

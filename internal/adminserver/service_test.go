@@ -21,6 +21,8 @@ func (source) Name() string { return "one" }
 
 func (source) Load(context.Context, string, func(string)) engine.Attempt { return engine.Attempt{} }
 
+func (source) Read(context.Context, string) ([]byte, error) { return nil, nil }
+
 func (source) Changed(*admin.Change) {}
 
 // refusing has modules that cannot be swapped in.

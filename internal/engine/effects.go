@@ -52,7 +52,11 @@ func (l *loop) change(e *life.Effect) []life.Event {
 	case life.Discard:
 		r.Discard(l.take())
 	case life.Canary:
-		r.StartCanary(l.run, l.take(), *l.open[e.ID].canary, e.Change.Why)
+		canary := &r.Options.Canary
+		if asked := l.open[e.ID]; asked != nil {
+			canary = asked.canary
+		}
+		r.StartCanary(l.run, l.take(), *canary, e.Change.Why)
 	case life.EndCanary:
 		r.EndCanary(l.run, e.Result, e.Reason)
 	case life.Activate:
@@ -156,8 +160,11 @@ func (l *loop) close() {
 func (l *loop) prepare(e *life.Effect) []life.Event {
 	ctx, cut := context.WithCancel(l.run)
 	p := preparation{run: l.run, rollout: l.current.rollout, change: e.Change, read: bytesOf(nil)}
-	if r := l.open[e.ID]; r != nil && r.read != nil {
+	switch r := l.open[e.ID]; {
+	case r != nil && r.read != nil:
 		p.read = r.read
+	case e.Change.Kind == life.Swap: // its request was answered before a restart
+		p.read = func(ctx context.Context) ([]byte, error) { return l.source.Read(ctx, e.Change.Digest) }
 	}
 	if e.Change.Urgent() {
 		defer cut()

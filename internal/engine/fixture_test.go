@@ -169,6 +169,10 @@ func (n named) Load(context.Context, string, func(string)) Attempt {
 	return Attempt{Err: errors.New("it is loaded once")}
 }
 
+func (named) Read(context.Context, string) ([]byte, error) {
+	return nil, errors.New("it is loaded once")
+}
+
 func (named) Changed(*admin.Change) {}
 
 // identity returns the identity of a config. It counts the requests of its watches.

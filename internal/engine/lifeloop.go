@@ -194,6 +194,8 @@ func (l *loop) publish(ev *life.Event, before string) {
 	switch phase := l.core.Phase; {
 	case phase == life.Waiting:
 		v.Phase = admin.PhaseWaiting
+	case (phase == life.Loading || phase == life.Restarting) && v.Message != "" && v.Message != before:
+		l.log.Warn("the live module does not start again; starting the next one at once", "controller", l.source.Name(), "reason", humanize.OneLine(v.Message))
 	case phase == life.Failed:
 		v.Phase = admin.PhaseFailed
 		l.retry.Reset(time.Until(l.core.Retry))
@@ -230,7 +232,7 @@ func classed(err error) error {
 func (c *Controller) tried() life.Event {
 	ev := life.Event{Kind: life.Tried, Outcome: life.OK, Number: 1, Failed: c.failed}
 	if c.Module != nil {
-		ev.Number, ev.Digest = c.Module.Revision(), c.Module.Digest()
+		ev.Number, ev.Digest, ev.Canary = c.Module.Revision(), c.Module.Digest(), canaryText(&c.rollout.Options.Canary)
 	}
 	return ev
 }

@@ -49,11 +49,19 @@ func (l *loop) accept(r *request) {
 	if r.canary == nil && l.current != nil {
 		r.canary = &l.current.rollout.Options.Canary
 	}
-	if r.canary != nil && r.canary.Enabled() {
-		r.Canary = r.canary.String()
+	if r.canary != nil {
+		r.Canary = canaryText(r.canary)
 	}
 	l.open[r.ID] = r
 	l.step(r.Event)
+}
+
+// canaryText describes a canary, or returns an empty string if it is not enabled.
+func canaryText(c *rollout.Canary) string {
+	if !c.Enabled() {
+		return ""
+	}
+	return c.String()
 }
 
 // reply answers a request.

@@ -3,6 +3,7 @@
 package life
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/wasmctl/wasmctl/internal/humanize"
@@ -48,9 +49,43 @@ func (c *Core) learn(ev *Event) {
 	}
 }
 
+// run starts the loaded module, and then swaps in the one that waits for it.
 func (c *Core) run(ev *Event) {
 	c.tried(ev)
 	c.emit(Effect{Kind: Run})
+	if c.then != nil {
+		c.then.Canary, c.given = ev.Canary, c.then.Digest
+		c.first, c.then = c.then, nil
+	}
+}
+
+// later arranges for a module to be swapped in once the live one runs again after a restart.
+// If there is no live module, or it cannot be loaded, the module is loaded in its place.
+func (c *Core) later(ev *Event) {
+	c.then = nil
+	switch restarts := c.revisions != (revisions{}) || c.last != "" && c.next == c.last; {
+	case !restarts || c.Phase == Failed:
+		c.next = ev.Digest
+	case ev.Digest != cmp.Or(c.live.Digest, c.last):
+		c.then = &Event{Kind: Swap, Digest: ev.Digest, Force: ev.Force, Why: ev.Why}
+	}
+}
+
+// skip gives up the live module, which does not start with the new options, for the module
+// that was to follow it.
+func (c *Core) skip(why string) {
+	c.Message = why
+	c.next, c.given, c.then = c.then.Digest, c.then.Digest, nil
+}
+
+func (c *Core) loadNext(ev *Event) {
+	c.skip(ev.Err.Error())
+	c.load(ev)
+}
+
+func (c *Core) cutToLoadNext(ev *Event) {
+	c.skip(ev.Why)
+	c.emit(Effect{Kind: Cut})
 }
 
 // fail schedules the next attempt.
@@ -62,10 +97,12 @@ func (c *Core) fail(ev *Event) {
 	}
 }
 
-// wantAnew ends the current run or attempt, in order to load the wanted module.
+// wantAnew ends the current run or attempt, in order to load with other options. Another
+// module is swapped in afterwards, with the same stages as without other options.
 func (c *Core) wantAnew(ev *Event) {
 	if ev.Digest != c.given && !isForbidden(c, ev) {
-		c.next, c.given = ev.Digest, ev.Digest
+		c.given = ev.Digest
+		c.later(ev)
 	}
 	c.asked = ev.Digest
 	c.reply(ev.ID, OK, nil, 0)
@@ -103,11 +140,11 @@ func (c *Core) giveUp() {
 	}
 }
 
-// abandon gives up the change in progress. A restart loads its module.
+// abandon gives up the change in progress. After a restart, its module is swapped in.
 func (c *Core) abandon(*Event) {
 	ch := c.pop()
-	if ch.Kind == Swap && c.next == "" {
-		c.next = ch.Digest
+	if ch.Kind == Swap && c.then == nil {
+		c.later(&Event{Digest: ch.Digest, Force: ch.Force, Why: ch.Why})
 	}
 	c.reply(ch.ID, Ending, nil, 0)
 }
@@ -115,10 +152,8 @@ func (c *Core) abandon(*Event) {
 // ended gives up the revisions of a run that has ended. A restart goes on with the live
 // module.
 func (c *Core) ended(*Event) {
-	if c.next == "" {
-		c.next = c.live.Digest
-	}
 	c.giveUp()
+	c.next, c.last = c.live.Digest, c.live.Digest
 	c.revisions = revisions{}
 	c.emit(Effect{Kind: Close})
 }

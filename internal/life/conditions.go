@@ -16,6 +16,7 @@ func isNotOK(_ *Core, ev *Event) bool  { return ev.Outcome != OK }
 func isBad(_ *Core, ev *Event) bool    { return ev.Outcome == Bad }
 func isEnding(_ *Core, ev *Event) bool { return ev.Outcome == Ending }
 func hasEnded(_ *Core, ev *Event) bool { return ev.Outcome == OK || ev.Outcome == Same }
+func hasThen(c *Core, _ *Event) bool   { return c.then != nil }
 func hasFirst(c *Core, _ *Event) bool  { return c.first != nil }
 func hasChange(c *Core, _ *Event) bool { return len(c.changes) > 0 }
 func hasCanary(c *Core, _ *Event) bool { return c.canary.Number != 0 }

@@ -24,6 +24,8 @@ type Core struct {
 
 	backoff time.Duration // after the next failure to load
 	next    string        // digest of the module to load next; if empty, the source decides
+	last    string        // digest of the module that was live when a run ended last
+	then    *Event        // the swap to begin once the live module runs again; nil if there is none
 	asked   string        // digest of the module that was wanted last
 	given   string        // digest of the module that was loaded or swapped in for Want last
 	revisions
@@ -84,9 +86,11 @@ func (c *Core) take(ev *Event) {
 	}
 	switch ev.Kind {
 	case Swap:
-		c.next = ev.Digest // it is loaded at the next start
+		c.later(ev)
 	case Want:
-		c.asked = ev.Digest
+		if c.asked = ev.Digest; ev.Digest != c.given && !isForbidden(c, ev) {
+			c.later(ev)
+		}
 	default:
 	}
 	outcome := NotRunning

@@ -114,12 +114,14 @@ type Verdict struct {
 
 // Event is something that happened. Which fields are set depends on Kind.
 type Event struct {
-	Kind    Kind
-	Now     time.Time
-	ID      uint64 // of a request
-	Digest  string // of a module
-	Number  uint64 // of a revision
-	Canary  string // which objects a module is tried on first; empty if on none
+	Kind   Kind
+	Now    time.Time
+	ID     uint64 // of a request
+	Digest string // of a module
+	Number uint64 // of a revision
+	// Canary is which objects a module is tried on first, if not empty; after Tried, those of
+	// the options.
+	Canary  string
 	Force   bool   // also a module that was rolled back
 	Why     string // of a request, for people; after Waits, what loading waits for
 	Outcome Outcome

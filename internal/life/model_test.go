@@ -3,10 +3,12 @@
 package life
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,7 +29,10 @@ type world struct {
 	prepared, live, canary                               Revision
 	prepares                                             Change // the change that prepared belongs to
 	proven                                               uint64
-	bad                                                  map[string]bool
+	bad, forced                                          map[string]bool
+	wanted                                               string // the module of the load in progress; empty if the source decides
+	last                                                 string // the module that was live when the last run ended
+	lost                                                 bool   // last could not be loaded, or had to wait
 	revisions                                            uint64
 	requests                                             uint64
 	open                                                 map[uint64]Event // requests without an answer
@@ -35,7 +40,7 @@ type world struct {
 }
 
 func newWorld(t *testing.T, seed uint64) *world {
-	w := &world{T: t, Rand: rand.New(rand.NewPCG(seed, 1)), now: time.Unix(0, 0), bad: map[string]bool{}, open: map[uint64]Event{}}
+	w := &world{T: t, Rand: rand.New(rand.NewPCG(seed, 1)), now: time.Unix(0, 0), bad: map[string]bool{}, forced: map[string]bool{}, open: map[uint64]Event{}}
 	w.core = NewCore(w.now)
 	return w
 }
@@ -123,13 +128,14 @@ func (w *world) carryOut(e *Effect) (result Event, ok bool) {
 	switch e.Kind {
 	case Load:
 		must(!w.loading && !w.loaded, "it is loaded")
-		w.loading, w.cut = true, false
+		must(w.last == "" || w.lost || e.Digest == w.last, "a module becomes live without its stages, although the live one can be loaded")
+		w.loading, w.cut, w.wanted = true, false, e.Digest
 	case Cut:
 		must(w.loading || w.preparing != nil, "nothing to cut")
 		w.cut = true
 	case Run:
 		must(w.loaded && !w.running, "it is not loaded, or runs")
-		w.running, w.draining = true, false
+		w.running, w.draining, w.lost = true, false, false
 	case Drain:
 		must(w.running, "it does not run")
 		w.draining = true
@@ -220,7 +226,7 @@ func (w *world) reply(id uint64) {
 // mayRun checks that a module that was rolled back does not run again.
 func (w *world) mayRun(r Revision, ch *Change) {
 	w.Helper()
-	if ch.Kind == Swap && w.bad[r.Digest] && !w.open[ch.ID].Force {
+	if ch.Kind == Swap && w.bad[r.Digest] && !w.forced[r.Digest] {
 		w.wrong("module %s was rolled back, and runs again", r.Digest)
 	}
 }
@@ -277,8 +283,10 @@ func (w *world) endLoad() Event {
 		out, err = Error, errors.New("cut")
 	}
 	w.revisions++
-	ev := Event{Kind: Tried, Outcome: out, Err: err, Number: w.revisions, Digest: w.digest(), Failed: map[string]string{}}
-	if out == OK {
+	ev := Event{Kind: Tried, Outcome: out, Err: err, Number: w.revisions, Digest: cmp.Or(w.wanted, w.digest()), Failed: map[string]string{}}
+	if out != OK {
+		w.lost = true
+	} else {
 		w.loaded = true
 		w.live, w.canary, w.proven = Revision{ev.Number, ev.Digest}, Revision{}, ev.Number
 	}
@@ -295,8 +303,7 @@ func (w *world) happens(stop bool) {
 	case n < 6 && w.preparing != nil:
 		w.step(w.endPreparation())
 	case n < 9 && w.draining && w.preparing == nil:
-		w.running, w.draining = false, false
-		w.step(Event{Kind: Ended})
+		w.end()
 	case n < 9 && w.closing:
 		w.closing, w.loaded = false, false
 		w.step(Event{Kind: Closed})
@@ -307,15 +314,22 @@ func (w *world) happens(stop bool) {
 	case n < 13 && w.core.Judging():
 		w.step(Event{Kind: Tick})
 	case n == 13 && w.loading:
+		w.lost = true
 		w.step(Event{Kind: Waits, Why: "a kind"})
 	case n == 14 && w.IntN(4) == 0:
 		w.step(Event{Kind: Restart})
 	case n == 15 && w.IntN(40) == 0 && w.running && w.preparing == nil:
-		w.running, w.draining = false, false
-		w.step(Event{Kind: Ended})
+		w.end()
 	case n > 15 && w.core.Phase != Cutting && !stop:
 		w.request()
 	}
+}
+
+// end ends the run.
+func (w *world) end() {
+	w.Helper()
+	w.running, w.draining, w.last = false, false, w.live.Digest
+	w.step(Event{Kind: Ended})
 }
 
 func (w *world) request() {
@@ -331,14 +345,16 @@ func (w *world) request() {
 	default:
 	}
 	w.open[ev.ID] = ev
+	w.forced[ev.Digest] = w.forced[ev.Digest] || ev.Force
 	w.step(ev)
 }
 
 // TestCore_HoldsAgainstADumbModel: on random events, with all effects carried out in
 // the simplest way, at most one revision is live, no module that was rolled back
 // runs again unless forced, each preparation ends in a promotion or is given up,
-// each request is answered once, each back-off is bounded, and each stop ends, with
-// no effect after it. All rows of the table are needed for that.
+// each request is answered once, each back-off is bounded, a restart loads the module
+// that was live as long as that works, and each stop ends, with no effect after it. All
+// rows of the table are needed for that.
 func TestCore_HoldsAgainstADumbModel(t *testing.T) {
 	rows := map[int]bool{}
 	for seed := range uint64(400) {
@@ -373,6 +389,83 @@ func TestCore_HoldsAgainstADumbModel(t *testing.T) {
 			t.Errorf("no run takes the row %v + %s (%s)", table[i].from, table[i].on, table[i].when)
 		}
 	}
+}
+
+// restarting returns a core whose live module is "live" and that restarts because of other
+// options, together with the module "next".
+func restarting(t *testing.T) *Core {
+	t.Helper()
+	c := NewCore(time.Time{})
+	c.Step(Event{Kind: Begin})
+	c.Step(Event{Kind: Tried, Outcome: OK, Number: 1, Digest: "live"})
+	wantEffects(t, c, Event{Kind: Want, ID: 1, Digest: "next", Differs: Options, Why: "both"}, "Reply[] Drain[]")
+	c.Step(Event{Kind: Ended})
+	wantEffects(t, c, Event{Kind: Closed}, "Load[live]")
+	return c
+}
+
+// wantEffects checks the effects of an event, as text.
+func wantEffects(t *testing.T, c *Core, ev Event, want string) {
+	t.Helper()
+	var got []string
+	for _, e := range c.Step(ev) {
+		got = append(got, fmt.Sprintf("%s[%s]", e.Kind, cmp.Or(e.Digest, e.Change.Digest)))
+	}
+	if text := strings.Join(got, " "); text != want {
+		t.Errorf("after %s: %s, want %s", ev.Kind, text, want)
+	}
+}
+
+// A module that is wanted together with other options is swapped in as always, after a restart
+// of the live module with these options; it begins as the canary that the new options ask for.
+func TestCore_OptionsAndModuleAreARestartAndASwap(t *testing.T) {
+	c := restarting(t)
+	wantEffects(t, c, Event{Kind: Tried, Outcome: OK, Number: 1, Digest: "live", Canary: "10%"}, "Run[]")
+	wantEffects(t, c, Event{Kind: Resume}, "Prepare[next]")
+	wantEffects(t, c, Event{Kind: Want, Digest: "next"}, "")
+	wantEffects(t, c, Event{Kind: Prepared, Outcome: OK, Number: 2, Digest: "next"}, "Canary[next] Report[next]")
+	wantEffects(t, c, Event{Kind: Want, Digest: "next"}, "")
+}
+
+// If the live module cannot start with the new options, or waits, the next one starts.
+func TestCore_NextModuleStartsIfTheLiveOneCannot(t *testing.T) {
+	c := restarting(t)
+	wantEffects(t, c, Event{Kind: Tried, Outcome: Error, Err: errors.New("not granted"), Digest: "live"}, "Load[next]")
+	wantEffects(t, c, Event{Kind: Tried, Outcome: OK, Number: 1, Digest: "next"}, "Run[]")
+	if c.Due() {
+		t.Error("another swap follows")
+	}
+	c = restarting(t)
+	wantEffects(t, c, Event{Kind: Waits, Why: "a kind"}, "Cut[]")
+	wantEffects(t, c, Event{Kind: Tried, Outcome: Error, Err: errors.New("cut")}, "Load[next]")
+}
+
+// The last wish counts: a module that is no longer wanted does not follow.
+func TestCore_RevertedModuleDoesNotFollow(t *testing.T) {
+	for _, differs := range []Difference{Nothing, Options} {
+		c := restarting(t)
+		if c.Step(Event{Kind: Want, Digest: "live", Differs: differs}); differs == Options {
+			wantEffects(t, c, Event{Kind: Tried, Outcome: Error, Err: errors.New("cut")}, "Load[live]")
+		}
+		wantEffects(t, c, Event{Kind: Tried, Outcome: OK, Number: 1, Digest: "live"}, "Run[]")
+		if c.Due() {
+			t.Error("another swap follows")
+		}
+	}
+}
+
+// A swap that a restart interrupts goes on afterwards: its module does not skip its stages.
+func TestCore_InterruptedSwapFollowsTheRestart(t *testing.T) {
+	c := NewCore(time.Time{})
+	c.Step(Event{Kind: Begin})
+	c.Step(Event{Kind: Tried, Outcome: OK, Number: 1, Digest: "live"})
+	c.Step(Event{Kind: Swap, ID: 1, Digest: "next"})
+	wantEffects(t, c, Event{Kind: Restart}, "Drain[] Reply[]")
+	c.Step(Event{Kind: Prepared, Outcome: Error, Err: errors.New("ended")})
+	c.Step(Event{Kind: Ended})
+	wantEffects(t, c, Event{Kind: Closed}, "Load[live]")
+	wantEffects(t, c, Event{Kind: Tried, Outcome: OK, Number: 1, Digest: "live"}, "Run[]")
+	wantEffects(t, c, Event{Kind: Resume}, "Prepare[next]")
 }
 
 // TestCore_RetriesWithBackOff: attempts are 5 s apart, doubled up to a minute; a success

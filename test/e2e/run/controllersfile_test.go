@@ -23,7 +23,7 @@ import (
 func TestControllersFile_ChangesTouchOnlyWhatTheyAreAbout(t *testing.T) {
 	ns, kubeconfig := e2e.NewConfigMaps(t)
 	dir := t.TempDir()
-	for name, module := range map[string][]byte{"one.wasm": enginetest.Worse(enginetest.Good, 1), "two.wasm": enginetest.Worse(enginetest.Good, 2), "other.wasm": enginetest.Worse(enginetest.Good, 3)} {
+	for name, module := range map[string][]byte{"one.wasm": enginetest.Worse(enginetest.Good, 1), "two.wasm": enginetest.Worse(enginetest.Good, 2), "other.wasm": enginetest.Worse(enginetest.Good, 3), "last.wasm": enginetest.Worse(enginetest.Good, 5)} {
 		e2e.Replace(t, filepath.Join(dir, name), module)
 	}
 	file := filepath.Join(dir, "controllers.yaml")
@@ -58,8 +58,9 @@ func TestControllersFile_ChangesTouchOnlyWhatTheyAreAbout(t *testing.T) {
 	}
 	e2e.Replace(t, filepath.Join(dir, "other.wasm"), enginetest.Worse(enginetest.Good, 4)) // which is watched from now on
 	c.WantLine(`"msg":"module swapped"`, `"why":"module file changed"`, `"controller":"two"`)
-	write(one, two(", module: other.wasm, concurrency: 2"), "- {name: three, module: two.wasm}") // a change that needs a restart, and another controller
+	write(one, two(", module: last.wasm, concurrency: 2"), "- {name: three, module: two.wasm}") // a change that needs a restart, with another module, and another controller
 	c.WantLine(`"msg":"stopped"`, `"controller":"two"`)
+	c.WantLine(`"msg":"module swapped"`, `"why":"the controllers file names another module"`, `"controller":"two"`)
 	c.WantLine(`"msg":"controllers updated from the file"`, `"added":1,"changed":1,"removed":0`)
 	c.WantLine(`"msg":"reconciled"`, `"controller":"three"`)
 	if err := os.WriteFile(file, []byte("kind: Contollers\n"), 0o600); err != nil {

@@ -135,9 +135,10 @@ func startServe(t *tenant, args ...string) *e2e.Process {
 	}, args...)...))
 }
 
-// TestServe_SwapsAndRollsBack: a change of the module of a Reconciler is a swap. Ready
-// means that the module has passed its probation. One that fails is rolled back, also
-// across restarts of the process. Events report both.
+// TestServe_SwapsAndRollsBack: a change of the module of a Reconciler is a swap, also
+// together with a change that needs a restart. Ready means that the module has passed its
+// probation. One that fails is rolled back, also across restarts of the process. Events
+// report both.
 func TestServe_SwapsAndRollsBack(t *testing.T) {
 	t.Parallel()
 	tenant := newTenant(t)
@@ -157,7 +158,7 @@ func TestServe_SwapsAndRollsBack(t *testing.T) {
 	if r.Status.Live.Digest != load.DigestOf(better) || len(r.Status.History) != 1 || r.Status.History[0].Digest != load.DigestOf(good) {
 		t.Errorf("%+v", r.Status)
 	}
-	tenant.patch("web", map[string]any{"module": tenant.module("v3", bad)})
+	tenant.patch("web", map[string]any{"module": tenant.module("v3", bad), "concurrency": 3})
 	r = tenant.ready("web", "False", "RolledBack")
 	if r.Status.Live.Digest != load.DigestOf(better) || r.Status.Refused.Digest != load.DigestOf(bad) || !meta.IsStatusConditionTrue(r.Status.Conditions, v1alpha1.Stalled) {
 		t.Errorf("%+v", r.Status)

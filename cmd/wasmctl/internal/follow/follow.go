@@ -36,14 +36,14 @@ type Follower struct {
 	spec  v1alpha1.ControllerSpec // guarded by mu
 	files *flags.Files            // the result of the last read; guarded by mu
 	sum   [sha256.Size]byte       // of the module's file at the last read; guarded by mu
-	moved chan struct{}           // closed when the spec names another module; guarded by mu
+	other chan struct{}           // closed when the spec names other files or options; guarded by mu
 	tried string                  // the last digest that was swapped in or refused; guarded by mu
 }
 
 // New returns a Follower of the files of a spec. It reads modules from the Registry. options returns
 // the controller options for a spec and its files.
 func New(s *v1alpha1.ControllerSpec, from *flags.Registry, options func(*v1alpha1.ControllerSpec, *flags.Files) wasmctl.ControllerOptions) *Follower {
-	o := &Follower{spec: *s, from: from, files: &flags.Files{}, moved: make(chan struct{}), rest: writeRest}
+	o := &Follower{spec: *s, from: from, files: &flags.Files{}, other: make(chan struct{}), rest: writeRest}
 	o.options = func(files *flags.Files) wasmctl.ControllerOptions { return options(&o.spec, files) }
 	return o
 }
@@ -89,15 +89,24 @@ func (n noting) Read(context.Context) ([]byte, error) {
 // Run follows the files until ctx ends.
 func (o *Follower) Run(ctx context.Context) {
 	_ = o.Controller.Started(ctx) // a failed start is retried
-	if ctx.Err() != nil {
-		return
+	for ctx.Err() == nil {
+		o.mu.Lock()
+		f, files, sum, other := o.spec, o.files, o.sum, o.other
+		o.mu.Unlock()
+		here, leave := context.WithCancel(ctx)
+		var wg sync.WaitGroup
+		o.follow(here, &wg, &f, files, sum)
+		select {
+		case <-other:
+		case <-ctx.Done():
+		}
+		leave()
+		wg.Wait()
 	}
-	o.mu.Lock()
-	f := o.spec
-	files := o.files
-	o.mu.Unlock()
-	var wg sync.WaitGroup
-	defer wg.Wait()
+}
+
+// follow starts to follow the files of a spec, which had this content, until ctx ends.
+func (o *Follower) follow(ctx context.Context, wg *sync.WaitGroup, f *v1alpha1.ControllerSpec, files *flags.Files, sum [sha256.Size]byte) {
 	if f.ConfigFile != "" {
 		wg.Go(func() {
 			o.watch(ctx, f.ConfigFile, files.SettingsText, o.configure, "cannot read settings; keeping the old ones")
@@ -106,8 +115,8 @@ func (o *Follower) Run(ctx context.Context) {
 	if f.GrantFile != "" {
 		wg.Go(func() { o.watch(ctx, f.GrantFile, files.GrantText, o.regrant, keepsRights) })
 	}
-	if f.Module.Watch == nil || *f.Module.Watch {
-		wg.Go(func() { o.watchModule(ctx) })
+	if path := f.Module.String(); (f.Module.Watch == nil || *f.Module.Watch) && !oci.IsRef(path) && !oci.IsArchive(path) {
+		wg.Go(func() { o.watchModule(ctx, path, sum) })
 	}
 	if every := f.Module.Follow.Or(0); every > 0 {
 		wg.Go(func() { o.followTag(ctx, every) })
@@ -218,19 +227,29 @@ func (o *Follower) swap(ctx context.Context, m wasmctl.Module, why string) error
 	return err
 }
 
-// Change applies new settings and a new module to a running controller. If the module is refused, the
-// old one keeps running.
-func (o *Follower) Change(ctx context.Context, next *v1alpha1.ControllerSpec) {
+// Change brings a running controller to another spec: by new settings, or with restart by a restart with
+// the live module, and by a swap if the spec names another module. If the module is refused, the old one
+// keeps running.
+func (o *Follower) Change(ctx context.Context, next *v1alpha1.ControllerSpec, restart bool) {
 	o.mu.Lock()
 	moved := o.spec.Module.String() != next.Module.String()
-	o.spec.Config, o.spec.Module = next.Config, next.Module
+	o.spec = *next
+	if restart {
+		if files, err := flags.ReadFiles(next); err == nil { // otherwise the start reports the error
+			o.files = files
+		}
+	}
 	settings := texts(flags.Settings(&o.spec, o.files))
-	if moved {
-		close(o.moved)
-		o.moved = make(chan struct{})
+	if moved || restart {
+		close(o.other)
+		o.other = make(chan struct{})
 	}
 	o.mu.Unlock()
-	o.logSettings(o.Controller.Configure(ctx, settings))
+	if restart {
+		o.Controller.Restart()
+	} else {
+		o.logSettings(o.Controller.Configure(ctx, settings))
+	}
 	if moved {
 		_ = o.swap(ctx, o.open(next.Module.String()), "the controllers file names another module")
 	}

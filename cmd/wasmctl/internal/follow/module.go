@@ -5,50 +5,29 @@ package follow
 import (
 	"context"
 	"crypto/sha256"
-	"sync"
 	"time"
 
 	"github.com/wasmctl/wasmctl"
 	"github.com/wasmctl/wasmctl/host/load"
-	"github.com/wasmctl/wasmctl/host/oci"
 	"github.com/wasmctl/wasmctl/runtime/filewatch"
 )
 
-// watchModule swaps the module whenever its file changes, until ctx ends.
-func (o *Follower) watchModule(ctx context.Context) {
-	for ctx.Err() == nil {
-		o.mu.Lock()
-		path, sum, moved := o.spec.Module.String(), o.sum, o.moved
-		o.mu.Unlock()
-		here, leave := context.WithCancel(ctx)
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			select {
-			case <-moved:
-				leave()
-			case <-here.Done():
+// watchModule swaps the module whenever its file changes, until ctx ends. sum is the checksum of the file
+// when it was read last.
+func (o *Follower) watchModule(ctx context.Context, path string, sum [sha256.Size]byte) {
+	file := filewatch.File{
+		Path: path, Sum: sum, MaxSize: load.MaxModuleSize,
+		OnChange: func(ctx context.Context, content []byte) {
+			if !halfWritten(ctx, path, content, o.rest) { // the next write is another change
+				_ = o.swap(ctx, wasmctl.File(path), "module file changed")
 			}
-		})
-		file := filewatch.File{
-			Path: path, Sum: sum, MaxSize: load.MaxModuleSize,
-			OnChange: func(ctx context.Context, content []byte) {
-				if !halfWritten(ctx, path, content, o.rest) { // the next write is another change
-					_ = o.swap(ctx, wasmctl.File(path), "module file changed")
-				}
-			},
-			OnError: func(err error) {
-				o.log().Warn("cannot read the module file; keeping the running module", "error", err.Error())
-			},
-			OnPolling: o.polls,
-		}
-		if oci.IsRef(path) || oci.IsArchive(path) {
-			<-here.Done() // until there is a file
-		} else {
-			_ = file.Run(here) // OnPolling has logged the error
-		}
-		leave()
-		wg.Wait()
+		},
+		OnError: func(err error) {
+			o.log().Warn("cannot read the module file; keeping the running module", "error", err.Error())
+		},
+		OnPolling: o.polls,
 	}
+	_ = file.Run(ctx) // OnPolling has logged the error
 }
 
 // writeRest is the maximum pause of an incomplete file while it is being written, because a transfer
