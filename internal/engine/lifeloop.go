@@ -68,6 +68,8 @@ func (l *Life) Run(ctx context.Context, begin, force <-chan struct{}, loaded *Co
 func (l *loop) serve(begin <-chan struct{}) {
 	tick, judging := time.NewTicker(judgeEvery), true
 	defer tick.Stop()
+	versions := time.NewTicker(versionsEvery)
+	defer versions.Stop()
 	for l.core.Phase != life.Stopped {
 		if on := l.core.Judging(); on != judging { // an idle controller takes no CPU
 			if judging = on; on {
@@ -109,6 +111,8 @@ func (l *loop) serve(begin <-chan struct{}) {
 			l.step(life.Event{Kind: life.Tick})
 		case <-tick.C:
 			l.step(life.Event{Kind: life.Tick})
+		case <-versions.C:
+			l.checkVersions()
 		}
 	}
 }
