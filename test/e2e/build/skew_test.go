@@ -32,9 +32,6 @@ type replica struct {
 	binary, socket string
 }
 
-// shortLeases are leases that a process on a busy machine can still renew.
-var shortLeases = []string{"--leader-elect-lease-duration", "10s", "--leader-elect-renew-deadline", "8s", "--leader-elect-retry-period", "500ms"}
-
 // current is the wasmctl that the tests run otherwise.
 const current = "wasmctl"
 
@@ -87,7 +84,7 @@ func TestSkew_ARollingUpdateAndItsRollback(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := e2e.NewFleet(t, devclustertest.Shared(t))
-			args := slices.Concat(mode, shortLeases, []string{"--leader-elect-resource-namespace", f.Ns, "--leader-elect-resource-name", "crowd", "--cache-dir", t.TempDir()})
+			args := slices.Concat(mode, e2e.ShortLeases, []string{"--leader-elect-resource-namespace", f.Ns, "--leader-elect-resource-name", "crowd", "--cache-dir", t.TempDir()})
 			const apps = 20
 			module, binaries := e2e.Example(t, "webapp"), []string{released(t), current, released(t)}
 			old := replicaOf(f, binaries[0], module, args...)
@@ -209,7 +206,7 @@ func TestSkew_ReconcilersOfBothVersions(t *testing.T) {
 		return e2e.Start(t, exec.Command(binary, append([]string{
 			"serve", "--log-format", "json", "--cache-dir", e2e.CodeDir, "--kubeconfig", kubeconfig, "--socket", "none", "-n", ns,
 			"--leader-elect", "--leader-elect-resource-namespace", ns,
-		}, shortLeases...)...))
+		}, e2e.ShortLeases...)...))
 	}
 	reconcilers := dynamic.NewForConfigOrDie(cluster.RESTConfig()).Resource(v1alpha1.GVR("Reconciler")).Namespace(ns)
 	apply := func(spec map[string]any) {

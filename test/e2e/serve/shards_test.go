@@ -80,10 +80,7 @@ func shareReconcilers(t *testing.T, tn *tenant) {
 			"selector": map[string]any{"matchExpressions": []any{map[string]any{"key": "module", "operator": "DoesNotExist"}}},
 		})
 	}
-	args := []string{
-		"--shards", "16", "--leader-elect-resource-namespace", tn.ns,
-		"--leader-elect-lease-duration", "10s", "--leader-elect-renew-deadline", "8s", "--leader-elect-retry-period", "500ms",
-	}
+	args := append([]string{"--shards", "16", "--leader-elect-resource-namespace", tn.ns}, e2e.ShortLeases...)
 	runs := func(c *e2e.Process) (n int) {
 		all := spansOf(c)
 		for _, name := range names {
@@ -198,8 +195,9 @@ func TestServe_ReplicasShareObjects(t *testing.T) {
 	controller := tn.ns + ".web"
 	start := func() *server {
 		socket := e2e.NewSocket(t)
-		return &server{startServe(tn, "--share", "objects", "--shards", "16", "--leader-elect-resource-namespace", tn.ns, "-v", "--socket", socket,
-			"--leader-elect-lease-duration", "10s", "--leader-elect-renew-deadline", "8s", "--leader-elect-retry-period", "500ms"), socket}
+		return &server{startServe(tn, append([]string{
+			"--share", "objects", "--shards", "16", "--leader-elect-resource-namespace", tn.ns, "-v", "--socket", socket,
+		}, e2e.ShortLeases...)...), socket}
 	}
 	first, second := start(), start()
 	both := func(do func(s *server)) { do(first); do(second) }

@@ -22,16 +22,11 @@ type replica struct {
 	socket string
 }
 
-// leaseFlags are short leases that a replica on a busy machine can still renew.
-var leaseFlags = []string{
-	"--leader-elect", "--leader-elect-lease-duration", "8s", "--leader-elect-renew-deadline", "6s", "--leader-elect-retry-period", "500ms",
-}
-
 func newReplica(f *e2e.Fleet, a *audit) *replica {
 	f.T.Helper()
 	rc, user := a.newUser()
 	link, socket := devclustertest.Proxy(f.T, a.cluster), e2e.NewSocket(f.T)
-	args := append([]string{"--socket", socket, "--kubeconfig", e2e.WriteKubeconfig(f.T, link.Through(rc)), "--leader-elect-resource-namespace", f.Ns}, leaseFlags...)
+	args := append([]string{"--leader-elect", "--socket", socket, "--kubeconfig", e2e.WriteKubeconfig(f.T, link.Through(rc)), "--leader-elect-resource-namespace", f.Ns}, e2e.ShortLeases...)
 	return &replica{Process: f.Start(args...), user: user, link: link, socket: socket}
 }
 
@@ -123,7 +118,7 @@ func TestLeader_KilledAndStalled(t *testing.T) {
 	first.Signal(syscall.SIGKILL)
 	<-first.Done
 	second.leads()
-	t.Logf("lease 8s, renewed each 0.5s: the standby leads %v after the kill", time.Since(killed).Round(10*time.Millisecond))
+	t.Logf("the standby leads %v after the kill", time.Since(killed).Round(10*time.Millisecond))
 	wait()
 	f.Confirm()
 	taken := a.wantHandover(f.Ns, first, second)

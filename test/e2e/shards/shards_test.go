@@ -94,11 +94,10 @@ func (c *sharded) member() *replica {
 	c.t.Helper()
 	rc, user := c.audit.newUser()
 	link := devclustertest.Proxy(c.t, c.audit.cluster)
-	args := []string{
+	args := append([]string{
 		e2e.Example(c.t, "configmapgenerator"), "--socket", "none", "--kubeconfig", e2e.WriteKubeconfig(c.t, link.Through(rc)),
 		"--shards", fmt.Sprint(shardsOfTest), "--leader-elect-resource-namespace", c.leases, "--leader-elect-resource-name", "crowd",
-		"--leader-elect-lease-duration", "10s", "--leader-elect-renew-deadline", "8s", "--leader-elect-retry-period", "500ms",
-	}
+	}, e2e.ShortLeases...)
 	r := &replica{Process: e2e.Run(c.t, args...), user: user, link: link}
 	var line struct{ Replica string }
 	if err := json.Unmarshal([]byte(r.WantLine(`"msg":"sharing the objects`)), &line); err != nil {

@@ -28,9 +28,10 @@ type sharer struct {
 func startSharer(t *testing.T, ns, kubeconfig, shards string) *sharer {
 	t.Helper()
 	socket := e2e.NewSocket(t)
-	return &sharer{Process: e2e.Run(t, e2e.Guests+"worse.wasm", "--name", "shared", "--for", "cm", "-n", ns, "--shards", shards,
-		"--leader-elect-resource-namespace", ns, "--leader-elect-lease-duration", "8s", "--leader-elect-renew-deadline", "6s", "--leader-elect-retry-period", "500ms",
-		"--leader-elect-resource-name", "shared", "--metrics-address", "127.0.0.1:0", "--health-address", "127.0.0.1:0", "--socket", socket, "--kubeconfig", kubeconfig), socket: socket}
+	return &sharer{Process: e2e.Run(t, append([]string{
+		e2e.Guests + "worse.wasm", "--name", "shared", "--for", "cm", "-n", ns, "--shards", shards,
+		"--leader-elect-resource-namespace", ns, "--leader-elect-resource-name", "shared", "--metrics-address", "127.0.0.1:0", "--health-address", "127.0.0.1:0", "--socket", socket, "--kubeconfig", kubeconfig,
+	}, e2e.ShortLeases...)...), socket: socket}
 }
 
 // shards waits until the process reports its shards, and returns them.

@@ -32,6 +32,10 @@ type Process struct {
 // WaitLimit bounds each wait for a process. A wait that takes longer fails its test.
 const WaitLimit = 3 * time.Minute
 
+// ShortLeases are the flags of leases that a replica on a busy machine can still renew. Another replica takes over
+// after them.
+var ShortLeases = []string{"--leader-elect-lease-duration", "20s", "--leader-elect-renew-deadline", "16s", "--leader-elect-retry-period", "500ms"}
+
 // Run starts "wasmctl run" with JSON logs.
 func Run(t *testing.T, args ...string) *Process {
 	t.Helper()
