@@ -191,9 +191,10 @@ func (ring Keyring) For(host, repository string) []Credential {
 // matches follows the kubelet's rule: the same number of host parts, each matched by its glob, the
 // same port, and the start of the path.
 func (k key) matches(host, at string) bool {
-	if !strings.HasPrefix(at, k.path) {
-		return false
-	}
+	return strings.HasPrefix(at, k.path) && k.matchesHost(host)
+}
+
+func (k key) matchesHost(host string) bool {
 	pattern, port, _ := strings.Cut(k.host, ":")
 	host, hostPort, _ := strings.Cut(host, ":")
 	want, got := strings.Split(pattern, "."), strings.Split(host, ".")

@@ -26,7 +26,11 @@ const (
 	annotationRepository = "dev.wasmctl.repository"
 	annotationAdmitted   = "dev.wasmctl.admitted"
 	annotationProof      = "dev.wasmctl.proof" // digest of a blob
+	annotationLayer      = "dev.wasmctl.layer" // digest of the module
 )
+
+// maxIndexed is the maximum number of entries in the index: users who can name images must not let it grow.
+const maxIndexed = 4096
 
 // newPrefix starts the names of files that are being written.
 const newPrefix = ".new-"
@@ -100,6 +104,13 @@ func (c *cache) has(repository string, d digest.Digest) (proof []byte, found boo
 	return nil, false
 }
 
+// from reports whether a layer was received from a repository, for any policy.
+func (c *cache) from(repository string, layer digest.Digest) bool {
+	return slices.ContainsFunc(c.index().Manifests, func(e ocispec.Descriptor) bool {
+		return e.Annotations[annotationLayer] == string(layer) && e.Annotations[annotationRepository] == repository
+	})
+}
+
 // proofOf returns the digest of an entry's proof, or "".
 func proofOf(e ocispec.Descriptor) digest.Digest {
 	if of := e.Annotations[annotationProof]; digestForm.MatchString(of) {
@@ -138,10 +149,11 @@ func (c *cache) read(d digest.Digest, most int64) []byte {
 	return b
 }
 
-// put stores blobs, of which the first one is the manifest of a reference, with the proof. If there
-// are too many bytes, it removes the least recently used blobs.
+// put stores blobs, with the proof. The first blob is the manifest of a reference, and the last one is the module. If
+// there are too many bytes, it removes the least recently used blobs.
 func (c *cache) put(ctx context.Context, repository, name string, blobs []blob, proof []byte) error {
 	first := c.entry(repository, "", blobs[0].Descriptor)
+	first.Annotations[annotationLayer] = string(blobs[len(blobs)-1].Digest)
 	if proof != nil {
 		b := newBlob("", proof)
 		first.Annotations[annotationProof] = string(b.Digest)
@@ -171,6 +183,7 @@ func (c *cache) put(ctx context.Context, repository, name string, blobs []blob, 
 	if name != "" {
 		index.Manifests = append(index.Manifests, c.entry(repository, name, blobs[0].Descriptor))
 	}
+	index.Manifests = index.Manifests[max(len(index.Manifests)-maxIndexed, 0):]
 	removed := c.trim(&index, blobs[0].Digest)
 	if err := writeFile(filepath.Join(c.dir, ocispec.ImageLayoutFile), encode(ocispec.ImageLayout{Version: ocispec.ImageLayoutVersion})); err != nil {
 		return err

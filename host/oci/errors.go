@@ -16,10 +16,12 @@ import (
 	"time"
 
 	"oras.land/oras-go/v2/errdef"
+	"oras.land/oras-go/v2/registry"
 	"oras.land/oras-go/v2/registry/remote/auth"
 	"oras.land/oras-go/v2/registry/remote/errcode"
 
 	"github.com/wasmctl/wasmctl/internal/failure"
+	"github.com/wasmctl/wasmctl/internal/text"
 )
 
 // Errors of this package, for errors.Is.
@@ -34,6 +36,12 @@ var (
 	// that the registry refused a push.
 	ErrRefused = errors.New("refused")
 )
+
+// errElsewhere means that the last request before an error went to another host than the registry.
+var errElsewhere = errors.New("not the registry itself")
+
+// maxText is the maximum length of the text of an error, which registries may have written.
+const maxText = 2 << 10
 
 // classes maps errors to classes of exit codes.
 var classes = map[error]failure.Class{
@@ -55,8 +63,12 @@ func (e *BusyError) Error() string {
 	return fmt.Sprintf("registry[%s]: too many requests: it wants no other before %s", e.Host, e.Until.UTC().Format(time.RFC3339))
 }
 
-// explain adds the subject of an error, and the remedy. An explained error stays unchanged.
+// explain adds the subject of an error, and the remedy, unless they are there. Its text is one line, because registries
+// write parts of it.
 func explain(r Ref, err error) error {
+	if line := text.Ends(text.Line(err.Error()), maxText); line != err.Error() {
+		err = text.Replace(err, line)
+	}
 	for kind := range classes {
 		if errors.Is(err, kind) {
 			return err
@@ -79,7 +91,7 @@ func kindOf(err error) (next string, kind error) {
 	if busy, ok := errors.AsType[*BusyError](err); ok {
 		return fmt.Sprintf("wait for %v", time.Until(busy.Until).Round(time.Second)), ErrUnreachable
 	}
-	if errors.Is(err, errPlain) {
+	if errors.Is(err, errPlain) || errors.Is(err, errRedirect) || errors.Is(err, ErrBarred) {
 		return "", ErrRefused
 	}
 	if errors.Is(err, http.ErrSchemeMismatch) {
@@ -122,6 +134,55 @@ func kindOfStatus(answer *errcode.ErrorResponse) (next string, kind error) {
 		return "try again later", ErrUnreachable
 	}
 	return "", ErrRefused
+}
+
+// Public returns an error of Pull for a user who has chosen the registry, but must not explore the network of the
+// process: it has one of few kinds. Only a registry, which the user can reach, makes a difference. All other hosts are
+// unreachable, whatever they answer, and so is a registry that sends the client to another host.
+func (c *Client) Public(ctx context.Context, r Ref, err error) error {
+	elsewhere := errors.Is(err, errElsewhere)
+	host := registry.Reference{Registry: r.Host}.Host()
+	switch until := c.http.lane.busyUntil(host); {
+	case time.Until(until) > 0 && !elsewhere:
+		return as(ErrUnreachable, &BusyError{host, until})
+	case errors.Is(err, ErrBarred) && !elsewhere:
+		return as(ErrRefused, fmt.Errorf("registry[%s]: %w", r.Host, ErrBarred))
+	case elsewhere, errors.Is(err, ErrUnreachable), !c.isRegistry(ctx, r):
+		return as(ErrUnreachable, fmt.Errorf("registry[%s]: it cannot be reached, or it, its token service or its storage does not answer as a registry: "+
+			"check the name, the port, the certificate (a private authority belongs into spec.module.registryCA) and the credentials; the log of wasmctl has the details", r.Host))
+	case errors.Is(err, ErrUnauthorized):
+		return as(ErrUnauthorized, fmt.Errorf("module[%s]: the registry denies access: check the credentials in spec.module.pullSecrets, and that they may use this repository", r))
+	case errors.Is(err, ErrNotFound):
+		return as(ErrNotFound, fmt.Errorf("module[%s]: the registry does not have it: check repository, tag and digest; some registries answer this if credentials are missing", r))
+	}
+	return err
+}
+
+// isRegistry reports whether a host implements the base of the registry's API. Other servers may answer 404, too.
+func (c *Client) isRegistry(ctx context.Context, r Ref) bool {
+	ctx, cancel := context.WithTimeout(ctx, answerLimit)
+	defer cancel()
+	repo, v := c.remote(r, Credential{}, c.http.isPlain(ctx, r.Host))
+	scheme := "https"
+	if repo.PlainHTTP {
+		scheme = "http"
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+v.home+"/v2/", nil)
+	if err != nil {
+		return false
+	}
+	resp, err := v.client().Do(req)
+	if err != nil || v.away {
+		return false
+	}
+	defer func() { _ = resp.Body.Close() }() // it was only read
+	switch resp.StatusCode {
+	case http.StatusOK:
+		return resp.Header.Get("Docker-Distribution-Api-Version") != "" || strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json")
+	case http.StatusUnauthorized:
+		return resp.Header.Get("WWW-Authenticate") != ""
+	}
+	return false
 }
 
 // refusesType reports whether a registry refuses unknown media types.

@@ -2,6 +2,8 @@
 
 package oci
 
+import "net/netip"
+
 // Highest is highest for the text of a range.
 func Highest(s string, tags []string) string {
 	v, err := parseRange(s)
@@ -10,3 +12,6 @@ func Highest(s string, tags []string) string {
 	}
 	return highest(v, tags)
 }
+
+// Barred is bars.
+func Barred(g *Guard, ip netip.Addr) bool { return g.bars(ip) }

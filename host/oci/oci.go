@@ -24,6 +24,8 @@ import (
 	"oras.land/oras-go/v2/registry"
 	"oras.land/oras-go/v2/registry/remote"
 	"oras.land/oras-go/v2/registry/remote/auth"
+
+	"github.com/wasmctl/wasmctl/internal/failure"
 )
 
 // Default limits of Options.
@@ -52,8 +54,12 @@ type Options struct {
 	Insecure []string
 	// Roots, if not nil, replaces the system's certificate authorities.
 	Roots *x509.CertPool
-	// Transport, if not nil, replaces a transport with Roots.
+	// Transport, if not nil, replaces a transport with Roots. Its dialer connects to any address.
 	Transport *http.Transport
+	// Lane, if not nil, is shared by the Clients of a tenant, which must have the same Insecure, Transport and Guard.
+	Lane *Lane
+	// Guard, if not nil, restricts the addresses of registries.
+	Guard *Guard
 	// Credentials returns the credentials to try for a repository, in order. An empty list means
 	// anonymous access. Its error ends the operation.
 	Credentials func(ctx context.Context, host, repository string) ([]Credential, error)
@@ -117,11 +123,15 @@ func (c *Client) with(ctx context.Context, r Ref, use func(*remote.Repository) e
 	plain := c.http.isPlain(ctx, r.Host)
 	var errs []error
 	for _, try := range tries {
-		err := use(c.remote(r, try, plain))
+		repo, v := c.remote(r, try, plain)
+		err := use(repo)
 		if err == nil {
 			return nil
 		}
 		err = explain(r, err)
+		if v.away {
+			err = failure.As(err, errElsewhere)
+		}
 		if !errors.Is(err, ErrUnauthorized) {
 			return err
 		}
@@ -133,16 +143,17 @@ func (c *Client) with(ctx context.Context, r Ref, use func(*remote.Repository) e
 	return errors.Join(errs...)
 }
 
-// remote returns a repository with a credential.
-func (c *Client) remote(r Ref, with Credential, plain bool) *remote.Repository {
+// remote returns a repository with a credential, and the visit that sends its requests.
+func (c *Client) remote(r Ref, with Credential, plain bool) (*remote.Repository, *visit) {
+	at := registry.Reference{Registry: r.Host, Repository: r.Repository}
+	v := &visit{transport: c.http, home: at.Host()}
 	return &remote.Repository{
-		Reference: registry.Reference{Registry: r.Host, Repository: r.Repository},
-		PlainHTTP: plain, MaxMetadataBytes: maxManifest, TagListPageSize: 1000, SkipReferrersGC: true,
+		Reference: at, PlainHTTP: plain, MaxMetadataBytes: maxManifest, TagListPageSize: 1000, SkipReferrersGC: true,
 		Client: &auth.Client{
-			Client: c.http.client(), Cache: auth.NewCache(), Header: http.Header{"User-Agent": {"wasmctl"}},
+			Client: v.client(), Cache: auth.NewCache(), Header: http.Header{"User-Agent": {"wasmctl"}},
 			Credential: func(context.Context, string) (auth.Credential, error) { return with.oras(), nil },
 		},
-	}
+	}, v
 }
 
 // Module is a module in a registry. It implements wasmctl.Module.

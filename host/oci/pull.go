@@ -186,7 +186,7 @@ func (c *Client) fetch(ctx context.Context, from source, at Ref, name string) (a
 			return nil, nil, verdict(at, name, err)
 		}
 	}
-	wasm, err := c.layer(ctx, from, m.layer)
+	wasm, err := c.layer(ctx, from, at, m.layer)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -202,11 +202,15 @@ func verdict(r Ref, name string, err error) error {
 	return as(ErrRefused, fmt.Errorf("module[%s]: is not admitted: %w", name, err))
 }
 
-// layer returns the bytes of a layer, checked against its descriptor.
-func (c *Client) layer(ctx context.Context, from source, d ocispec.Descriptor) ([]byte, error) {
-	if c.cache != nil { // the repository has granted access to it
-		if b := c.cache.blob(d.Digest, c.opts.MaxSize); b != nil && int64(len(b)) == d.Size {
-			return b, checkWasm(b)
+// layer returns the bytes of a layer, checked against its descriptor. A manifest that names a layer is no proof that its
+// reader may have it. So a cached layer is used only if it came from the same repository, and the registry confirms that
+// the credentials give access to it.
+func (c *Client) layer(ctx context.Context, from source, at Ref, d ocispec.Descriptor) ([]byte, error) {
+	if repo, ok := from.(*remote.Repository); ok && c.cache != nil && c.cache.from(at.repository(), d.Digest) {
+		if has, err := repo.Blobs().Exists(ctx, d); err == nil && has {
+			if b := c.cache.blob(d.Digest, c.opts.MaxSize); b != nil && int64(len(b)) == d.Size {
+				return b, checkWasm(b)
+			}
 		}
 	}
 	b, err := fetchBlob(ctx, from, d)

@@ -5,16 +5,16 @@ package oci
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net"
 	"net/http"
+	"net/netip"
+	"net/url"
 	"slices"
 	"strconv"
-	"sync"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -23,8 +23,12 @@ import (
 )
 
 // Limits on waiting: the maximum time that a request waits if a registry is busy, the number of
-// tries, and the maximum time that a registry may request.
+// tries, and the maximum time that a registry may request. Limits of answers: the number of redirects, and the bytes of
+// headers.
 const (
+	maxRedirects = 5
+	maxHeader    = 64 << 10
+
 	patience     = 10 * time.Second
 	maxAttempts  = 4
 	maxRetry     = time.Hour
@@ -32,77 +36,109 @@ const (
 	connectLimit = 10 * time.Second
 )
 
-// errPlain is the error of a request that would have been sent unencrypted.
-var errPlain = errors.New("plain HTTP is refused")
+// Errors of requests that are not sent.
+var (
+	errPlain    = errors.New("plain HTTP is refused")
+	errRedirect = errors.New("a redirect is not followed")
+)
 
-// transport sends requests. It uses TLS except for named hosts, and respects the waiting times of
-// registries. It is safe for concurrent use.
+// transport sends the requests of a Client through its Lane. It uses TLS except for named hosts, and respects the
+// waiting times of registries. It is safe for concurrent use.
 type transport struct {
-	strict, lax http.RoundTripper
+	lane        *Lane
+	pool        *pool
+	guard       *Guard   // may be nil
 	insecure    []string // hosts with ports
 	transferred *atomic.Int64
-
-	mu    sync.Mutex
-	busy  map[string]time.Time // until when a host refuses requests; guarded by mu
-	plain map[string]bool      // whether an insecure host uses plain HTTP; guarded by mu
 }
 
 func newTransport(o *Options) *transport {
-	base := o.Transport
-	if base == nil {
-		base = &http.Transport{
-			Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, IdleConnTimeout: time.Minute,
-			DialContext:         (&net.Dialer{Timeout: connectLimit}).DialContext,
-			TLSHandshakeTimeout: connectLimit, ResponseHeaderTimeout: answerLimit,
-			TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: o.Roots},
-		}
-	}
-	lax := base.Clone()
-	lax.TLSClientConfig = cmp.Or(lax.TLSClientConfig, &tls.Config{MinVersion: tls.VersionTLS12}).Clone()
-	lax.TLSClientConfig.InsecureSkipVerify = true // for the hosts that the user has named
-	return &transport{strict: base, lax: lax, insecure: o.Insecure, transferred: o.Transferred, busy: map[string]time.Time{}, plain: map[string]bool{}}
+	lane := cmp.Or(o.Lane, NewLane(0))
+	return &transport{lane: lane, pool: lane.pool(o), guard: o.Guard, insecure: o.Insecure, transferred: o.Transferred}
 }
 
-// client returns the client for one use, which follows redirects.
-func (t *transport) client() *http.Client {
-	tries := retry.NewTransport(t)
+// visit sends the requests of one use of a registry. It is not safe for concurrent use.
+type visit struct {
+	*transport
+
+	home string // the host of the registry
+	away bool   // whether the last request went to another host: by a redirect, or to a token service
+}
+
+// client returns the client of a visit, which follows redirects.
+func (v *visit) client() *http.Client {
+	tries := retry.NewTransport(v)
 	tries.Policy = func() retry.Policy { return policy{} }
-	return &http.Client{Transport: tries}
+	return &http.Client{Transport: tries, CheckRedirect: checkRedirect}
+}
+
+// checkRedirect limits the number of redirects, and refuses those that leave TLS.
+func checkRedirect(req *http.Request, via []*http.Request) error {
+	from := via[len(via)-1].URL
+	switch {
+	case len(via) > maxRedirects:
+		return fmt.Errorf("registry[%s]: %w: it was the %dth", from.Host, errRedirect, len(via))
+	case from.Scheme == "https" && req.URL.Scheme != "https":
+		return fmt.Errorf("registry[%s]: %w: it leads to plain HTTP at %s", from.Host, errRedirect, req.URL.Host)
+	}
+	return nil
 }
 
 // RoundTrip implements http.RoundTripper.
-func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
+func (v *visit) RoundTrip(req *http.Request) (*http.Response, error) {
 	host := req.URL.Host
-	named := slices.Contains(t.insecure, host)
-	if req.URL.Scheme != "https" && !named {
+	v.away = !sameName(host, v.home)
+	if req.URL.Scheme != "https" && !slices.Contains(v.insecure, host) {
 		return nil, fmt.Errorf("registry[%s]: %w; if it may be used so, name it: --insecure-registry %[1]s", host, errPlain)
 	}
-	t.mu.Lock()
-	until := t.busy[host]
-	t.mu.Unlock()
-	if time.Until(until) > 0 {
+	if until := v.lane.busyUntil(host); time.Until(until) > 0 {
 		return nil, &BusyError{host, until}
 	}
-	by := t.strict
-	if named {
-		by = t.lax
+	by, err := v.by(req)
+	if err != nil {
+		return nil, err
 	}
-	if req.Body != nil && req.Body != http.NoBody && t.transferred != nil {
+	if req.Body != nil && req.Body != http.NoBody && v.transferred != nil {
 		counted := *req // a transport may not change a request
-		counted.Body, req = counting{req.Body, t.transferred}, &counted
+		counted.Body, req = counting{req.Body, v.transferred}, &counted
 	}
 	resp, err := by.RoundTrip(req)
 	if err == nil {
-		if t.transferred != nil {
-			resp.Body = counting{resp.Body, t.transferred}
+		if v.transferred != nil {
+			resp.Body = counting{resp.Body, v.transferred}
 		}
-		if wait := retryAfter(resp, time.Now()); wait > patience {
-			t.mu.Lock()
-			t.busy[host] = time.Now().Add(wait)
-			t.mu.Unlock()
+		now := time.Now()
+		if wait := retryAfter(resp, now); wait > patience {
+			v.lane.setBusy(host, now.Add(wait), now)
 		}
 	}
 	return resp, err
+}
+
+// by returns the transport for a request. A proxy, which the operator has chosen, dials by itself, so that only
+// addresses in the URL can be judged.
+func (v *visit) by(req *http.Request) (*http.Transport, error) {
+	switch {
+	case slices.Contains(v.insecure, req.URL.Host):
+		return v.pool.lax, nil
+	case !v.away && (v.guard == nil || v.guard.Named(v.home)):
+		return v.pool.named, nil
+	case v.pool.named.Proxy == nil:
+		return v.pool.guarded, nil
+	}
+	proxy, err := v.pool.named.Proxy(req)
+	if err != nil || proxy == nil {
+		return v.pool.guarded, err
+	}
+	if ip, err := netip.ParseAddr(req.URL.Hostname()); err == nil && v.guard.bars(ip) {
+		return nil, fmt.Errorf("registry[%s]: %w", req.URL.Host, ErrBarred)
+	}
+	return v.pool.named, nil
+}
+
+// sameName reports whether two hosts have the same name, with any ports.
+func sameName(a, b string) bool {
+	return strings.EqualFold((&url.URL{Host: a}).Hostname(), (&url.URL{Host: b}).Hostname())
 }
 
 // counting counts the bytes of a body.
@@ -161,9 +197,9 @@ func (t *transport) isPlain(ctx context.Context, host string) bool {
 	if !slices.Contains(t.insecure, host) {
 		return false
 	}
-	t.mu.Lock()
-	plain, known := t.plain[host]
-	t.mu.Unlock()
+	t.lane.mu.Lock()
+	plain, known := t.lane.plain[host]
+	t.lane.mu.Unlock()
 	if known {
 		return plain
 	}
@@ -171,16 +207,16 @@ func (t *transport) isPlain(ctx context.Context, host string) bool {
 	if err != nil {
 		return false
 	}
-	once := http.Client{Transport: t.lax, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	once := http.Client{Transport: t.pool.lax, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	resp, err := once.Do(req)
 	if err == nil {
 		_ = resp.Body.Close()
 	}
 	plain = errors.Is(err, http.ErrSchemeMismatch) || errors.Is(err, syscall.ECONNREFUSED)
 	if err == nil || errors.Is(err, http.ErrSchemeMismatch) { // otherwise the next try may succeed
-		t.mu.Lock()
-		t.plain[host] = plain
-		t.mu.Unlock()
+		t.lane.mu.Lock()
+		t.lane.plain[host] = plain
+		t.lane.mu.Unlock()
 	}
 	return plain
 }
