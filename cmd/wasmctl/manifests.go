@@ -22,6 +22,7 @@ import (
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/runfile"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/serve"
 	"github.com/wasmctl/wasmctl/host/kubeapi/grant"
+	"github.com/wasmctl/wasmctl/host/oci"
 	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/runtime/shard/slots"
 )
@@ -41,6 +42,7 @@ type manifestsOptions struct {
 	share           string
 	modules         string
 	podMonitor      bool
+	registryAllow   []string
 	output, dir     string
 }
 
@@ -126,6 +128,12 @@ func (o *manifestsOptions) validate() error {
 	if o.output != outputYAML && o.dir == "" {
 		errs = append(errs, fmt.Errorf("--output %s needs --output-dir", o.output))
 	}
+	if _, err := oci.ParseAllow(o.registryAllow); err != nil {
+		errs = append(errs, fmt.Errorf("--registry-allow %w", err))
+	}
+	if len(o.registryAllow) > 0 && !o.serve {
+		errs = append(errs, errors.New("--registry-allow needs --serve"))
+	}
 	if o.output == outputHelm && !o.serve {
 		errs = append(errs, errors.New("--output helm needs --serve"))
 	}
@@ -146,7 +154,7 @@ func (o *manifestsOptions) source() (source, claim string) {
 
 // config returns the configuration of the flags.
 func (o *manifestsOptions) config(ctx context.Context) (*deploy.Config, error) {
-	c := &deploy.Config{Name: o.name, Namespace: o.namespace, Image: o.image, Replicas: o.replicas, Shards: o.shards, ShareObjects: o.share == shareObjects, MaxReplicas: o.maxReplicas}
+	c := &deploy.Config{Name: o.name, Namespace: o.namespace, Image: o.image, Replicas: o.replicas, Shards: o.shards, ShareObjects: o.share == shareObjects, MaxReplicas: o.maxReplicas, RegistryAllow: o.registryAllow}
 	if err := o.fill(ctx, c); err != nil {
 		return nil, err
 	}

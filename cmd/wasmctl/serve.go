@@ -18,6 +18,7 @@ import (
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/serve"
 	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/oci"
 	"github.com/wasmctl/wasmctl/host/share"
 )
 
@@ -30,7 +31,11 @@ type serveOptions struct {
 	memory         string
 	timeout        time.Duration
 	concurrency    int
+	allowed        []string
+	private        bool
+	minFollow      time.Duration
 	bounds         v1alpha1.Bounds // set by complete
+	allow          oci.Allow       // set by complete
 }
 
 // Values of --share.
@@ -73,6 +78,9 @@ Exit codes:
 	f.StringVar(&o.memory, "max-memory", "256Mi", "Limit the memory of one module instance; a Reconciler can lower it")
 	f.DurationVar(&o.timeout, "max-timeout", 30*time.Second, "Limit the duration of one reconcile; a Reconciler can lower it")
 	f.IntVar(&o.concurrency, "max-concurrency", 16, "Let each Reconciler reconcile at most this many objects at a time")
+	f.DurationVar(&o.minFollow, "min-follow", 10*time.Second, "Look no more often than this whether a followed tag has another module")
+	f.StringSliceVar(&o.allowed, "registry-allow", nil, "Let Reconcilers name modules of this `host`[:port][/repository] only, and of repositories below it; a host can have globs; repeatable")
+	f.BoolVar(&o.private, "registry-private", true, "Let Reconcilers use registries at private addresses; if false, only those that --registry-allow or --insecure-registry names")
 	f.StringVar(&o.share, "share", shareReconcilers, "With --shards: distribute the \"reconcilers\", so that each runs on exactly one replica, or the \"objects\" of each")
 	flags.Bind(cmd, &o.run.controller, "memo")
 	o.run.process.Bind(cmd)
@@ -88,6 +96,12 @@ func (o *serveOptions) complete() error {
 	}
 	if o.timeout <= 0 || o.concurrency <= 0 {
 		errs = append(errs, errors.New("--max-timeout and --max-concurrency must be more than 0"))
+	}
+	if o.minFollow <= 0 {
+		errs = append(errs, errors.New("--min-follow must be more than 0"))
+	}
+	if o.allow, err = oci.ParseAllow(o.allowed); err != nil {
+		errs = append(errs, fmt.Errorf("--registry-allow %w", err))
 	}
 	errs = append(errs, checkShare(o.share, o.run.process.Leader.Shards))
 	most := host.Config{Limits: share.Limits{Memory: memory.Value(), Timeout: o.timeout}}.LimitsFor(nil)
@@ -116,7 +130,7 @@ func checkShare(share string, shards int) error {
 func (o *serveOptions) server(cluster *rest.Config, log *slog.Logger) (*serve.Server, error) {
 	return serve.New(serve.Config{
 		Cluster: cluster, Registry: o.run.process.Registry.Options, Namespaces: o.namespaces, ServiceAccount: o.serviceAccount, Bounds: o.bounds, Memo: o.run.controller.Memo,
-		ShareObjects: o.share == shareObjects, Log: log,
+		ShareObjects: o.share == shareObjects, Log: log, Allow: o.allow, PublicRegistries: !o.private, MinFollow: o.minFollow,
 	})
 }
 

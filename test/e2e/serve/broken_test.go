@@ -37,7 +37,7 @@ type broken struct {
 }
 
 // brokenness returns a Reconciler for each cause.
-func (t *tenant) brokenness(group string, reg *ocitest.Registry, closed string) []broken {
+func (t *tenant) brokenness(group string, reg, secure *ocitest.Registry, closed string) []broken {
 	good := t.module("good", enginetest.Worse(enginetest.Good, 0))
 	in := func(key string, value any) map[string]any { return map[string]any{key: value} }
 	module := func(m map[string]any) map[string]any { return in("module", m) }
@@ -51,7 +51,6 @@ func (t *tenant) brokenness(group string, reg *ocitest.Registry, closed string) 
 	several := t.module("several", enginetest.WithManifest(t.T, enginetest.Good, &abi.Manifest{Name: "a"}, &abi.Manifest{Name: "b"}))
 	image := t.pushed(reg, "good:1", enginetest.Worse(enginetest.Good, 0))["image"].(string)
 	reg.Use(ocitest.Status(http.StatusServiceUnavailable, "UNAVAILABLE"))
-	secure := ocitest.New(t)
 	private := t.pushed(secure, "good:1", enginetest.Worse(enginetest.Good, 0))
 	t.config("authority", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate()})))
 	t.config("no-authority", "not a certificate")
@@ -59,8 +58,8 @@ func (t *tenant) brokenness(group string, reg *ocitest.Registry, closed string) 
 		{name: "no-account", reason: "ServiceAccountNotFound", message: "serviceaccount[" + t.ns + "/absent] does not exist", condition: v1alpha1.Granted, spec: in("serviceAccountName", "absent"), mend: in("serviceAccountName", nil)},
 		{name: "private-authority", reason: "RegistryUnavailable", message: "spec.module.registryCA", condition: v1alpha1.ModuleFetched, spec: module(private), mend: module(in("registryCA", ref("authority", "key")))},
 		{name: "no-authority", reason: "RegistryCA", message: "no certificate in PEM", condition: v1alpha1.ModuleFetched, spec: module(withAll(private, in("registryCA", ref("no-authority", "key")))), mend: module(in("registryCA", ref("authority", "key")))},
-		{name: "registry-unavailable", reason: "RegistryUnavailable", message: "503", condition: v1alpha1.ModuleFetched, spec: module(in("image", image)), heal: func() { reg.Use() }},
-		{name: "registry-refuses", reason: "RegistryUnavailable", message: "connection refused", condition: v1alpha1.ModuleFetched, spec: module(in("image", closed+strings.TrimPrefix(image, reg.Host))), heal: func() {
+		{name: "registry-unavailable", reason: "RegistryUnavailable", message: "does not answer as a registry", condition: v1alpha1.ModuleFetched, spec: module(in("image", image)), heal: func() { reg.Use() }},
+		{name: "registry-refuses", reason: "RegistryUnavailable", message: "cannot be reached", condition: v1alpha1.ModuleFetched, spec: module(in("image", closed+strings.TrimPrefix(image, reg.Host))), heal: func() {
 			serveAt(t.T, closed, reg)
 		}},
 		{name: "no-configmap", reason: "ConfigMapFailed", message: "not found", condition: v1alpha1.ModuleFetched, spec: module(ref("absent", "module.wasm")), heal: func() {
@@ -150,9 +149,9 @@ func TestServe_OneThatIsBrokenAffectsNoOther(t *testing.T) {
 	spec := func(more map[string]any) map[string]any {
 		return withAll(map[string]any{"module": map[string]any{"configMapKeyRef": map[string]any{"name": "good", "key": "module.wasm"}}, "for": map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}, "rollout": map[string]any{"probation": "1s"}}, more)
 	}
-	reg, closed := ocitest.NewPlain(t), closedPort(t)
-	rows := tenant.brokenness("g"+utilrand.String(5)+".example.dev", reg, closed)
-	c := startServe(tenant, "--insecure-registry", reg.Host, "--insecure-registry", closed)
+	reg, secure, closed := ocitest.NewPlain(t), ocitest.New(t), closedPort(t)
+	rows := tenant.brokenness("g"+utilrand.String(5)+".example.dev", reg, secure, closed)
+	c := startServe(tenant, "--insecure-registry", reg.Host, "--insecure-registry", closed, "--registry-allow", reg.Host+","+secure.Host+","+closed)
 	good := []string{"good-0", "good-1", "good-2"}
 	var since []metav1.Time
 	for _, name := range good {

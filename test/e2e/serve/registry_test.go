@@ -74,7 +74,7 @@ func TestServe_RunsModulesOfARegistry(t *testing.T) {
 		"module": map[string]any{"image": image + "1.0.0", "verify": map[string]any{"keys": []any{string(public)}}},
 		"for":    map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}, "rollout": map[string]any{"probation": "1s"},
 	})
-	c := startServe(tenant, "--insecure-registry", reg.Host)
+	c := startServe(tenant, "--insecure-registry", reg.Host, "--min-follow", "1s")
 	if r := tenant.ready("greeter", "False", "Unauthorized"); meta.FindStatusCondition(r.Status.Conditions, v1alpha1.ModuleFetched) == nil {
 		t.Errorf("%+v", r.Status)
 	}
@@ -119,7 +119,7 @@ func TestServe_WritesNoStatusWhileQuiet(t *testing.T) {
 	tenant.create("quiet", map[string]any{
 		"module": withAll(image, map[string]any{"follow": "1s"}), "for": map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}, "rollout": map[string]any{"probation": "1s"},
 	})
-	c := startServe(tenant, "--insecure-registry", reg.Host)
+	c := startServe(tenant, "--insecure-registry", reg.Host, "--min-follow", "1s")
 	looks := func(n int) {
 		t.Helper()
 		reg.Requests()

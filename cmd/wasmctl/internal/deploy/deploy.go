@@ -77,6 +77,8 @@ type Config struct {
 	Claim string
 	// CRDs are those of wasmctl serve, which then runs. It must be nil if File is set.
 	CRDs []any
+	// RegistryAllow are the values of the flag of wasmctl serve with this name. Optional.
+	RegistryAllow []string
 	// Rights are the rights of the processes.
 	Rights []abi.Capability
 	// Monitors are kinds of objects of the Prometheus operator, PodMonitor or ServiceMonitor, to add.
@@ -189,6 +191,9 @@ const moduleSuffix = "-module-"
 // moduleName returns the name of the ConfigMap of a controller's module.
 func (c *Config) moduleName(controller string) string { return c.Name + moduleSuffix + controller }
 
+// registryAllow begins an argument with an item of RegistryAllow.
+const registryAllow = "--registry-allow="
+
 // args returns the arguments of the container.
 func (c *Config) args() []string {
 	args := []string{"serve"}
@@ -199,5 +204,8 @@ func (c *Config) args() []string {
 		"--cache-dir", cacheDir,
 		"--log-format", "json", "--metrics-address", fmt.Sprintf(":%d", metricsPort), "--health-address", fmt.Sprintf(":%d", healthPort),
 	)
+	for _, pattern := range c.RegistryAllow {
+		args = append(args, registryAllow+pattern)
+	}
 	return append(args, c.replicaArgs()...)
 }

@@ -57,6 +57,7 @@ wasmctl uninstall instead.
 func (c *Config) Chart(version string, rights func(namespace string) []abi.Capability) (map[string][]byte, error) {
 	t := *c
 	t.Name, t.Namespace, t.Rights = markName, markNamespace, rights(markNamespace)
+	t.RegistryAllow = nil // a value
 	t.Replicas, t.Monitors = max(c.Replicas, 2), []string{PodMonitor, ServiceMonitor}
 	values := c.values()
 	files := map[string][]byte{"templates/NOTES.txt": []byte(notes)}
@@ -168,7 +169,7 @@ func put(node any, path []string, how use, mark string) any {
 	if len(path) == 0 {
 		switch n := node.(type) {
 		case []any:
-			if how == extends {
+			if how == extends || how == arguments {
 				return append(n, mark)
 			}
 		case map[string]any:
@@ -229,6 +230,8 @@ func insertion(indent, field string, how use, name string, values []value) strin
 		return one(path)
 	case fills:
 		return "{{- with " + path + " }}\n" + one(".") + "\n{{- end }}"
+	case arguments:
+		return "{{- range " + path + " }}\n" + indent + "- {{ print \"" + registryAllow + "\" . | toJson }}\n{{- end }}"
 	default:
 		return "{{- with " + path + " }}\n" + block(".", indent) + "\n{{- end }}"
 	}

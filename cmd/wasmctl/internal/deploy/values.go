@@ -21,6 +21,8 @@ const (
 	fills use = "fills"
 	// extends adds the items of the value to those of a list or map.
 	extends use = "extends"
+	// arguments adds an argument --registry-allow for each item of the value.
+	arguments use = "arguments"
 	// decides is for values that only conditions read.
 	decides use = "decides"
 )
@@ -68,6 +70,7 @@ func (c *Config) values() []value {
 		{"replicas", "The number of pods", number, c.Replicas, replaces, []string{deployment + "replicas", "HorizontalPodAutoscaler spec.minReplicas"}},
 		{"resources", "The resources of the container; modules run within its limits", needs, of.Template.Spec.Containers[0].Resources, replaces, []string{container + "resources"}},
 		{"args", "Further arguments of wasmctl serve", texts, none, extends, []string{container + "args"}},
+		{"registryAllow", "The modules that Reconcilers can name: HOST[:PORT][/REPOSITORY], with globs in the host; empty means all", texts, slices.Concat([]string{}, c.RegistryAllow), arguments, []string{container + "args"}},
 		{"env", "Further environment variables", objects, none, extends, []string{container + "env"}},
 		{"envFrom", "Sources of further environment variables", objects, none, fills, []string{container + "envFrom"}},
 		{"volumes", "Further volumes of the pod", objects, none, extends, []string{pod + "volumes"}},
@@ -88,7 +91,8 @@ func (c *Config) values() []value {
 		{"deploymentAnnotations", "Annotations of the Deployment", textMap, no, fills, []string{"Deployment metadata.annotations"}},
 		{"serviceAccountAnnotations", "Annotations of the ServiceAccount", textMap, no, fills, []string{"ServiceAccount metadata.annotations"}},
 		{"crds.enabled", "Install and upgrade the CRDs; an uninstall leaves them", flag, true, decides, nil},
-		{"networkPolicy.enabled", "Permit incoming connections only to metrics and probes", flag, true, decides, nil},
+		{"networkPolicy.enabled", "Permit only incoming connections to metrics and probes, and outgoing ones to the usual ports of DNS, API servers, registries and collectors", flag, true, decides, nil},
+		{"networkPolicy.egress", "Further rules for outgoing connections, such as - ports: [{port: 8444}]", objects, none, extends, []string{"NetworkPolicy spec.egress"}},
 		{"podDisruptionBudget.enabled", "Protect several replicas from being evicted at once", flag, true, decides, nil},
 		{"podMonitor.enabled", "Let the Prometheus operator scrape the pods", flag, slices.Contains(c.Monitors, PodMonitor), decides, nil},
 		{"podMonitor.labels", "Further labels of the PodMonitor", textMap, no, extends, []string{"PodMonitor metadata.labels"}},

@@ -142,18 +142,35 @@ func (c *Config) service() any {
 	}
 }
 
-// networkPolicy permits incoming connections only to the metrics and the probes. Outgoing
-// connections are up to the cluster: they go to its API server and the registries of modules.
+// egressPorts are the usual ports of API servers, registries, and collectors of traces. A policy is often applied to the
+// address behind a Service, so the port of the Service alone is not enough.
+var egressPorts = []int{443, 6443, 8443, 16443, 5000, 4317, 4318}
+
+// dnsPorts are the ports of DNS; the second one is that of OpenShift's pods.
+var dnsPorts = []int{53, 5353}
+
+// networkPolicy permits incoming connections only to the metrics and the probes, and outgoing ones only to the ports of
+// DNS, API servers, registries and collectors. It names no addresses, because these differ between clusters.
 func (c *Config) networkPolicy() any {
-	port := func(name string) networkingv1.NetworkPolicyPort {
-		return networkingv1.NetworkPolicyPort{Protocol: new(corev1.ProtocolTCP), Port: new(intstr.FromString(name))}
+	port := func(protocol corev1.Protocol, at intstr.IntOrString) networkingv1.NetworkPolicyPort {
+		return networkingv1.NetworkPolicyPort{Protocol: &protocol, Port: &at}
+	}
+	var out []networkingv1.NetworkPolicyPort
+	for _, n := range dnsPorts {
+		out = append(out, port(corev1.ProtocolUDP, intstr.FromInt(n)), port(corev1.ProtocolTCP, intstr.FromInt(n)))
+	}
+	for _, n := range egressPorts {
+		out = append(out, port(corev1.ProtocolTCP, intstr.FromInt(n)))
 	}
 	return &networkingv1.NetworkPolicy{
 		TypeMeta: metav1.TypeMeta{APIVersion: "networking.k8s.io/v1", Kind: "NetworkPolicy"}, ObjectMeta: c.meta(""),
 		Spec: networkingv1.NetworkPolicySpec{
 			PodSelector: metav1.LabelSelector{MatchLabels: c.labels()},
-			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
-			Ingress:     []networkingv1.NetworkPolicyIngressRule{{Ports: []networkingv1.NetworkPolicyPort{port("metrics"), port("health")}}},
+			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress},
+			Ingress: []networkingv1.NetworkPolicyIngressRule{{Ports: []networkingv1.NetworkPolicyPort{
+				port(corev1.ProtocolTCP, intstr.FromString("metrics")), port(corev1.ProtocolTCP, intstr.FromString("health")),
+			}}},
+			Egress: []networkingv1.NetworkPolicyEgressRule{{Ports: out}},
 		},
 	}
 }

@@ -61,7 +61,9 @@ func (f *fetched) String() string { return f.image }
 // the source, at the interval of a followed tag, and on request.
 func (u *unit) fetch(ctx context.Context, o *reconciler, user string) error {
 	want, now := source{module: o.spec.Module, requested: o.requested(), user: user}, time.Now()
-	want.follow = o.spec.Module.Follow.Or(0)
+	if want.follow = o.spec.Module.Follow.Or(0); want.follow > 0 {
+		want.follow = max(want.follow, u.server.cfg.MinFollow)
+	}
 	if o.spec.Module.ConfigMapKeyRef != nil {
 		want.follow = quiet
 	}

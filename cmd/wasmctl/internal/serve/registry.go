@@ -10,7 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
+	"time"
 	"unique"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -33,29 +33,20 @@ func (s *Server) fromRegistry(ctx context.Context, o *reconciler, user string) (
 	if err != nil {
 		return nil, notFetched("InvalidSpec", fmt.Errorf("spec.module.image: %w", err), true)
 	}
-	ring, err := s.keyring(ctx, o, user)
+	if !s.cfg.Allow.Allows(ref) {
+		return nil, notFetched("RegistryNotAllowed", fmt.Errorf("spec.module.image: this process may not use %s/%s; its operator can allow that: --registry-allow", ref.Host, ref.Repository), true)
+	}
+	options, err := s.registryOptions(ctx, o, user, ref)
 	if err != nil {
-		return nil, notFetched("PullSecret", err, false)
+		return nil, err
 	}
-	options := s.cfg.Registry()
-	if m.RegistryCA != nil {
-		pem, err := s.keyOf(ctx, o, user, *m.RegistryCA)
-		if err == nil {
-			options.Roots, err = oci.AddRoots(options.Roots, []byte(pem))
-		}
-		if err != nil {
-			return nil, notFetched("RegistryCA", fmt.Errorf("spec.module.registryCA: %w", err), false)
-		}
-	}
-	options.Credentials = func(_ context.Context, host, repository string) ([]oci.Credential, error) {
-		return ring.For(host, repository), nil
-	}
-	if err := require(&options, m.Verify); err != nil {
-		return nil, &problem{condition: v1alpha1.ModuleVerified, reason: "InvalidSpec", message: err.Error(), stalled: true}
-	}
-	options.PolicyID = policyID(options.PolicyID, user, m.PullSecrets)
-	a, err := oci.New(options).Pull(ctx, ref)
+	client, start := oci.New(options), time.Now()
+	a, err := client.Pull(ctx, ref)
 	if err != nil {
+		s.tenants.of(o.home(), start).report(s.cfg.Log, o.controller(), err, time.Now())
+		if err = client.Public(ctx, ref, err); conceals(err) && !options.Guard.Named(ref.Host) {
+			wait(ctx, start.Add(answerTime))
+		}
 		return nil, pullProblem(err)
 	}
 	insecure := ""
@@ -68,6 +59,36 @@ func (s *Server) fromRegistry(ctx context.Context, o *reconciler, user string) (
 		wasm: unique.Make(string(a.Wasm)), digest: load.DigestOf(a.Wasm), image: at.String(), version: cmp.Or(a.Ref.Tag, humanize.Digest(a.Digest)),
 		insecure: insecure, verified: m.Verify != nil, proof: a.Proof,
 	}, nil
+}
+
+// registryOptions returns the options for the registry of a spec.
+func (s *Server) registryOptions(ctx context.Context, o *reconciler, user string, ref oci.Ref) (oci.Options, error) {
+	m, options := &o.spec.Module, s.cfg.Registry()
+	ring, err := s.keyring(ctx, o, user)
+	if err != nil {
+		return options, notFetched("PullSecret", err, false)
+	}
+	if m.RegistryCA != nil {
+		pem, err := s.keyOf(ctx, o, user, *m.RegistryCA)
+		if err == nil {
+			options.Roots, err = oci.AddRoots(options.Roots, []byte(pem))
+		}
+		if err != nil {
+			return options, notFetched("RegistryCA", fmt.Errorf("spec.module.registryCA: %w", err), false)
+		}
+	}
+	credentials := ring.For(ref.Host, ref.Repository)
+	options.Credentials = func(context.Context, string, string) ([]oci.Credential, error) { return credentials, nil }
+	if err := require(&options, m.Verify); err != nil {
+		return options, &problem{condition: v1alpha1.ModuleVerified, reason: "InvalidSpec", message: err.Error(), stalled: true}
+	}
+	options.PolicyID = policyID(options.PolicyID, user, credentials)
+	options.Lane = s.tenants.of(o.home(), time.Now()).lane
+	options.Guard = &oci.Guard{
+		Named: func(host string) bool { return slices.Contains(options.Insecure, host) || s.cfg.Allow.Names(host) },
+		Bars:  s.barred,
+	}
+	return options, nil
 }
 
 // keyring returns the credentials in the pull secrets.
@@ -108,20 +129,28 @@ func require(o *oci.Options, v *v1alpha1.Verify) error {
 	return nil
 }
 
-// policyID identifies who may use a cached module: a service account with these secrets and keys.
-func policyID(keys, user string, secrets []v1alpha1.LocalRef) string {
-	parts := []string{keys, user}
-	for _, s := range secrets {
-		parts = append(parts, s.Name)
+// policyID identifies who may use a cached module: a service account with these credentials and keys. The names of its
+// secrets are not enough, because a namespace can be deleted, and created again for other users.
+func policyID(keys, user string, credentials []oci.Credential) string {
+	sum := sha256.New()
+	add := func(part string) { _, _ = fmt.Fprintf(sum, "%d %s,", len(part), part) }
+	add(keys)
+	add(user)
+	for _, c := range credentials {
+		add(c.Username)
+		add(c.Password)
+		add(c.IdentityToken)
+		add(c.RegistryToken)
 	}
-	sum := sha256.Sum256([]byte(strings.Join(parts, "\n")))
-	return hex.EncodeToString(sum[:])
+	return hex.EncodeToString(sum.Sum(nil))
 }
 
 func pullProblem(err error) error {
 	switch {
 	case errors.Is(err, signature.ErrUnsigned):
 		return &problem{condition: v1alpha1.ModuleVerified, reason: "SignatureRefused", message: err.Error(), stalled: true}
+	case errors.Is(err, oci.ErrBarred):
+		return notFetched("RegistryNotAllowed", fmt.Errorf("spec.module.image: %w (--registry-allow)", err), true)
 	case errors.Is(err, oci.ErrUnreachable):
 		return notFetched("RegistryUnavailable", err, false)
 	case errors.Is(err, oci.ErrUnauthorized):

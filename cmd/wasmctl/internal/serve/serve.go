@@ -31,6 +31,12 @@ type Config struct {
 	// Registry returns the options for registries, without credentials. Each module must pass their
 	// Verify, and then the policy of the spec.
 	Registry func() oci.Options
+	// Allow are the references that a spec can name. If PublicRegistries is true, the registries that it does not name
+	// must have public addresses.
+	Allow            oci.Allow
+	PublicRegistries bool
+	// MinFollow is the minimum interval at which a followed tag is looked at.
+	MinFollow time.Duration
 	// Namespaces are the namespaces whose Reconcilers are served. If empty, all Reconcilers and
 	// ClusterReconcilers are served.
 	Namespaces []string
@@ -62,6 +68,8 @@ type Server struct {
 	client dynamic.Interface
 	kinds  *kinds.Resolver
 	rt     *wasmctl.Runtime
+
+	tenants tenants
 
 	mu    sync.Mutex
 	units map[id]*unit // guarded by mu
