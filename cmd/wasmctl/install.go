@@ -80,7 +80,7 @@ func (o *manifestsOptions) bindServe(cmd *cobra.Command) {
 	f.Lookup("shards").NoOptDefVal = strconv.Itoa(deploy.DefaultShards)
 	f.StringVar(&o.share, "share", shareReconcilers, "With --shards, wasmctl serve: distribute the \"reconcilers\", so that each runs on exactly one replica, or the \"objects\" of each")
 	f.Int32Var(&o.maxReplicas, "max-replicas", 0, "With --shards: add a HorizontalPodAutoscaler that adds replicas up to this many")
-	f.StringSliceVar(&o.registryAllow, "registry-allow", nil, "wasmctl serve: let Reconcilers name modules of this `host`[:port][/repository] only; repeatable")
+	f.StringArrayVar(&o.registryAllow, "registry-allow", nil, "wasmctl serve: let Reconcilers name modules of this `host`[:port][/repository] only; repeatable")
 	f.BoolVar(&o.podMonitor, "pod-monitor", false, "Add a PodMonitor, as the last object, for clusters with the Prometheus operator")
 	f.StringVar(&o.process.Kubeconfig, "kubeconfig", "", "Use this kubeconfig `file` to look up kinds")
 	f.StringVar(&o.process.Context, "context", "", "Use this `context` of the kubeconfig")

@@ -79,7 +79,7 @@ Exit codes:
 	f.DurationVar(&o.timeout, "max-timeout", 30*time.Second, "Limit the duration of one reconcile; a Reconciler can lower it")
 	f.IntVar(&o.concurrency, "max-concurrency", 16, "Let each Reconciler reconcile at most this many objects at a time")
 	f.DurationVar(&o.minFollow, "min-follow", 10*time.Second, "Look no more often than this whether a followed tag has another module")
-	f.StringSliceVar(&o.allowed, "registry-allow", nil, "Let Reconcilers name modules of this `host`[:port][/repository] only, and of repositories below it; a host can have globs; repeatable")
+	f.StringArrayVar(&o.allowed, "registry-allow", nil, "Let Reconcilers name modules of this `host`[:port][/repository] only, and of repositories below it; a host can have globs; repeatable")
 	f.BoolVar(&o.private, "registry-private", true, "Let Reconcilers use registries at private addresses; if false, only those that --registry-allow or --insecure-registry names")
 	f.StringVar(&o.share, "share", shareReconcilers, "With --shards: distribute the \"reconcilers\", so that each runs on exactly one replica, or the \"objects\" of each")
 	flags.Bind(cmd, &o.run.controller, "memo")

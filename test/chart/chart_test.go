@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -206,6 +207,7 @@ imagePullPolicy: Always
 imagePullSecrets: [{name: regcred}]
 replicas: 4
 resources: {limits: {memory: 2Gi}, requests: {cpu: 1, memory: 1Gi}}
+registryAllow: [ghcr.io/acme, "*.example.com"]
 args: [--log-level, debug, --registry-ca, /ca/ca.crt]
 env: [{name: HTTPS_PROXY, value: "http://proxy:3128"}]
 envFrom: [{secretRef: {name: more}}]
@@ -227,7 +229,7 @@ deploymentLabels: {team: "2"}
 deploymentAnnotations: {note: "2"}
 serviceAccountAnnotations: {role: arn}
 crds: {enabled: true}
-networkPolicy: {enabled: false}
+networkPolicy: {enabled: false, egress: [{ports: [{port: 8444}]}]}
 podDisruptionBudget: {enabled: false}
 podMonitor: {enabled: true, labels: {release: prometheus}, endpoint: {interval: 30s}}
 serviceMonitor: {enabled: true, labels: {release: prometheus}, endpoint: {interval: 30s}}
@@ -319,6 +321,7 @@ func wantEverything(t *testing.T, deployment *unstructured.Unstructured) {
 		"replicas":       strings.Contains(fmt.Sprint(deployment.Object["spec"]), "replicas:4"),
 		"resources":      c.Resources.Limits.Memory().String() == "2Gi" && c.Resources.Requests.Cpu().String() == "1",
 		"arguments":      c.Args[0] == "serve" && c.Args[len(c.Args)-1] == "/ca/ca.crt",
+		"registries":     slices.Contains(c.Args, "--registry-allow=ghcr.io/acme") && slices.Contains(c.Args, "--registry-allow=*.example.com"),
 		"environment":    len(c.Env) == 5 && c.EnvFrom[0].SecretRef.Name == "more",
 		"volumes":        spec.Volumes[2].Name == "ca" && c.VolumeMounts[2].MountPath == "/ca",
 		"containers":     spec.Containers[1].Name == "beside" && spec.InitContainers[0].Name == "first",

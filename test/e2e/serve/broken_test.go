@@ -151,7 +151,7 @@ func TestServe_OneThatIsBrokenAffectsNoOther(t *testing.T) {
 	}
 	reg, secure, closed := ocitest.NewPlain(t), ocitest.New(t), closedPort(t)
 	rows := tenant.brokenness("g"+utilrand.String(5)+".example.dev", reg, secure, closed)
-	c := startServe(tenant, "--insecure-registry", reg.Host, "--insecure-registry", closed, "--registry-allow", reg.Host+","+secure.Host+","+closed)
+	c := startServe(tenant, "--insecure-registry", reg.Host, "--insecure-registry", closed, "--registry-allow", reg.Host, "--registry-allow", secure.Host, "--registry-allow", closed)
 	good := []string{"good-0", "good-1", "good-2"}
 	var since []metav1.Time
 	for _, name := range good {
