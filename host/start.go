@@ -110,6 +110,7 @@ func read(wasm []byte, cfg Config) (Config, *load.Module, error) {
 // newModule returns a module without a revision. cfg has its defaults.
 func newModule(cfg Config) *Module {
 	m := &Module{cfg: cfg, name: cfg.NameFor(nil), shared: &shared{hookSlots: make(slots, hookSlots), closing: make(chan struct{})}}
+	m.shared.use.Tenant = cfg.Process.Tenant
 	m.values.Store(&cfg.Settings)
 	return m
 }
@@ -125,7 +126,7 @@ func (m *Module) load(ctx context.Context, bin *load.Module, workers int, accept
 		}
 	}
 	c := load.Compiler{
-		Options: m.cfg.Code, Name: m.name, Log: revisionLog(m.cfg, m.name, number), Limits: m.cfg.Limits,
+		Options: m.cfg.Code, Name: m.name, Tenant: m.cfg.Process.Tenant, Log: revisionLog(m.cfg, m.name, number), Limits: m.cfg.Limits,
 		Shared: m.cfg.Process.Codes.sharedCode(), Link: instance.HostFunc, Isolated: m.cfg.Isolation != nil, Workers: workers, Yield: m.current.Load() != nil,
 	}
 	code, err := c.Compile(ctx, bin)

@@ -21,6 +21,8 @@ var errNotStored = errors.New("compiled code missing")
 
 // Compilation is a module that is to be compiled into a directory.
 type Compilation struct {
+	// Tenant is charged with the compilation.
+	Tenant string
 	// Dir is a directory for wazero, which only this compilation uses.
 	Dir string
 	// Code is the module in the form that is compiled, with the code that counts its work.

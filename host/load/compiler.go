@@ -39,6 +39,7 @@ type Compiler struct {
 	Options
 
 	Name     string // of the module
+	Tenant   string // is charged with the compilation
 	Log      *slog.Logger
 	Limits   share.Limits // configured
 	Shared   *Shared      // may be nil
@@ -73,13 +74,19 @@ func (c *Compiler) Compile(ctx context.Context, m *Module) (*Code, error) {
 		return nil, fmt.Errorf("module[%s]: compile: %w", c.Name, ctx.Err())
 	}
 	if module, ok := errors.AsType[uncompiled](err); ok {
-		return nil, Invalid(c.Name, blame(ctx, m.wasm, module.error))
+		return nil, Invalid(c.Name, uncompiled{blame(ctx, m.wasm, module.error)})
 	}
 	return nil, fmt.Errorf("module[%s]: host functions: %w", c.Name, err)
 }
 
-// uncompiled is an error that is the module's fault.
+// uncompiled is an error that is the module's fault. It matches ErrUncompiled.
 type uncompiled struct{ error }
+
+// Is reports whether target is ErrUncompiled.
+func (uncompiled) Is(target error) bool { return target == ErrUncompiled }
+
+// Unwrap returns the error of the compiler.
+func (u uncompiled) Unwrap() error { return u.error }
 
 // build compiles, and makes the host modules that the guest imports from.
 func (c *Compiler) build(ctx context.Context, code *Code, src *source) error {

@@ -15,6 +15,10 @@ import (
 // fail when they are instantiated.
 var ErrInvalidModule = errors.New("invalid module")
 
+// ErrUncompiled matches the error of a module that cannot be compiled within the limits, whatever
+// its options are. It also matches ErrInvalidModule.
+var ErrUncompiled = errors.New("cannot be compiled")
+
 // InvalidError is the error of a module that cannot be loaded. It matches
 // ErrInvalidModule.
 type InvalidError struct {

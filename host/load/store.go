@@ -35,7 +35,7 @@ func (c *Compiler) store() codecache.Store {
 // throughDir compiles through a directory, in another process if that is worthwhile. It
 // writes into a private directory, for this module alone.
 func (c *Compiler) throughDir(ctx context.Context, code *Code, src *source) error {
-	job := Compilation{Code: src.form, Workers: c.Workers, Yield: c.Yield}
+	job := Compilation{Tenant: c.Tenant, Code: src.form, Workers: c.Workers, Yield: c.Yield}
 	run := func(ctx context.Context, job Compilation) error { return job.Run(ctx) }
 	if c.elsewhere(code, src) {
 		if err := validate(ctx, job.Code); err != nil {

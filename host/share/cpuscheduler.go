@@ -6,8 +6,9 @@ import "sync"
 
 // CPUScheduler lets modules share the CPUs in time slices. A call that ends within its
 // first slices of fuel, about 1 ms, never waits. Longer calls run on as many CPUs as the
-// scheduler has. If more calls want to run, each module gets a slice in turn, however many
-// of its instances wait. All methods are safe for concurrent use.
+// scheduler has. If more calls want to run, each tenant gets a slice in turn, however many of
+// its modules wait, and each module of a tenant, however many of its instances wait. All
+// methods are safe for concurrent use.
 type CPUScheduler struct {
 	cpus int
 
@@ -46,7 +47,7 @@ func (s *CPUScheduler) enqueue(module *Module, has bool) *waiter {
 		return nil
 	}
 	w := &waiter{make(chan struct{})}
-	s.timeSlices.wait(module, w) // first, so that the module does not follow itself
+	s.timeSlices.wait(module.Tenant, module, w) // first, so that the module does not follow itself
 	if has {
 		s.pass()
 	}

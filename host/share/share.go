@@ -25,6 +25,7 @@ const PageSize = 64 << 10
 // Module counts what all instances of a module use together. The zero Module is ready for
 // use, by any number of goroutines.
 type Module struct {
+	Tenant   string        // shares CPU time with other tenants; must not be changed
 	Fuel     atomic.Uint64 // fuel that was used
 	Memory   atomic.Int64  // linear memory of all instances, in bytes
 	Rate     Bucket        // fuel of a second, which is paid for after it was used
