@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/internal/engine"
@@ -38,7 +39,7 @@ func (l loader) Load(ctx context.Context, digest string, waits func(why string))
 	if c.native != nil {
 		err = e.LoadNative(ctx, c.native.engine())
 	} else {
-		a.Digest, err = c.loadModule(ctx, e, m)
+		a.Digest, err = c.loadModule(ctx, e, m, o.Tenant)
 	}
 	if err == nil {
 		err = c.start(e)
@@ -84,9 +85,9 @@ func (c *Controller) read() (Module, ControllerOptions, error) {
 	return m, o, err
 }
 
-// loadModule loads the module into e. It returns the digest of the module, if it could be
-// read.
-func (c *Controller) loadModule(ctx context.Context, e *engine.Controller, m Module) (digest string, err error) {
+// loadModule loads the module into e, in a turn of the tenant. It returns the digest of the
+// module, if it could be read.
+func (c *Controller) loadModule(ctx context.Context, e *engine.Controller, m Module, tenant string) (digest string, err error) {
 	if _, ok := m.(local); !ok { // do not hold a turn while reading from a registry
 		wasm, err := m.Read(ctx)
 		if err != nil {
@@ -94,7 +95,7 @@ func (c *Controller) loadModule(ctx context.Context, e *engine.Controller, m Mod
 		}
 		m = c.remember(m, wasm) // its signers decide about its rights
 	}
-	end, err := c.rt.turns.take(ctx)
+	end, err := c.rt.turns.take(ctx, tenant)
 	if err != nil {
 		return "", err
 	}
@@ -104,7 +105,13 @@ func (c *Controller) loadModule(ctx context.Context, e *engine.Controller, m Mod
 		return "", err
 	}
 	digest = c.remember(m, wasm).digest
-	return digest, e.Load(ctx, wasm, digest, end)
+	if err := c.rt.refusals.find(time.Now(), tenant, digest); err != nil {
+		return digest, err
+	}
+	if err = e.Load(ctx, wasm, digest, end); errors.Is(err, load.ErrUncompiled) {
+		c.rt.refusals.add(time.Now(), tenant, digest, err)
+	}
+	return digest, err
 }
 
 // start starts a loaded engine.

@@ -75,6 +75,7 @@ type Runtime struct {
 	forged      atomic.Uint64   // the number of rejected cache entries
 	starts      sync.Mutex      // held while a controller takes its name
 	turns       turns           // bounds concurrent loads of modules
+	refusals    refusals        // modules that could not be compiled
 	bytes       spill.Shared    // the bytes of modules
 }
 

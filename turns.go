@@ -6,11 +6,13 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/wasmctl/wasmctl/host/share"
 )
 
-// turns bounds the number of modules that are loaded at a time. While it is being loaded, a
-// large module takes several times the memory that it needs afterwards.
-type turns chan struct{}
+// turns bounds the number of modules that are loaded at a time, fairly by tenant. While it is
+// being loaded, a large module takes several times the memory that it needs afterwards.
+type turns struct{ *share.Turns }
 
 const (
 	minTurns, maxTurns = 2, 4
@@ -20,16 +22,18 @@ const (
 )
 
 // newTurns returns one turn per CPU, within bounds.
-func newTurns(cpus int) turns { return make(turns, max(minTurns, min(cpus, maxTurns))) }
+func newTurns(cpus int) turns {
+	n := max(minTurns, min(cpus, maxTurns))
+	return turns{share.NewTurns(n, n)}
+}
 
 // take waits for a turn. The turn ends with the first call of end, or after maxTurn.
-func (t turns) take(ctx context.Context) (end func(), err error) {
-	select {
-	case t <- struct{}{}:
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+func (t turns) take(ctx context.Context, tenant string) (end func(), err error) {
+	if err := t.Take(ctx, tenant); err != nil {
+		return nil, err
 	}
-	give := sync.OnceFunc(func() { <-t })
+	startedAt := time.Now()
+	give := sync.OnceFunc(func() { t.End(tenant, 1, time.Since(startedAt)) })
 	late := time.AfterFunc(maxTurn, give)
 	return func() {
 		late.Stop()

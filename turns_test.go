@@ -18,7 +18,7 @@ func TestTurns_AreBoundedAndDoNotLast(t *testing.T) {
 		var ends []func()
 		take := func() time.Duration {
 			start := time.Now()
-			end, err := turns.take(t.Context())
+			end, err := turns.take(t.Context(), "")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -32,7 +32,7 @@ func TestTurns_AreBoundedAndDoNotLast(t *testing.T) {
 		}
 		ctx, stop := context.WithTimeout(t.Context(), time.Second)
 		defer stop()
-		if _, err := turns.take(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := turns.take(ctx, ""); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("there are more than %d turns: %v", minTurns, err)
 		}
 		for range 3 {
@@ -47,8 +47,8 @@ func TestTurns_AreBoundedAndDoNotLast(t *testing.T) {
 		for _, end := range ends {
 			end()
 		}
-		if len(turns) != 0 {
-			t.Errorf("%d turns are taken", len(turns))
+		if n := turns.Taken(); n != 0 {
+			t.Errorf("%d turns are taken", n)
 		}
 	})
 }

@@ -16,7 +16,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"runtime"
 	"strings"
 	"time"
@@ -24,6 +23,7 @@ import (
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/harden"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/subprocess"
 	"github.com/wasmctl/wasmctl/host/load"
+	"github.com/wasmctl/wasmctl/host/share"
 	"github.com/wasmctl/wasmctl/internal/humanize"
 )
 
@@ -38,16 +38,17 @@ type Limits struct {
 	Harden harden.Mode
 }
 
-// Compiler starts processes that compile, several at a time. Its methods are safe for concurrent
-// use.
+// Compiler starts processes that compile, several at a time, fairly by tenant: a tenant whose
+// modules have taken much CPU time waits for the others. Its methods are safe for concurrent use.
 type Compiler struct {
 	limits Limits
-	cpus   chan struct{} // a semaphore with a token for each CPU
+	cpus   *share.Turns // a turn for each CPU
 }
 
 // New returns a Compiler for this binary, whose main must have Command.
 func New(limits Limits) *Compiler {
-	return &Compiler{limits: limits, cpus: make(chan struct{}, runtime.GOMAXPROCS(0))}
+	cpus := runtime.GOMAXPROCS(0)
+	return &Compiler{limits: limits, cpus: share.NewTurns(cpus, cpus)}
 }
 
 // job is the input of a process, as a line of JSON. Size bytes of code follow.
@@ -65,78 +66,64 @@ type answer struct {
 	Cache bool `json:"cache,omitempty"`
 }
 
-// take waits for a CPU, and takes up to most free ones. If there are many modules, each compiles on
-// one CPU, which is less work in total.
-func (c *Compiler) take(ctx context.Context, most int) (n int, err error) {
-	select {
-	case c.cpus <- struct{}{}:
-	case <-ctx.Done():
-		return 0, context.Cause(ctx)
-	}
-	for n = 1; n < most; n++ {
-		select {
-		case c.cpus <- struct{}{}:
-		default:
-			return n, nil
-		}
-	}
-	return n, nil
-}
-
-func (c *Compiler) release(n int) {
-	for range n {
-		<-c.cpus
-	}
-}
-
-// Compile implements host.Config.Compiler. It waits if other processes use all CPUs. The end of ctx
-// ends the process.
+// Compile implements host.Config.Compiler. It waits if other processes use all CPUs. If there are
+// many modules, each compiles on one CPU, which is less work in total. The end of ctx ends the
+// process.
 func (c *Compiler) Compile(ctx context.Context, comp load.Compilation) error {
-	workers, err := c.take(ctx, comp.Workers)
-	if err != nil {
+	if err := c.cpus.Take(ctx, comp.Tenant); err != nil {
 		return err
 	}
-	defer c.release(workers)
-	if !comp.Yield {
-		return c.process(ctx, comp, workers, func(int) {})
-	}
-	if err = c.whenIdle(ctx, comp, workers); !errors.Is(err, errStarved) {
-		return err
-	}
-	if err = emptied(comp.Dir); err == nil {
-		err = c.process(ctx, comp, workers, subprocess.LowerPriority)
-	}
+	workers := 1 + c.cpus.More(comp.Tenant, comp.Workers-1)
+	used, err := c.compile(ctx, comp, workers)
+	c.cpus.End(comp.Tenant, workers, used)
 	return err
 }
 
+// compile returns the CPU time that was used.
+func (c *Compiler) compile(ctx context.Context, comp load.Compilation, workers int) (used time.Duration, err error) {
+	if !comp.Yield {
+		return c.process(ctx, comp, workers, func(int) {})
+	}
+	if used, err = c.whenIdle(ctx, comp, workers); !errors.Is(err, errStarved) {
+		return used, err
+	}
+	if err = emptied(comp.Dir); err == nil {
+		var more time.Duration
+		more, err = c.process(ctx, comp, workers, subprocess.LowerPriority)
+		used += more
+	}
+	return used, err
+}
+
 // process starts a process and waits for it. It calls started before it sends the job.
-func (c *Compiler) process(ctx context.Context, comp load.Compilation, workers int, started func(pid int)) error {
+func (c *Compiler) process(ctx context.Context, comp load.Compilation, workers int, started func(pid int)) (used time.Duration, err error) {
 	line, err := json.Marshal(job{comp.Dir, len(comp.Code), workers, c.limits})
 	if err != nil {
-		return fmt.Errorf("compiler: %w", err)
+		return 0, fmt.Errorf("compiler: %w", err)
 	}
 	cmd := subprocess.Command(ctx, Command, workers)
 	var out, trouble subprocess.Head
 	cmd.Stdout, cmd.Stderr = &out, &trouble
 	in, err := cmd.StdinPipe() // open until the end of Wait: the process ends when it is closed
 	if err != nil {
-		return fmt.Errorf("compiler: %w", err)
+		return 0, fmt.Errorf("compiler: %w", err)
 	}
 	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("compiler: start: %w", err)
+		return 0, fmt.Errorf("compiler: start: %w", err)
 	}
 	started(cmd.Process.Pid)
 	// A process that died does not read. Wait returns the reason.
 	_, _ = io.Copy(in, io.MultiReader(bytes.NewReader(append(line, '\n')), bytes.NewReader(comp.Code)))
 	ended := cmd.Wait()
+	used = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	if ctx.Err() != nil {
-		return context.Cause(ctx)
+		return used, context.Cause(ctx)
 	}
-	return c.verdict(out.Bytes, ended, cmd.ProcessState, strings.TrimSpace(string(trouble.Bytes)))
+	return used, c.verdict(out.Bytes, ended, used, subprocess.Killed(cmd.ProcessState), strings.TrimSpace(string(trouble.Bytes)))
 }
 
 // verdict interprets the end of a process.
-func (c *Compiler) verdict(out []byte, ended error, state *os.ProcessState, trouble string) error {
+func (c *Compiler) verdict(out []byte, ended error, used time.Duration, killed bool, trouble string) error {
 	var a answer
 	switch {
 	case ended == nil && json.Unmarshal(out, &a) == nil:
@@ -150,11 +137,11 @@ func (c *Compiler) verdict(out []byte, ended error, state *os.ProcessState, trou
 			return c.tooMuchMemory()
 		}
 		return &moduleError{a.Error}
-	case c.limits.Time > 0 && state.UserTime()+state.SystemTime() >= c.limits.Time-time.Second:
+	case c.limits.Time > 0 && used >= c.limits.Time-time.Second:
 		return &moduleError{fmt.Sprintf("cannot be compiled: exceeds the CPU time limit (--compile-time %v)", c.limits.Time)}
 	case subprocess.OutOfMemory(trouble):
 		return c.tooMuchMemory()
-	case subprocess.Killed(state):
+	case killed:
 		return &moduleError{"cannot be compiled: the compiler process was killed, possibly because the system ran out of memory"}
 	case strings.Contains(trouble, "panic") || strings.Contains(trouble, "fatal error") || strings.Contains(trouble, "SIGSEGV"):
 		limit := ""

@@ -249,27 +249,3 @@ func child(t *testing.T, pid int) (child int) {
 }
 
 func must[T any](v T, _ error) T { return v }
-
-// TestCompiler_SharesTheCPUs: a module alone compiles on as many as it may use, and
-// several at once on one each and never on more than there are.
-func TestCompiler_SharesTheCPUs(t *testing.T) {
-	c := &Compiler{cpus: make(chan struct{}, 3)}
-	take := func(most, want int) int {
-		t.Helper()
-		got, err := c.take(t.Context(), most)
-		if err != nil || got != want {
-			t.Fatalf("took %d of %d CPUs, want %d: %v", got, most, want, err)
-		}
-		return got
-	}
-	first := take(2, 2)
-	take(2, 1)
-	ended, end := context.WithCancel(t.Context())
-	end()
-	if n, err := c.take(ended, 1); err == nil {
-		t.Fatalf("took %d CPUs where there are none", n)
-	}
-	c.release(first)
-	take(1, 1)
-	take(2, 1)
-}

@@ -29,10 +29,10 @@ func starved(used, elapsed time.Duration) bool { return used < elapsed/10 }
 // whenIdle compiles in a process that gets only idle CPU time, so that no event waits for it. A
 // module that spins leaves no idle time, but must not prevent its replacement. In this case, the
 // error is errStarved.
-func (c *Compiler) whenIdle(ctx context.Context, comp load.Compilation, workers int) error {
+func (c *Compiler) whenIdle(ctx context.Context, comp load.Compilation, workers int) (used time.Duration, err error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	var watching sync.WaitGroup
-	err := c.process(ctx, comp, workers, func(pid int) {
+	used, err = c.process(ctx, comp, workers, func(pid int) {
 		if !subprocess.OnlyIdle(pid) {
 			subprocess.LowerPriority(pid)
 			return
@@ -41,7 +41,7 @@ func (c *Compiler) whenIdle(ctx context.Context, comp load.Compilation, workers 
 	})
 	stop(nil)
 	watching.Wait()
-	return err
+	return used, err
 }
 
 // watch stops a process that is starved, until ctx ends.
