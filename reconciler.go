@@ -120,6 +120,9 @@ type Native struct {
 	// Install is the command that installs the CRD of For if it is missing (default:
 	// kubectl apply -f crd.yaml).
 	Install string
+	// Unpooled excludes the reconciles from those that Options.Workers bounds. It suits reconcilers
+	// that mostly wait.
+	Unpooled bool
 	// Finalizer, if not empty, is set on objects until Finalize succeeds for them.
 	Finalizer string
 	// Reconcile reconciles one object. An error is retried with back-off; if it wraps an
@@ -154,7 +157,7 @@ func (rt *Runtime) Add(ctx context.Context, n Native, o ControllerOptions) (*Con
 func (n *Native) engine() *engine.Native {
 	m := &abi.Manifest{Name: n.Name, For: &n.For, Owns: n.Owns, Watches: n.Watches, Finalizer: n.Finalizer}
 	return &engine.Native{
-		Manifest: m, Install: n.Install, Moved: n.Moved,
+		Manifest: m, Install: n.Install, Unpooled: n.Unpooled, Moved: n.Moved,
 		Reconcile: onRequest(n.Reconcile), Finalize: onRequest(n.Finalize), Map: onEvent(n.Map), Filter: onEvent(n.Filter),
 	}
 }

@@ -23,6 +23,8 @@ type Native struct {
 	// Install is the command that installs the CRD of its kind; if empty, the default
 	// command.
 	Install string
+	// Unpooled means that its runs do not count as workers of the process.
+	Unpooled bool
 	// Reconcile and Finalize are the functions of the reconciler. They may read the cache.
 	Reconcile, Finalize func(context.Context, *abi.Request, *controller.Cache) (abi.Action, error)
 	// Map and Filter, if not nil, are the mapper and the predicate "func" of watches.
@@ -75,6 +77,9 @@ func (c *Controller) startNative() error {
 	c.searchStranded(&cfg)
 	cfg.Finalizer, cfg.Concurrency = c.native.Manifest.Finalizer, c.opts.concurrency()
 	guest := c.guests.(nativeGuest)
+	if guest.Unpooled {
+		cfg.Pool = nil
+	}
 	code := nativeCode{guest.Filter != nil}
 	if err := rollout.CheckPredicates(code, c.kind, c.native.Related...); err != nil {
 		return failure.Usage.Wrap(err)

@@ -43,7 +43,13 @@ func (s *Server) finalize(ctx context.Context, kind string, r *wasmctl.Request) 
 	case stepEnd:
 		return wasmctl.Action{}, s.remove(ctx, o.id())
 	case stepFinalize:
-		u.closing.problem = u.launch(ctx, o)
+		launching, end := u.begin(ctx, o)
+		defer end()
+		problem := u.launch(launching, o)
+		if isOutdated(launching) {
+			return wasmctl.Action{Requeue: true, After: soon}, nil
+		}
+		u.closing.problem = problem
 		failure = u.lastError()
 	case stepRelease:
 		if u.closing.releasing.IsZero() {
@@ -74,6 +80,8 @@ func (u *unit) assist(ctx context.Context, o *reconciler) error {
 	if !o.writes() || o.spec.DeletionPolicy == v1alpha1.DeletionOrphan {
 		return nil
 	}
+	ctx, end := u.begin(ctx, o)
+	defer end()
 	return u.launch(ctx, o)
 }
 

@@ -87,8 +87,14 @@ func (u *unit) fetch(ctx context.Context, o *reconciler, user string) error {
 // configMapImage begins the image of a module in a ConfigMap: its name and key follow.
 const configMapImage = "configmap "
 
-// fetch fetches the module of a spec.
+// fetch fetches the module of a spec, in a turn of its tenant.
 func (s *Server) fetch(ctx context.Context, o *reconciler, user string) (*fetched, error) {
+	tenant := o.meta.Namespace
+	if err := s.turns.Take(ctx, tenant); err != nil {
+		return nil, err
+	}
+	startedAt := time.Now()
+	defer func() { s.turns.End(tenant, 1, time.Since(startedAt)) }()
 	if ref := o.spec.Module.ConfigMapKeyRef; ref != nil {
 		return s.fromConfigMap(ctx, o, user, ref)
 	}

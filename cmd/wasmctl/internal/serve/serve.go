@@ -21,7 +21,9 @@ import (
 	"github.com/wasmctl/wasmctl/host/kubeapi"
 	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 	"github.com/wasmctl/wasmctl/host/oci"
+	"github.com/wasmctl/wasmctl/host/share"
 	"github.com/wasmctl/wasmctl/internal/logging"
+	"github.com/wasmctl/wasmctl/runtime/runner"
 )
 
 // Config has the options of a Server.
@@ -52,12 +54,11 @@ type Config struct {
 	Log          *slog.Logger
 }
 
-// concurrency is the number of Reconcilers that are processed at a time. Each may wait for a registry
-// or a compiler.
-const concurrency = 64
-
-// lookLimit is the maximum duration of one look, which may download and compile a module.
+// lookLimit is the maximum duration of one look, which may download a module.
 const lookLimit = 10 * time.Minute
+
+// Bounds of the modules that are fetched at a time, of all tenants and of one.
+const maxFetches, maxFetchesEach = 64, 32
 
 // finalizer keeps a Reconciler until its objects are released, and its controller has ended.
 const finalizer = v1alpha1.Group + "/serve"
@@ -68,11 +69,13 @@ type Server struct {
 	client dynamic.Interface
 	kinds  *kinds.Resolver
 	rt     *wasmctl.Runtime
+	turns  *share.Turns // of fetches, which wait for registries
 
 	tenants tenants
 
-	mu    sync.Mutex
-	units map[id]*unit // guarded by mu
+	mu      sync.Mutex
+	units   map[id]*unit                   // guarded by mu
+	natives map[string]*wasmctl.Controller // the reconcilers of the Server, by kind; guarded by mu
 }
 
 // id names an object.
@@ -93,7 +96,10 @@ func New(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Server{cfg: cfg, client: client, kinds: kinds.NewResolver(source, cfg.Log), units: map[id]*unit{}}, nil
+	return &Server{
+		cfg: cfg, client: client, kinds: kinds.NewResolver(source, cfg.Log), turns: share.NewTurns(maxFetches, maxFetchesEach),
+		units: map[id]*unit{}, natives: map[string]*wasmctl.Controller{},
+	}, nil
 }
 
 // Start adds the reconcilers of both kinds to a Runtime: it waits for their CRDs
@@ -106,7 +112,7 @@ func (s *Server) Start(ctx context.Context, rt *wasmctl.Runtime) error {
 	}
 	for _, kind := range served {
 		n := wasmctl.Native{
-			Name: NativeName(kind), Finalizer: finalizer, Install: "wasmctl crds | kubectl apply -f -",
+			Name: NativeName(kind), Unpooled: true, Finalizer: finalizer, Install: "wasmctl crds | kubectl apply -f -",
 			For: abi.Watch{
 				Group: v1alpha1.Group, Version: v1alpha1.Version, Kind: kind,
 				Predicates: []string{"generation", "annotations", "deletion"}, // not its own status
@@ -123,8 +129,9 @@ func (s *Server) Start(ctx context.Context, rt *wasmctl.Runtime) error {
 		if s.cfg.ShareObjects {
 			n.For.Predicates = nil // the status records the rollbacks of other replicas
 		}
-		o := wasmctl.ControllerOptions{Unshared: s.cfg.ShareObjects, Triggers: []wasmctl.Trigger{wasmctl.ReconcileOnSource(counts{s, kind})}}
-		o.Concurrency, o.Limits = new(int32(concurrency)), v1alpha1.Limits{string(abi.LimitTimeout): intstr.FromString(lookLimit.String())}
+		o := wasmctl.ControllerOptions{Unshared: s.cfg.ShareObjects, Triggers: []wasmctl.Trigger{wasmctl.ReconcileOnSource(counts{s, kind}), wasmctl.ReconcileOnSource(interrupts{s, kind})}}
+		// A look waits only for its own Reconciler, in a turn of its tenant, so that no look delays those of others.
+		o.Concurrency, o.Limits = new(int32(runner.MaxConcurrency)), v1alpha1.Limits{string(abi.LimitTimeout): intstr.FromString(lookLimit.String())}
 		if kind == v1alpha1.KindNamespaced {
 			o.Namespaces = s.cfg.Namespaces
 		}
@@ -132,6 +139,9 @@ func (s *Server) Start(ctx context.Context, rt *wasmctl.Runtime) error {
 		if err != nil {
 			return err
 		}
+		s.mu.Lock()
+		s.natives[kind] = c
+		s.mu.Unlock()
 		if feed := logging.FeedOf(c.Logger()); feed != nil {
 			feed.Level.Set(slog.LevelWarn) // it looks at each Reconciler repeatedly
 		}
@@ -153,7 +163,12 @@ func (s *Server) reconcile(ctx context.Context, kind string, r *wasmctl.Request)
 	if u.uid != o.meta.UID { // another object of this name
 		return wasmctl.Action{Requeue: true}, s.remove(ctx, o.id())
 	}
-	in := u.look(ctx, o)
+	looking, end := u.begin(ctx, o)
+	defer end()
+	in := u.look(looking, o)
+	if isOutdated(looking) {
+		return wasmctl.Action{Requeue: true, After: soon}, nil
+	}
 	if err := s.write(ctx, o, next(o.status, in, time.Now())); err != nil {
 		return wasmctl.Action{}, err
 	}

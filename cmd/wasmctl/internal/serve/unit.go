@@ -47,6 +47,7 @@ type unit struct {
 
 	mu    sync.Mutex
 	obj   *reconciler      // the last version of the object; guarded by mu
+	busy  *busy            // the look that may take long, if one runs; guarded by mu
 	noted string           // the record; guarded by mu
 	audit v1alpha1.Audit   // guarded by mu
 	ready metav1.Condition // the last one; guarded by mu
