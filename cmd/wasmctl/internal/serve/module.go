@@ -89,7 +89,7 @@ const configMapImage = "configmap "
 
 // fetch fetches the module of a spec, in a turn of its tenant.
 func (s *Server) fetch(ctx context.Context, o *reconciler, user string) (*fetched, error) {
-	tenant := o.meta.Namespace
+	tenant := o.home()
 	if err := s.turns.Take(ctx, tenant); err != nil {
 		return nil, err
 	}

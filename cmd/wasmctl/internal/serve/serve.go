@@ -58,7 +58,7 @@ type Config struct {
 const lookLimit = 10 * time.Minute
 
 // Bounds of the modules that are fetched at a time, of all tenants and of one.
-const maxFetches, maxFetchesEach = 64, 32
+const maxFetches, maxFetchesEach = 64, 8
 
 // finalizer keeps a Reconciler until its objects are released, and its controller has ended.
 const finalizer = v1alpha1.Group + "/serve"
