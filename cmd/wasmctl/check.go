@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/host/oci"
 	"github.com/wasmctl/wasmctl/internal/failure"
+	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
 // checkOptions are the flags of check.
@@ -77,7 +79,7 @@ func (o *checkOptions) run(ctx context.Context, args []string) error {
 	}
 	found, err := check.Cluster(ctx, config, objects)
 	if err != nil {
-		return failure.Cluster.Wrap(fmt.Errorf("the API server does not answer: %w", err))
+		return cmp.Or(admin.ClassOf(err), failure.Cluster).Wrap(err)
 	}
 	for _, ref := range refs {
 		f := check.Finding{Check: "registry", Level: check.OK, Text: "answers, and has " + ref.String()}

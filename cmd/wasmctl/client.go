@@ -17,7 +17,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
-// reachLimit is the maximum time that the process in a pod may take to answer.
+// reachLimit is the maximum time in which the processes must have answered and, in a cluster, the API server must have found them.
 const reachLimit = 20 * time.Second
 
 // steerOptions are the common options of the commands that talk to a running process.
@@ -47,6 +47,8 @@ func (o *steerOptions) reach(ctx context.Context) (fleet, error) {
 	if o.socket != "" && o.remote() {
 		return nil, failure.Usage.Wrap(errors.New("--socket cannot be combined with --in or --pod"))
 	}
+	asking, cancel := context.WithTimeout(ctx, reachLimit)
+	defer cancel()
 	if !o.remote() {
 		path := o.socket
 		if path == "" {
@@ -59,12 +61,12 @@ func (o *steerOptions) reach(ctx context.Context) (fleet, error) {
 			}
 		}
 		c := admin.NewClient(path)
-		st, err := c.Status(ctx)
+		st, err := c.Status(asking)
 		return fleet{{client: c, status: st}}, err
 	}
-	config, err := loadConfig(o.kubeconfig, o.context)
+	config, err := requestConfig(o.kubeconfig, o.context)
 	if err != nil {
-		return nil, failure.Cluster.Wrap(err)
+		return nil, err
 	}
 	namespace := o.in
 	if namespace == "" {
@@ -72,22 +74,20 @@ func (o *steerOptions) reach(ctx context.Context) (fleet, error) {
 			return nil, failure.Cluster.Wrap(err)
 		}
 	}
-	found, err := pods.Find(ctx, config, namespace, o.pod)
+	found, err := pods.Find(asking, config, namespace, o.pod)
 	if err != nil {
 		return nil, err
 	}
-	return o.reachAll(ctx, found)
+	return o.reachAll(asking, found)
 }
 
 // reachAll asks the processes in pods for their status. If some of them do not answer, it prints a warning.
 func (o *steerOptions) reachAll(ctx context.Context, found []pods.Pod) (f fleet, err error) {
 	all, errs := make(fleet, len(found)), make([]error, len(found))
-	asking, cancel := context.WithTimeout(ctx, reachLimit)
-	defer cancel()
 	var wg sync.WaitGroup
 	for i := range found {
 		all[i] = member{name: podPrefix + found[i].Name, client: admin.NewClientOver(found[i].String(), found[i].Dial)}
-		wg.Go(func() { all[i].status, errs[i] = all[i].client.Status(asking) })
+		wg.Go(func() { all[i].status, errs[i] = all[i].client.Status(ctx) })
 	}
 	wg.Wait()
 	for i := range all {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/wasmctl/wasmctl/internal/failure"
+	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
 // Exit codes; docs/exit-codes.md has the same table.
@@ -34,9 +35,9 @@ var exitCodes = []struct {
 	{exitError, "", "an error without an exit code of its own"},
 	{exitUsage, failure.Usage, "invalid flag or argument"},
 	{exitModule, failure.Module, "the module cannot be loaded, or failed validation or probation; wasmctl inspect lists its problems. wasmctl import: an operator will not work as a module"},
-	{exitCluster, failure.Cluster, "no cluster is configured, the API server does not answer wasmctl check or install, or the local control plane did not start, or exited"},
+	{exitCluster, failure.Cluster, "no cluster is configured, the API server does not answer a command, or the local control plane did not start, or exited"},
 	{exitKind, failure.Kind, "the API server does not know a kind, or a kind's name is ambiguous"},
-	{exitDenied, failure.Denied, "access denied: the API server denies the watches or the credentials, a registry denies access, or no grant covers the module's request"},
+	{exitDenied, failure.Denied, "access denied: the API server denies a request, the watches or the credentials, a registry denies access, or no grant covers the module's request"},
 	{exitForced, failure.Forced, "forced stop: running reconciles were interrupted"},
 	{exitLost, failure.Lost, "the lease of --leader-elect or --shards was lost to another replica, or could not be renewed"},
 	{exitListen, failure.Listen, "--metrics-address or --health-address cannot be listened on, for example because the port is in use"},
@@ -58,7 +59,7 @@ func exitCode(err error) int {
 	if err == nil {
 		return exitOK
 	}
-	class := failure.Of(err)
+	class := admin.ClassOf(err)
 	for _, e := range exitCodes {
 		if class != "" && e.class == class {
 			return e.code

@@ -75,7 +75,7 @@ The history is bounded by --history of "wasmctl run". Values of Secrets are hidd
 // and uses the answer if that object exists.
 func ask(ctx context.Context, c *admin.Client, questions []admin.Question) ([]admin.Explanation, error) {
 	list, err := c.Explain(ctx, questions[0])
-	if len(questions) == 1 || !errors.Is(err, admin.ErrInvalid) {
+	if len(questions) == 1 || !errors.Is(err, failure.Usage) {
 		return list, err
 	}
 	other, failed := c.Explain(ctx, questions[1])

@@ -154,8 +154,8 @@ func (f fleet) explain(ctx context.Context, questions []admin.Question) ([]admin
 	}
 	controller := cmp.Or(questions[0].Controller, questions[0].Kind) // the first argument may be either
 	switch {
-	case len(all) == 0 && errors.Is(failed, admin.ErrInvalid):
-		return nil, failure.Usage.Wrap(f.hint(ctx, controller, failed))
+	case len(all) == 0 && errors.Is(failed, failure.Usage):
+		return nil, f.hint(ctx, controller, failed)
 	case len(all) == 0:
 		return nil, f.failed(ctx, controller, failed)
 	}
@@ -186,14 +186,11 @@ func runsHere(e *admin.Explanation) bool {
 	return e.State != admin.StateStandby && (e.Slot == nil || e.Slot.State == string(shard.Here))
 }
 
-// failed classifies an error of a member about a controller, whose name may be empty. An unknown controller
-// may be that of another replica.
+// failed explains an error of a member about a controller, whose name may be empty: an unknown controller may
+// be that of another replica.
 func (f fleet) failed(ctx context.Context, controller string, err error) error {
-	switch {
-	case errors.Is(err, admin.ErrUnknown):
+	if errors.Is(err, admin.ErrUnknown) {
 		return failure.Usage.Wrap(f.hint(ctx, controller, runsThese(err, f.names())))
-	case errors.Is(err, admin.ErrInvalid):
-		return failure.Usage.Wrap(err)
 	}
 	return err
 }

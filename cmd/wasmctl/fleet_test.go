@@ -17,6 +17,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/internal/enginetest"
+	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
@@ -47,7 +48,7 @@ func (r *replica) Explain(_ context.Context, q admin.Question) ([]admin.Explanat
 	case q.Controller != "" && !slices.Contains(r.controllers, q.Controller):
 		return nil, fmt.Errorf("controller[%s]: %w", q.Controller, admin.ErrUnknown)
 	case q.Kind == "secrets":
-		return nil, admin.Invalid(errors.New("secrets: no controller reconciles this kind"))
+		return nil, failure.Usage.Wrap(errors.New("secrets: no controller reconciles this kind"))
 	}
 	e := admin.Explanation{Controller: q.Controller, Object: q.Object.String(), State: "idle"}
 	if of := r.objects[q.Object.String()]; r.shards && of != "" {

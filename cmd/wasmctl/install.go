@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -13,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -21,7 +19,6 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/deploy"
-	"github.com/wasmctl/wasmctl/internal/failure"
 )
 
 // installOptions are the flags of install.
@@ -112,8 +109,6 @@ func (o *installOptions) run(ctx context.Context) error {
 	if !o.wait {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, o.timeout)
-	defer cancel()
 	return o.await(ctx, client.Resource(appsv1.SchemeGroupVersion.WithResource("deployments")).Namespace(c.Namespace), c.Name)
 }
 
@@ -122,15 +117,7 @@ func (o *installOptions) apply(ctx context.Context, client dynamic.Interface, ob
 	gvr, _ := meta.UnsafeGuessKindToResource(object.GroupVersionKind()) // right for all kinds of an installation
 	_, err := client.Resource(gvr).Namespace(object.GetNamespace()).Apply(ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: "wasmctl-install", Force: true})
 	if err != nil {
-		err = fmt.Errorf("%s[%s]: apply: %w", gvr.GroupResource(), object.GetName(), err)
-		_, answered := errors.AsType[*apierrors.StatusError](err)
-		switch {
-		case apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err):
-			return failure.Denied.Wrap(err)
-		case !answered && ctx.Err() == nil:
-			return failure.Cluster.Wrap(fmt.Errorf("the API server does not answer: %w", err))
-		}
-		return err
+		return fmt.Errorf("%s[%s]: apply: %w", gvr.GroupResource(), object.GetName(), err)
 	}
 	_, err = fmt.Fprintf(o.manifests.streams.out, "applied %s %s\n", gvr.GroupResource(), object.GetName())
 	return err
@@ -138,36 +125,30 @@ func (o *installOptions) apply(ctx context.Context, client dynamic.Interface, ob
 
 // await waits until a Deployment has only ready pods of its last version.
 func (o *installOptions) await(ctx context.Context, client dynamic.ResourceInterface, name string) error {
-	task := o.manifests.streams.progress.Wait("waiting until the process is ready")
-	defer task.End()
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for {
+	ctx, cancel := context.WithTimeoutCause(ctx, o.timeout, fmt.Errorf("not ready after %v", o.timeout))
+	defer cancel()
+	waits := "not seen yet"
+	err := o.manifests.streams.progress.Await(ctx, time.Second, func(ctx context.Context) (stage, what string, err error) {
 		object, err := client.Get(ctx, name, metav1.GetOptions{})
-		if err != nil && ctx.Err() == nil {
-			return fmt.Errorf("deployment[%s]: get: %w", name, err)
+		if err != nil {
+			return "", "", fmt.Errorf("deployment[%s]: get: %w", name, err)
 		}
 		d := &appsv1.Deployment{}
-		if err == nil {
-			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, d); err != nil {
-				return err
-			}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, d); err != nil {
+			return "", "", err
 		}
-		waits := unready(d)
-		if err == nil && waits == "" {
-			_, err := fmt.Fprintln(o.manifests.streams.out, "wasmctl serve is ready")
-			return err
+		if waits = unready(d); waits == "" {
+			return "", "", nil
 		}
-		task.Say("waiting until the process is ready: " + waits)
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				return context.Cause(ctx)
-			}
-			return fmt.Errorf("deployment[%s]: not ready after %v: %s; see kubectl -n %s describe pods", name, o.timeout, waits, o.manifests.namespace)
-		}
+		return "ready", "waiting until the process is ready: " + waits, nil
+	})
+	switch {
+	case err == nil:
+		_, err = fmt.Fprintln(o.manifests.streams.out, "wasmctl serve is ready")
+	case ctx.Err() != nil:
+		err = fmt.Errorf("deployment[%s]: %w: %s; see kubectl -n %s describe pods", name, err, waits, o.manifests.namespace)
 	}
+	return err
 }
 
 // unready returns the reason why a Deployment is not complete, or "".

@@ -3,12 +3,9 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -45,10 +42,5 @@ func kubeconfigOf(t *testing.T, api *memapi.Server) string {
 		_, _ = io.Copy(w, res.Body) // the client may have gone
 	}))
 	t.Cleanup(server.Close)
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	text := fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{name: c, cluster: {server: %q}}]\ncontexts: [{name: c, context: {cluster: c, user: u, namespace: t01}}]\nusers: [{name: u, user: {}}]\n", server.URL)
-	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return kubeconfig
+	return kubeconfigTo(t, server.URL)
 }

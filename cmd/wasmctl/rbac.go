@@ -177,7 +177,7 @@ func least(ctx context.Context, kinds *plan.Guess, from *flags.Registry, o *v1al
 
 // newGuess returns a Guess that looks kinds up in the cluster of the flags, if there is one.
 func newGuess(o *flags.Process) *plan.Guess {
-	config, err := loadConfig(o.Kubeconfig, o.Context)
+	config, err := requestConfig(o.Kubeconfig, o.Context)
 	if err != nil {
 		return &plan.Guess{}
 	}

@@ -130,7 +130,7 @@ func (o *releaseOptions) ofCluster(ctx context.Context, args []string) ([]admin.
 	if o.all {
 		found, err := finder.All(ctx, namespace, nil)
 		if apierrors.IsForbidden(err) {
-			err = failure.Denied.Wrap(fmt.Errorf("%w; name a namespace with --namespace", err))
+			err = fmt.Errorf("%w; name a namespace with --namespace", err)
 		}
 		if err != nil {
 			return nil, err

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -36,6 +37,9 @@ func execute(ctx context.Context, args []string, s streams) int {
 		}
 		if errors.Is(err, fs.ErrNotExist) && failure.Of(err) == failure.Module {
 			_, _ = fmt.Fprintln(s.err, "wasmctl build, in the folder of a project, builds its module.")
+		}
+		if _, unanswered := errors.AsType[*url.Error](err); unanswered && exitCode(err) == exitCluster {
+			_, _ = fmt.Fprintln(s.err, "The API server does not answer: check --kubeconfig, --context and the network.")
 		}
 	}
 	return exitCode(err)

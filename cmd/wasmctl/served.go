@@ -141,8 +141,6 @@ func (r *served) explain(err error) error {
 	text := fmt.Errorf("%s: %w", r.text, err)
 	status, ok := errors.AsType[*apierrors.StatusError](err)
 	switch {
-	case apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err):
-		return failure.Denied.Wrap(text)
 	case apierrors.IsNotFound(err) && ok && (status.ErrStatus.Details == nil || status.ErrStatus.Details.Name == ""):
 		return failure.Kind.Wrap(fmt.Errorf("%w; install the kinds: wasmctl crds | kubectl apply -f -", text))
 	case apierrors.IsNotFound(err) && r.namespace != "":

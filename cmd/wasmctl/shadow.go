@@ -76,10 +76,7 @@ func (o *steerOptions) shadow(ctx context.Context, controller string, wasm []byt
 	task := o.streams.progress.Wait(fmt.Sprintf("comparing the runs of %s, for %v", controller, options.For))
 	sum, err := c.Shadow(ctx, controller, wasm, options, p.Run)
 	task.End()
-	switch {
-	case errors.Is(err, admin.ErrRefused):
-		return failure.Module.Wrap(err)
-	case err != nil:
+	if err != nil {
 		return f.failed(ctx, controller, err)
 	}
 	if err := p.Summary(&sum); err != nil {

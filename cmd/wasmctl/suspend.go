@@ -3,7 +3,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
-	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/progress"
 	"github.com/wasmctl/wasmctl/internal/failure"
+	"github.com/wasmctl/wasmctl/internal/text"
 )
 
 // reconcilerOptions are the flags of suspend, resume and reconcile.
@@ -134,36 +133,28 @@ func (o *reconcilerOptions) change(ctx context.Context, r *served, done, request
 // await waits until a Reconciler has reacted to a generation and a request, and reports what it waits
 // for.
 func (o *reconcilerOptions) await(ctx context.Context, r *served, generation int64, requested string) error {
-	tick := time.NewTicker(pollEvery)
-	defer tick.Stop()
-	var state string
-	var task *progress.Task // of the state
-	defer func() { task.End() }()
-	for {
+	state := "unknown"
+	err := o.streams.progress.Await(ctx, pollEvery, func(ctx context.Context) (stage, what string, err error) {
 		object, err := r.get(ctx)
-		if err != nil && ctx.Err() == nil {
-			return err
+		if err != nil {
+			return "", "", err
 		}
-		if err == nil {
-			done, now, err := reaction(object, generation, requested)
-			if err != nil {
-				return failure.Module.Wrap(fmt.Errorf("%s: %w", r.text, err))
-			}
-			if done {
-				_, err := fmt.Fprintln(o.streams.out, r.text, now)
-				return err
-			}
-			if now != state {
-				task.End()
-				state, task = now, o.streams.progress.Wait(r.text+": "+now)
-			}
+		done, now, err := reaction(object, generation, requested)
+		if err != nil {
+			return "", "", failure.Module.Wrap(fmt.Errorf("%s: %w", r.text, err))
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return fmt.Errorf("%s: %w; it was last seen as: %s", r.text, context.Cause(ctx), cmp.Or(state, "unknown"))
+		if state = now; done {
+			return "", "", nil
 		}
+		return now, r.text + ": " + now, nil
+	})
+	switch {
+	case err == nil:
+		_, err = fmt.Fprintln(o.streams.out, r.text, text.Line(state))
+	case ctx.Err() != nil:
+		err = fmt.Errorf("%s: %w; it was last seen as: %s", r.text, err, state)
 	}
+	return err
 }
 
 // reaction reports whether wasmctl serve has reacted to a generation and a request, and describes the

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
-	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/progress"
 	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/internal/humanize"
 	"github.com/wasmctl/wasmctl/internal/life"
@@ -98,9 +96,6 @@ func (o *steerOptions) swap(ctx context.Context, controller string, wait bool, a
 	task := o.streams.progress.Wait("waiting until the module has been loaded and checked, and its watches have synced")
 	res, err := ask(ctx, c)
 	task.End()
-	if errors.Is(err, admin.ErrRefused) {
-		return failure.Module.Wrap(err)
-	}
 	if err != nil {
 		return f.failed(ctx, controller, err)
 	}
@@ -118,7 +113,7 @@ func (o *steerOptions) swap(ctx context.Context, controller string, wait bool, a
 		return err
 	}
 	if err := o.awaitProbation(ctx, c, controller, res.Revision); err != nil {
-		return failure.Module.Wrap(err)
+		return err
 	}
 	_, err = fmt.Fprintln(o.streams.out, "probation passed")
 	return err
@@ -127,50 +122,37 @@ func (o *steerOptions) swap(ctx context.Context, controller string, wait bool, a
 // awaitProbation waits until the probation of a revision has ended, and reports what it waits for.
 // It returns an error with the reason if the revision did not pass.
 func (o *steerOptions) awaitProbation(ctx context.Context, c *admin.Client, controller string, number uint64) error {
-	tick := time.NewTicker(pollEvery)
-	defer tick.Stop()
-	var state string
-	var task *progress.Task // of the state
-	defer func() { task.End() }()
-	for {
+	return o.streams.progress.Await(ctx, pollEvery, func(ctx context.Context) (stage, what string, err error) {
 		st, err := c.Status(ctx)
 		if err != nil {
-			return err
+			return "", "", err
 		}
-		g := findRevision(&st, controller, number)
+		r := findRevision(&st, controller, number)
 		switch {
-		case g == nil:
-			return fmt.Errorf("revision %d: was replaced and is no longer known", number)
-		case g.State == "live":
-			return nil
-		case g.State == "failed":
-			return fmt.Errorf("revision %d: was rolled back: %s", number, g.Reason)
-		case g.State == string(life.CanaryAborted) || g.State == string(life.CanaryReplaced):
-			return fmt.Errorf("revision %d: canary %s: %s", number, g.State, g.Reason)
-		case g.State != "probation" && g.State != "canary":
-			return fmt.Errorf("revision %d: was replaced before its probation ended: it is %s", number, g.State)
+		case r == nil:
+			err = fmt.Errorf("revision %d: was replaced and is no longer known", number)
+		case r.State == "live":
+		case r.State == "failed":
+			err = fmt.Errorf("revision %d: was rolled back: %s", number, r.Reason)
+		case r.State == string(life.CanaryAborted) || r.State == string(life.CanaryReplaced):
+			err = fmt.Errorf("revision %d: canary %s: %s", number, r.State, r.Reason)
+		case r.State != "probation" && r.State != "canary":
+			err = fmt.Errorf("revision %d: was replaced before its probation ended: it is %s", number, r.State)
+		default:
+			stage, what = r.State, waitingFor(r)
 		}
-		if g.State != state {
-			task.End()
-			state, task = g.State, o.streams.progress.Wait("")
-		}
-		task.Say(waitingFor(g))
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
+		return stage, what, failure.Module.Wrap(err)
+	})
 }
 
 // waitingFor describes the stage that a revision is in.
-func waitingFor(g *admin.Revision) string {
-	stage := fmt.Sprintf("%s of revision %d", g.State, g.Number)
-	if g.Canary != "" {
-		stage = g.Canary
+func waitingFor(r *admin.Revision) string {
+	stage := fmt.Sprintf("%s of revision %d", r.State, r.Number)
+	if r.Canary != "" {
+		stage = r.Canary
 	}
-	text := fmt.Sprintf("waiting for the end of the %s: %s, %d failed", stage, humanize.Plural(int(min(g.Runs, math.MaxInt32)), "run"), g.Errors)
-	if g.Runs == 0 {
+	text := fmt.Sprintf("waiting for the end of the %s: %s, %d failed", stage, humanize.Plural(int(min(r.Runs, math.MaxInt32)), "run"), r.Errors)
+	if r.Runs == 0 {
 		text += "; it begins with the first run"
 	}
 	return text
@@ -182,7 +164,7 @@ func findRevision(st *admin.Status, controller string, number uint64) *admin.Rev
 		if c.Name != controller {
 			continue
 		}
-		if j := slices.IndexFunc(c.Revisions, func(g admin.Revision) bool { return g.Number == number }); j >= 0 {
+		if j := slices.IndexFunc(c.Revisions, func(r admin.Revision) bool { return r.Number == number }); j >= 0 {
 			return &c.Revisions[j]
 		}
 	}

@@ -14,11 +14,20 @@ import (
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/internal/enginetest"
+	"github.com/wasmctl/wasmctl/internal/failure"
+	"github.com/wasmctl/wasmctl/internal/rollout"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 	"github.com/wasmctl/wasmctl/runtime/history"
 )
+
+// errForbidden is the error of a request that the API server denies to the process.
+var errForbidden = apierrors.NewForbidden(schema.GroupResource{Resource: "things"}, "denied", nil)
 
 // asked is an admin.Service that answers with the arguments of each request.
 type asked struct {
@@ -36,7 +45,7 @@ func (a *asked) Status() admin.Status {
 
 func (a *asked) Explain(_ context.Context, q admin.Question) ([]admin.Explanation, error) {
 	if q.Kind != "" && q.Kind != "webapp" && q.Kind != "apps/v1/App" {
-		return nil, admin.Invalid(errors.New("no controller reconciles this kind"))
+		return nil, failure.Usage.Wrap(errors.New("no controller reconciles this kind"))
 	}
 	e := admin.Explanation{Controller: q.Controller, Kind: q.Kind, Object: q.Object.String(), State: "idle", Runs: make([]history.Run, 3)}
 	if q.Object.Name == "gone" {
@@ -49,22 +58,45 @@ func (a *asked) Trigger(_ context.Context, name string, objects []abi.Key, _ boo
 	if !slices.Contains(a.names, name) {
 		return 0, fmt.Errorf("controller[%s]: %w", name, admin.ErrUnknown)
 	}
-	return 0, admin.Refuse(fmt.Errorf("trigger %s %v", name, objects))
+	return 0, fmt.Errorf("trigger %s %v", name, objects)
 }
 
 func (a *asked) Pause(name string, _ bool) error {
-	return admin.Refuse(fmt.Errorf("all of %s", name))
+	return fmt.Errorf("all of %s", name)
 }
 
 func (a *asked) PauseObject(_ context.Context, name string, object abi.Key, _ bool) error {
-	return admin.Refuse(fmt.Errorf("object %s of %s", object, name))
+	if object.Name == "denied" {
+		return errForbidden
+	}
+	return fmt.Errorf("object %s of %s", object, name)
+}
+
+func (a *asked) Release(context.Context, string, admin.Release) ([]admin.Released, error) {
+	return nil, errForbidden
+}
+
+func (a *asked) Swap(_ context.Context, name string, _ []byte, _ admin.SwapOptions) (admin.Swapped, error) {
+	return admin.Swapped{}, fmt.Errorf("controller[%s]: %w", name, admin.ErrUnknown)
+}
+
+func (a *asked) Rollback(context.Context, string, uint64) (admin.Swapped, error) {
+	return admin.Swapped{}, host.ErrNotKept
+}
+
+func (a *asked) Promote(context.Context, string) (admin.Swapped, error) {
+	return admin.Swapped{}, rollout.ErrNoCanary
+}
+
+func (a *asked) Abort(context.Context, string) (admin.Swapped, error) {
+	return admin.Swapped{}, rollout.ErrNoCanary
 }
 
 func (a *asked) Logs(_ context.Context, name string, _ admin.LogQuery, _ func([]byte) error) error {
 	if !slices.Contains(a.names, name) {
 		return fmt.Errorf("controller[%s]: %w", name, admin.ErrUnknown)
 	}
-	return admin.Refuse(fmt.Errorf("log of %s", name))
+	return fmt.Errorf("log of %s", name)
 }
 
 func (a *asked) Top(int) admin.Top {

@@ -9,10 +9,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/uninstall"
-	"github.com/wasmctl/wasmctl/internal/failure"
 )
 
 // uninstallOptions are the flags of uninstall.
@@ -90,9 +88,5 @@ func (o *uninstallOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = removal.Run(ctx)
-	if apierrors.IsForbidden(err) {
-		return failure.Denied.Wrap(err)
-	}
-	return err
+	return removal.Run(ctx)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 	"github.com/wasmctl/wasmctl/internal/engine"
+	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 	"github.com/wasmctl/wasmctl/runtime/history"
 )
@@ -23,7 +24,7 @@ import (
 // Explain implements admin.Explainer.
 func (s Service) Explain(ctx context.Context, q admin.Question) ([]admin.Explanation, error) {
 	if q.Object.Name == "" {
-		return nil, errors.New("object: name is missing")
+		return nil, failure.Usage.Wrap(errors.New("object: name is missing"))
 	}
 	asked, err := s.reconcilers(q)
 	if err != nil {
@@ -90,7 +91,7 @@ func (s Service) reconcilers(q admin.Question) ([]Controller, error) {
 	if len(found) > 0 {
 		return found, nil
 	}
-	return nil, admin.Invalid(noReconciler(all, q.Kind))
+	return nil, failure.Usage.Wrap(noReconciler(all, q.Kind))
 }
 
 // noReconciler returns the error for a kind that no controller reconciles. It lists the

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,7 +18,9 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/operation"
 	"github.com/wasmctl/wasmctl/internal/engine"
+	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/internal/replay"
 	"github.com/wasmctl/wasmctl/internal/replay/shadow"
 	"github.com/wasmctl/wasmctl/internal/rollout"
@@ -119,7 +122,7 @@ func (s Service) find(name string) (*Controller, error) {
 func (s Service) running(name string) (*Controller, error) {
 	c, err := s.find(name)
 	if err == nil && c.Engine == nil {
-		err = admin.Refuse(fmt.Errorf("controller[%s]: is %s: %s", name, c.Phase, c.Message))
+		err = fmt.Errorf("controller[%s]: %w: is %s: %s", name, engine.ErrNotRunning, c.Phase, c.Message)
 	}
 	return c, err
 }
@@ -194,7 +197,7 @@ func (s Service) Swap(ctx context.Context, name string, wasm []byte, options adm
 	}
 	canary, err := canaryOf(options.Canary, c.Canary)
 	if err != nil {
-		return res, err
+		return res, failure.Usage.Wrap(err)
 	}
 	res.Revision, res.Canary, err = c.Modules.Swap(ctx, options.From, wasm, options.Proof, rollout.SwapOptions{Force: options.Force, Canary: canary, Why: why(ctx, "wasmctl swap")})
 	if errors.Is(err, host.ErrSameModule) {
@@ -204,7 +207,21 @@ func (s Service) Swap(ctx context.Context, name string, wasm []byte, options adm
 		}
 		return res, nil
 	}
-	return res, admin.Refuse(err)
+	return res, refused(err)
+}
+
+// unready are the errors of requests that a controller cannot carry out, whatever the module is.
+var unready = []error{
+	engine.ErrNative, engine.ErrNotRunning, engine.ErrPreparing, engine.ErrStopping, engine.ErrSuperseded,
+	host.ErrNotKept, replay.ErrShadowed, rollout.ErrNoCanary,
+}
+
+// refused classifies the error of a request to run a module: unless it is one of unready, the controller does not accept the module.
+func refused(err error) error {
+	if slices.ContainsFunc(unready, func(target error) bool { return errors.Is(err, target) }) {
+		return err
+	}
+	return failure.Module.Wrap(err)
 }
 
 // canaryOf parses the canary of a request. It returns nil if the request has none, so that
@@ -246,7 +263,7 @@ func (s Service) Rollback(ctx context.Context, name string, to uint64) (res admi
 		return res, err
 	}
 	res.Revision, res.Canary, err = c.Life.Rollback(ctx, to, why(ctx, "wasmctl rollback"))
-	return res, admin.Refuse(err)
+	return res, refused(err)
 }
 
 // Promote implements admin.Service.
@@ -256,7 +273,7 @@ func (s Service) Promote(ctx context.Context, name string) (res admin.Swapped, e
 		return res, err
 	}
 	res.Revision, err = c.Life.Promote(ctx, why(ctx, "wasmctl promote"))
-	return res, admin.Refuse(err)
+	return res, refused(err)
 }
 
 // Abort implements admin.Service.
@@ -266,7 +283,7 @@ func (s Service) Abort(ctx context.Context, name string) (res admin.Swapped, err
 		return res, err
 	}
 	res.Revision, err = c.Life.Abort(ctx, why(ctx, "wasmctl abort"))
-	return res, admin.Refuse(err)
+	return res, refused(err)
 }
 
 // Configure implements admin.Service.
@@ -276,10 +293,10 @@ func (s Service) Configure(ctx context.Context, name string, change map[string]*
 		return 0, err
 	}
 	number, err := c.Life.Override(ctx, change)
-	if errors.Is(err, admin.ErrInvalid) {
-		return number, err
+	if errors.Is(err, operation.ErrRefused) {
+		err = failure.Usage.Wrap(err)
 	}
-	return number, admin.Refuse(err)
+	return number, err
 }
 
 // Shadow implements admin.Service.
@@ -289,13 +306,8 @@ func (s Service) Shadow(ctx context.Context, name string, wasm []byte, options a
 		return shadow.Summary{}, err
 	}
 	defer c.Modules.Know(wasm, options.Proof)()
-	var reported error
 	sum, err := c.Life.Shadow(ctx, wasm, engine.ShadowOptions{Limit: replay.Limit{For: options.For, Count: options.Count}, All: options.All}, func(of replay.Compared) error {
-		reported = report(admin.Shadowed{Object: of.Object.String(), ReconcileID: of.ReconcileID, Differences: of.Differences})
-		return reported
+		return report(admin.Shadowed{Object: of.Object.String(), ReconcileID: of.ReconcileID, Differences: of.Differences})
 	})
-	if err != nil && reported == nil && ctx.Err() == nil {
-		err = admin.Refuse(err)
-	}
-	return sum, err
+	return sum, refused(err)
 }

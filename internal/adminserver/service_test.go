@@ -5,11 +5,14 @@ package adminserver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"testing"
 	"time"
 
+	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/internal/engine"
+	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/internal/rollout"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 )
@@ -35,16 +38,16 @@ func (refusing) Know(_, _ []byte) func() { return func() {} }
 func (refusing) Signers(string) []string { return nil }
 func (refusing) History() []admin.Change { return nil }
 
-// TestService_WhatAControllerRefusesIsRefused: errors of commands to a controller match
-// admin.ErrRefused and preserve their text; the error for an unknown name does not match.
-func TestService_WhatAControllerRefusesIsRefused(t *testing.T) {
-	superseded := errors.New("another module was asked for")
+// TestService_BlamesTheModuleOnlyForItsOwnFaults: an error of a command to a controller preserves its text. It is one of the module only if
+// the controller does not accept the module, and not if there is no canary, or no controller.
+func TestService_BlamesTheModuleOnlyForItsOwnFaults(t *testing.T) {
+	broken := errors.New("it is no module")
 	life := engine.NewLife(source{}, slog.New(slog.DiscardHandler))
 	life.Discard() // it ends between the lookup and the request
 	_, ended := life.Promote(t.Context(), "")
 	one := Controller{
 		Name: "one", Phase: admin.PhaseRunning, Life: life, Engine: engine.New(&engine.Shared{}, engine.Options{}, slog.New(slog.DiscardHandler), func(string) {}),
-		Modules: refusing{superseded},
+		Modules: refusing{broken},
 	}
 	s := Service{Controllers: func() []Controller { return []Controller{one} }}
 	for what, call := range map[string]func(name string) error{
@@ -58,19 +61,25 @@ func TestService_WhatAControllerRefusesIsRefused(t *testing.T) {
 			return err
 		},
 	} {
-		want, text := engine.ErrNotRunning, ended.Error()
+		want, text, class := engine.ErrNotRunning, ended.Error(), failure.Class("")
 		if what == "swap" {
-			want, text = superseded, superseded.Error()
+			want, text, class = broken, broken.Error(), failure.Module
 		}
-		if err := call("one"); !errors.Is(err, admin.ErrRefused) || !errors.Is(err, want) || err.Error() != text {
+		if err := call("one"); failure.Of(err) != class || !errors.Is(err, want) || err.Error() != text {
 			t.Errorf("%s: %v", what, err)
 		}
-		if err := call("two"); !errors.Is(err, admin.ErrUnknown) || errors.Is(err, admin.ErrRefused) {
+		if err := call("two"); !errors.Is(err, admin.ErrUnknown) || failure.Of(err) != "" {
 			t.Errorf("%s of one that is not there: %v", what, err)
 		}
 	}
+	for _, err := range []error{rollout.ErrNoCanary, host.ErrNotKept, engine.ErrSuperseded, engine.ErrPreparing} {
+		one.Modules = refusing{fmt.Errorf("around: %w", err)}
+		if _, got := s.Swap(t.Context(), "one", nil, admin.SwapOptions{}); !errors.Is(got, err) || failure.Of(got) != "" {
+			t.Errorf("swap: %v", got)
+		}
+	}
 	one.Engine = nil
-	if _, err := s.Swap(t.Context(), "one", nil, admin.SwapOptions{}); !errors.Is(err, admin.ErrRefused) || errors.Is(err, superseded) {
+	if _, err := s.Swap(t.Context(), "one", nil, admin.SwapOptions{}); !errors.Is(err, engine.ErrNotRunning) || failure.Of(err) != "" {
 		t.Errorf("swap of one that does not run: %v", err)
 	}
 }

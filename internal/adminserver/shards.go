@@ -139,7 +139,7 @@ func (s Service) elsewhere(ctx context.Context, c *engine.Controller, key abi.Ke
 	if missing, _ := v.missing(ctx); !v.elsewhere(missing) {
 		return nil
 	}
-	return admin.Refuse(fmt.Errorf("%s[%s]: this replica does not run it: %s", c.Kind().Name(), key, v.e.Why[0]))
+	return fmt.Errorf("%s[%s]: this replica does not run it: %s", c.Kind().Name(), key, v.e.Why[0])
 }
 
 // here explains that this replica runs the object.

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/wasmctl/wasmctl/abi"
-	"github.com/wasmctl/wasmctl/runtime/admin"
+	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/runtime/applier"
 	"github.com/wasmctl/wasmctl/runtime/queue/trigger"
 )
@@ -27,7 +27,7 @@ func (c *Controller) Trigger(ctx context.Context, objects []abi.Key, force bool)
 			return 0, err
 		}
 		if c.Runtime.Stored(key) == nil {
-			return 0, admin.Invalid(fmt.Errorf("%s[%s]: not found: the controller %s watches no such object", c.kind.Name(), key, c.name))
+			return 0, failure.Usage.Wrap(fmt.Errorf("%s[%s]: not found: the controller %s watches no such object", c.kind.Name(), key, c.name))
 		}
 	}
 	all := len(objects) == 0
@@ -53,9 +53,9 @@ func (c *Controller) Pause(paused bool) {
 func (c *Controller) CheckKey(key abi.Key) error {
 	switch {
 	case c.kind.Namespaced && key.Namespace == "":
-		return fmt.Errorf("object %q: %s is namespaced: want namespace/name", key, c.kind.Name())
+		return failure.Usage.Wrap(fmt.Errorf("object %q: %s is namespaced: want namespace/name", key, c.kind.Name()))
 	case !c.kind.Namespaced && key.Namespace != "":
-		return fmt.Errorf("object %q: %s is cluster-scoped: want only a name", key, c.kind.Name())
+		return failure.Usage.Wrap(fmt.Errorf("object %q: %s is cluster-scoped: want only a name", key, c.kind.Name()))
 	}
 	return nil
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/internal/suggest"
-	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
 // setSettings replaces the settings of the options. misfit is the error of a canary that
@@ -48,7 +47,7 @@ func (c *Controller) known(change map[string]*string) error {
 			continue
 		}
 		if err := c.knownSetting(key); err != nil {
-			return admin.Invalid(err)
+			return failure.Usage.Wrap(err)
 		}
 	}
 	return nil

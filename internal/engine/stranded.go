@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/internal/stranded"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 	"github.com/wasmctl/wasmctl/runtime/controller"
@@ -170,9 +171,9 @@ func (c *Controller) ReleaseObjects(ctx context.Context, what admin.Release) ([]
 	s := c.newStranded()
 	switch {
 	case s == nil:
-		return nil, admin.Invalid(fmt.Errorf("controller[%s]: its module has no finalizer", c.name))
+		return nil, failure.Usage.Wrap(fmt.Errorf("controller[%s]: its module has no finalizer", c.name))
 	case what.All == (len(what.Objects) > 0):
-		return nil, admin.Invalid(errors.New("want the names of objects, or all"))
+		return nil, failure.Usage.Wrap(errors.New("want the names of objects, or all"))
 	}
 	for _, key := range what.Objects {
 		if err := c.releasable(ctx, s, key); err != nil {
@@ -193,16 +194,14 @@ func (c *Controller) ReleaseObjects(ctx context.Context, what admin.Release) ([]
 // releasable returns an error if an object cannot be released: the controller, here or in another replica, would add the finalizer again.
 func (c *Controller) releasable(ctx context.Context, s *strandedState, key abi.Key) error {
 	if err := c.CheckKey(key); err != nil {
-		return admin.Invalid(err)
+		return err
 	}
 	o, err := s.finder.Named(ctx, key)
 	switch {
-	case errors.Is(err, stranded.ErrAbsent):
-		return admin.Refuse(err)
 	case err != nil:
 		return err
 	case o.DeletionTimestamp == nil && s.scope.Has(o):
-		return admin.Refuse(fmt.Errorf("%s[%s]: the controller %s watches it, and would add the finalizer again; delete it first, or stop the controller", c.kind.Name(), key, c.name))
+		return fmt.Errorf("%s[%s]: the controller %s watches it, and would add the finalizer again; delete it first, or stop the controller", c.kind.Name(), key, c.name)
 	}
 	return nil
 }

@@ -29,28 +29,14 @@ import (
 	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
-	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/internal/replay/shadow"
 )
 
 // ErrUnknown is wrapped by the errors of a Service if no controller has the name.
 var ErrUnknown = errors.New("unknown controller")
 
-// ErrRefused matches errors of requests that a process refuses.
-var ErrRefused = errors.New("refused")
-
-// ErrInvalid matches errors of requests with invalid arguments.
-var ErrInvalid = errors.New("invalid")
-
-// Refuse makes an error match ErrRefused and preserves its text. If err is nil, it returns
-// nil.
-func Refuse(err error) error { return failure.As(err, ErrRefused) }
-
-// Invalid makes an error match ErrInvalid and preserves its text. If err is nil, it returns
-// nil.
-func Invalid(err error) error { return failure.As(err, ErrInvalid) }
-
-// Service is the process behind the endpoint. Its methods are safe for concurrent use.
+// Service is the process behind the endpoint. Its methods are safe for concurrent use. A client gets their errors with the class that ClassOf
+// returns.
 type Service interface {
 	Explainer
 	// Top returns the busiest controllers and at most this many objects. It must not block.
@@ -84,7 +70,7 @@ type Service interface {
 	Rollback(ctx context.Context, controller string, to uint64) (Swapped, error)
 	// Configure changes settings of the module until the process ends; a nil value leaves
 	// the setting to the manifest. It returns the number of the settings. The error matches
-	// ErrInvalid if the module has no such setting.
+	// failure.Usage if the module has no such setting.
 	Configure(ctx context.Context, controller string, change map[string]*string) (int64, error)
 }
 

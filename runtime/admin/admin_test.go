@@ -21,6 +21,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/internal/replay/shadow"
 	"github.com/wasmctl/wasmctl/runtime/history"
 )
@@ -112,7 +113,7 @@ func (p *process) Swap(ctx context.Context, controller string, wasm []byte, opti
 		return Swapped{}, fmt.Errorf("controller[%s]: %w", controller, ErrUnknown)
 	}
 	if string(wasm) == "bad" {
-		return Swapped{}, Refuse(errors.New("two problems"))
+		return Swapped{}, failure.Module.Wrap(errors.New("two problems"))
 	}
 	return Swapped{Revision: 2, Unchanged: options.Force, Canary: options.Canary != nil}, nil
 }
@@ -126,7 +127,7 @@ func (p *process) Promote(context.Context, string) (Swapped, error) {
 }
 
 func (p *process) Abort(_ context.Context, controller string) (Swapped, error) {
-	return Swapped{}, Refuse(fmt.Errorf("no canary of %s", controller))
+	return Swapped{}, fmt.Errorf("no canary of %s", controller)
 }
 
 func (p *process) Shadow(_ context.Context, controller string, wasm []byte, options ShadowOptions, report func(Shadowed) error) (sum shadow.Summary, err error) {
@@ -200,7 +201,7 @@ func TestAdmin_SwapRollbackAndConfigure(t *testing.T) {
 			t.Errorf("got %+v (%v), asked for %q", res, err, p.swapped)
 		}
 	}
-	if _, err := c.Swap(t.Context(), "web", []byte("bad"), SwapOptions{}); !errors.Is(err, ErrRefused) || err.Error() != "two problems" {
+	if _, err := c.Swap(t.Context(), "web", []byte("bad"), SwapOptions{}); !errors.Is(err, failure.Module) || err.Error() != "two problems" {
 		t.Errorf("refused: %v", err)
 	}
 	if _, err := c.Swap(t.Context(), "none", nil, SwapOptions{}); !errors.Is(err, ErrUnknown) {
@@ -379,7 +380,7 @@ func TestAdmin_Canary(t *testing.T) {
 	if res, err := c.Promote(t.Context(), "web"); err != nil || res.Revision != 3 {
 		t.Errorf("promote: %+v %v", res, err)
 	}
-	if _, err := c.Abort(t.Context(), "web"); !errors.Is(err, ErrRefused) || err.Error() != "no canary of web" {
+	if _, err := c.Abort(t.Context(), "web"); failure.Of(err) != "" || err.Error() != "no canary of web" {
 		t.Errorf("abort: %v", err)
 	}
 	if _, err := swapOptions(url.Values{queryTime: {"soon"}}); err == nil {

@@ -20,6 +20,7 @@ import (
 	"syscall"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/internal/humanize"
 )
 
@@ -200,7 +201,7 @@ func (c *Client) open(ctx context.Context, method, path string, b []byte) (io.Re
 			err = where.Err // its URL is meaningless to users
 		}
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
-			return nil, fmt.Errorf("%s: no process listens; omit --socket to find one: %w", c.name, err)
+			return nil, failure.Usage.Wrap(fmt.Errorf("%s: no process listens; omit --socket to find one: %w", c.name, err))
 		}
 		return nil, fmt.Errorf("%s: %w", c.name, err)
 	}
@@ -212,15 +213,10 @@ func (c *Client) open(ctx context.Context, method, path string, b []byte) (io.Re
 	if err := json.NewDecoder(io.LimitReader(res.Body, c.most)).Decode(&e); err != nil || e.Error == "" {
 		return nil, fmt.Errorf("%s: %w", c.name, c.unserved(ctx, path, res))
 	}
-	switch res.StatusCode {
-	case http.StatusNotFound:
+	if res.StatusCode == http.StatusNotFound {
 		return nil, unknownError(e.Error)
-	case http.StatusUnprocessableEntity:
-		return nil, Invalid(errors.New(e.Error))
-	case http.StatusConflict:
-		return nil, Refuse(errors.New(e.Error))
 	}
-	return nil, errors.New(e.Error)
+	return nil, e.err()
 }
 
 // unserved returns the error of an answer that no handler of the process has given.

@@ -18,7 +18,7 @@ import (
 type Explainer interface {
 	// Explain returns one Explanation for each controller that reconciles the object's
 	// kind; controllers that know the object come first. If no controller reconciles the
-	// kind, the error matches ErrInvalid and lists the alternatives.
+	// kind, the error matches failure.Usage and lists the alternatives.
 	Explain(ctx context.Context, q Question) ([]Explanation, error)
 }
 

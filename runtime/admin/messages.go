@@ -2,7 +2,16 @@
 
 package admin
 
-import "fmt"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/wasmctl/wasmctl/internal/failure"
+)
 
 // triggerRequest is the body of a trigger.
 type triggerRequest struct {
@@ -32,8 +41,34 @@ type configResponse struct {
 	ConfigGen int64 `json:"configGen"`
 }
 
+// errorResponse is the answer to a request that has failed.
 type errorResponse struct {
-	Error string `json:"error"`
+	Error string        `json:"error"`
+	Class failure.Class `json:"class,omitempty"`
+}
+
+// err returns the error of the process, with its class.
+func (e *errorResponse) err() error {
+	err := errors.New(e.Error)
+	if e.Class == "" {
+		return err
+	}
+	return e.Class.Wrap(err)
+}
+
+// ClassOf returns the class of an error, or "" if it has none. An error of a request to the API server needs no explicit class: it is
+// Denied if the API server has refused the request, and Cluster if there is no answer.
+func ClassOf(err error) failure.Class {
+	_, unanswered := errors.AsType[*url.Error](err)
+	switch class := failure.Of(err); {
+	case class != "":
+		return class
+	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
+		return failure.Denied
+	case unanswered && !errors.Is(err, context.Canceled):
+		return failure.Cluster
+	}
+	return ""
 }
 
 // unknownPart is the error of a request to a process of another version, which does not have a part of the request or all of it.

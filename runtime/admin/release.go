@@ -10,8 +10,8 @@ import (
 
 // Releaser takes the finalizer of a controller off objects that it does not finalize.
 type Releaser interface {
-	// Release takes the finalizer off the objects, or off all stranded ones: see Stranded. With DryRun, it changes nothing. The error matches ErrInvalid if the
-	// controller has no finalizer, and ErrRefused if it would add the finalizer again.
+	// Release takes the finalizer off the objects, or off all stranded ones: see Stranded. With DryRun, it changes nothing. The error matches failure.Usage if the
+	// controller has no finalizer, and it is an error if it would add the finalizer again.
 	Release(ctx context.Context, controller string, what Release) ([]Released, error)
 }
 

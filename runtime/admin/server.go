@@ -234,14 +234,9 @@ func parseKey(text string) (abi.Key, error) {
 func answer(w http.ResponseWriter, v any, err error) {
 	code := http.StatusOK
 	if err != nil {
-		v, code = errorResponse{err.Error()}, http.StatusBadRequest
-		switch {
-		case errors.Is(err, ErrUnknown):
+		v, code = errorResponse{err.Error(), ClassOf(err)}, http.StatusBadRequest
+		if errors.Is(err, ErrUnknown) {
 			code = http.StatusNotFound
-		case errors.Is(err, ErrInvalid):
-			code = http.StatusUnprocessableEntity
-		case errors.Is(err, ErrRefused):
-			code = http.StatusConflict
 		}
 	}
 	w.Header().Set("Content-Type", "application/json")

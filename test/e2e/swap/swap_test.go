@@ -69,7 +69,7 @@ func swapInEveryWay(t *testing.T, args ...string) {
 	if out := e2e.Steer(t, "rollback", socket, "module"); !strings.Contains(out, "is live") {
 		t.Errorf("rollback: %s", out)
 	}
-	if code, out := e2e.Refused(t, "rollback", socket, "module", "--to-revision", "99"); code != e2e.ExitModule || !strings.Contains(out, "kept: ") {
+	if code, out := e2e.Refused(t, "rollback", socket, "module", "--to-revision", "99"); code != e2e.ExitError || !strings.Contains(out, "kept: ") {
 		t.Errorf("to one that is not there: exit code %d: %s", code, out)
 	}
 	if out := e2e.Steer(t, "config", socket, "set", "module", "color=blue"); !strings.Contains(out, "settings applied (change 2)") {
@@ -121,7 +121,7 @@ func canaryAndShadow(t *testing.T, args ...string) {
 	if out := e2e.Steer(t, "abort", socket, "module"); !strings.Contains(out, "revision 1 is live") {
 		t.Errorf("abort: %s", out)
 	}
-	if code, out := e2e.Refused(t, "promote", socket, "module"); code != e2e.ExitModule || !strings.Contains(out, "swap in a module with a canary first") {
+	if code, out := e2e.Refused(t, "promote", socket, "module"); code != e2e.ExitError || !strings.Contains(out, "swap in a module with a canary first") {
 		t.Errorf("promote without a canary: exit code %d: %s", code, out)
 	}
 	if out := e2e.Steer(t, "swap", socket, "module", other, "--canary", "50%", "--canary-time", "0"); !e2e.ContainsAll(out, []string{"is running as a canary", "wasmctl promote module"}) {

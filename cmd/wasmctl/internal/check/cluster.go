@@ -5,7 +5,6 @@ package check
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -17,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -108,9 +108,12 @@ func server(ctx context.Context, config *rest.Config) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
+	if answer.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("version: %w", apierrors.NewGenericServerResponse(answer.StatusCode, "get", schema.GroupResource{Resource: "version"}, "", answer.Status, 0, true))
+	}
 	var info version.Info
-	if err := json.Unmarshal(body, &info); answer.StatusCode != http.StatusOK || err != nil {
-		return nil, errors.Join(fmt.Errorf("version: the answer of the API server has the status %s", answer.Status), err)
+	if err := json.Unmarshal(body, &info); err != nil {
+		return nil, fmt.Errorf("version: %w", err)
 	}
 	date, _ := http.ParseTime(answer.Header.Get("Date")) // zero if there is none
 	return []Finding{serverVersion(info.GitVersion), clock(before, date, after)}, nil

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/kubernetes/scheme"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/remotecommand"
@@ -50,13 +51,16 @@ func (p *Pod) Dial(ctx context.Context) (net.Conn, error) {
 		return c, nil
 	}
 	_ = c.Close()
-	return nil, denied(reason(failed, &stderr, greeted))
+	return nil, reason(failed, &stderr, greeted)
 }
 
 // reason returns the reason why a Command did not connect. err is the error of its execution.
 func reason(err error, stderr *limited, greeted error) error {
 	said := text.Line(strings.TrimSpace(stderr.String()))
+	upgrade, _ := errors.AsType[*httpstream.UpgradeFailureError](err)
 	switch {
+	case upgrade != nil:
+		return upgrade.Cause
 	case said != "" && strings.Contains(said, "unknown command"):
 		return errors.New("its wasmctl is older than this one, and cannot be reached this way: run its own with kubectl exec")
 	case said != "":
@@ -86,7 +90,10 @@ func (p *Pod) executor() (remotecommand.Executor, error) {
 		return nil, err
 	}
 	return remotecommand.NewFallbackExecutor(websocket, spdy, func(err error) bool {
-		return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
+		if upgrade, ok := errors.AsType[*httpstream.UpgradeFailureError](err); ok {
+			return !apierrors.IsForbidden(upgrade.Cause) && !apierrors.IsUnauthorized(upgrade.Cause) // SPDY would lose the reason
+		}
+		return httpstream.IsHTTPSProxyError(err)
 	})
 }
 

@@ -12,7 +12,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
@@ -54,13 +53,13 @@ func Find(ctx context.Context, config *rest.Config, namespace, name string) ([]P
 	if name != "" {
 		one, err := client.Pods(namespace).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
-			return nil, denied(fmt.Errorf("pod[%s/%s]: %w", namespace, name, err))
+			return nil, fmt.Errorf("pod[%s/%s]: %w", namespace, name, err)
 		}
 		list.Items = []corev1.Pod{*one}
 	} else {
 		all, err := client.Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: Selector})
 		if err != nil {
-			return nil, denied(err)
+			return nil, err
 		}
 		list = *all
 	}
@@ -75,14 +74,6 @@ func Find(ctx context.Context, config *rest.Config, namespace, name string) ([]P
 		return nil, fmt.Errorf("pod[%s/%s]: is not running", namespace, name)
 	}
 	return nil, failure.Usage.Wrap(fmt.Errorf("namespace[%s]: no pod with the label %s is running; name another pod with --pod", namespace, Selector))
-}
-
-// denied classifies an error of the API server.
-func denied(err error) error {
-	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
-		return failure.Denied.Wrap(err)
-	}
-	return err
 }
 
 // running returns the pods whose container of wasmctl runs, ordered by name. It is pure.

@@ -22,6 +22,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	remoteconsts "k8s.io/apimachinery/pkg/util/remotecommand"
 	"k8s.io/client-go/kubernetes"
@@ -30,6 +31,8 @@ import (
 	"k8s.io/streaming/pkg/httpstream/spdy"
 
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
+	"github.com/wasmctl/wasmctl/internal/failure"
+	"github.com/wasmctl/wasmctl/internal/memapi"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
@@ -180,6 +183,22 @@ func TestDial_WorksWithoutWebsockets(t *testing.T) {
 	}))
 	defer api.Close()
 	asks(t, podAt(api.URL))
+}
+
+// TestDial_TellsThatTheUserMayNot: without the right to create pods/exec, the error has the reason and the class of the API server.
+func TestDial_TellsThatTheUserMayNot(t *testing.T) {
+	refusal := apierrors.NewForbidden(corev1.Resource("pods"), "wasmctl-1", errors.New(`no right to create resource "pods/exec"`))
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusForbidden)
+		_ = json.NewEncoder(w).Encode(memapi.StatusOf(refusal)) // the client may have gone
+	}))
+	defer api.Close()
+	p := podAt(api.URL)
+	_, err := admin.NewClientOver(p.String(), p.Dial).Status(t.Context())
+	if admin.ClassOf(err) != failure.Denied || !strings.Contains(err.Error(), refusal.Error()) {
+		t.Errorf("%q: %v", admin.ClassOf(err), err)
+	}
 }
 
 // TestDial_ThroughTheAPIServer reaches the process in a pod as kubectl exec does: by a websocket to a real API

@@ -5,6 +5,7 @@
 package progress
 
 import (
+	"context"
 	"io"
 	"os"
 	"slices"
@@ -120,6 +121,35 @@ func (t *Task) End() {
 	l.mu.Unlock()
 	if ended != nil {
 		<-ended
+	}
+}
+
+// Await calls look at an interval until it returns an empty stage or an error, or ctx ends. Meanwhile, it shows what look waits for; each
+// stage is a task of its own.
+func (l *Line) Await(ctx context.Context, interval time.Duration, look func(context.Context) (stage, what string, err error)) error {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	var last string
+	var task *Task // of the last stage
+	defer func() { task.End() }()
+	for {
+		stage, what, err := look(ctx)
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err != nil || stage == "":
+			return err
+		case stage != last:
+			task.End()
+			last, task = stage, l.Wait(what)
+		default:
+			task.Say(what)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
 }
 

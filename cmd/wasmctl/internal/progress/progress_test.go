@@ -4,6 +4,8 @@ package progress
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"io"
 	"os"
 	"strings"
@@ -14,6 +16,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/mattn/go-runewidth"
 )
 
 // TestState_IsTextAndLine: the text and the line for a terminal of 60 columns.
@@ -41,8 +44,8 @@ func TestState_IsTextAndLine(t *testing.T) {
 func TestLine_NeverWraps(t *testing.T) {
 	s := state{what: "pulling oci://registry.example/日本語", took: time.Hour, done: 1, total: 3, unit: Bytes}
 	for width := range 120 {
-		if n := len([]rune(s.line(width))); n > max(0, width) {
-			t.Errorf("%d columns: %d runes", width, n)
+		if n := runewidth.StringWidth(s.line(width)); n > max(0, width-1) {
+			t.Errorf("a terminal of %d columns: %d", width, n)
 		}
 	}
 }
@@ -119,6 +122,40 @@ func TestLine_IsALineOfTextNowAndThenElsewhere(t *testing.T) {
 		}
 		if l.Above(&out) != &out {
 			t.Error("an output that is no terminal needs no other writer")
+		}
+	})
+}
+
+// TestLine_AwaitShowsEachStage until there is none, and ends with an error or its context.
+func TestLine_AwaitShowsEachStage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		l, begin, broken := New(&out), time.Now(), errors.New("broken")
+		look := func(context.Context) (stage, what string, err error) {
+			switch age := time.Since(begin); {
+			case age < 5*time.Second:
+				return "canary", "canary: " + age.String(), nil
+			case age < 15*time.Second:
+				return "probation", "probation", nil
+			}
+			return "", "", nil
+		}
+		if err := l.Await(t.Context(), time.Second, look); err != nil || time.Since(begin) != 15*time.Second {
+			t.Errorf("%v after %v", err, time.Since(begin))
+		}
+		if got := strings.Split(out.String(), "\n"); len(got) != 3 || !strings.HasPrefix(got[0], "canary: ") || got[1] != "probation, 1s" {
+			t.Errorf("%q", got)
+		}
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, broken)
+		defer cancel()
+		for name, look := range map[string]func(context.Context) (string, string, error){
+			"an error":         func(context.Context) (string, string, error) { return "", "", broken },
+			"an ended context": func(ctx context.Context) (string, string, error) { return "x", "x", ctx.Err() },
+			"an ended look":    func(ctx context.Context) (string, string, error) { <-ctx.Done(); return "", "", ctx.Err() },
+		} {
+			if err := (*Line)(nil).Await(ctx, time.Second, look); !errors.Is(err, broken) {
+				t.Errorf("%s: %v", name, err)
+			}
 		}
 	})
 }

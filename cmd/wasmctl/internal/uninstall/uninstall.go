@@ -227,25 +227,21 @@ const pause = 500 * time.Millisecond
 
 // await calls look until it returns "". Meanwhile, it shows the results.
 func (r *Removal) await(ctx context.Context, look func(context.Context) (string, error)) error {
-	tick := time.NewTicker(pause)
-	defer tick.Stop()
-	task := r.Progress.Wait("")
-	defer task.End()
-	for start := time.Now(); ; {
+	ctx, cancel := context.WithTimeoutCause(ctx, r.Timeout, fmt.Errorf("after %v", r.Timeout))
+	defer cancel()
+	var last string
+	err := r.Progress.Await(ctx, pause, func(ctx context.Context) (stage, what string, err error) {
 		waits, err := look(ctx)
-		switch {
-		case err != nil || waits == "":
-			return err
-		case time.Since(start) > r.Timeout:
-			return fmt.Errorf("after %v: %s", r.Timeout, waits)
+		if err != nil || waits == "" {
+			return "", "", err
 		}
-		task.Say("waiting: " + waits)
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
+		last = waits
+		return "gone", "waiting: " + waits, nil
+	})
+	if err != nil && ctx.Err() != nil {
+		return fmt.Errorf("%w: %s", err, last)
 	}
+	return err
 }
 
 // remains prints what is left in the cluster on purpose. before is the state before the removal.

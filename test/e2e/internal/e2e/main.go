@@ -26,6 +26,7 @@ import (
 // Exit codes of wasmctl; docs/exit-codes.md describes them.
 const (
 	ExitOK       = 0
+	ExitError    = 1
 	ExitUsage    = 2
 	ExitModule   = 3
 	ExitCluster  = 4
