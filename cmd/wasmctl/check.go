@@ -18,6 +18,7 @@ import (
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/host/oci"
 	"github.com/wasmctl/wasmctl/internal/failure"
+	"github.com/wasmctl/wasmctl/internal/text"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
@@ -96,7 +97,7 @@ func (o *checkOptions) report(found []check.Finding) error {
 	t := tabwriter.NewWriter(o.streams.out, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(t, "CHECK\tRESULT\tDETAIL") // Flush returns the error
 	for _, f := range found {
-		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\n", f.Check, f.Level, f.Text)
+		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\n", f.Check, f.Level, text.Line(f.Text))
 	}
 	if err := t.Flush(); err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/printer"
 	"github.com/wasmctl/wasmctl/internal/failure"
+	"github.com/wasmctl/wasmctl/internal/text"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
@@ -79,8 +80,12 @@ func printControllers(s streams, list []admin.Controller, output string, single 
 		screen := printer.ScreenOf(s.out)
 		return screen.Write(printer.ControllerLines(list, time.Now(), screen))
 	case output == "name":
-		_, err := fmt.Fprint(s.out, strings.Join(append(namesOf(&admin.Status{Controllers: list}), ""), "\n"))
-		return err
+		for i := range list {
+			if _, err := fmt.Fprintln(s.out, text.Line(list[i].Name)); err != nil {
+				return err
+			}
+		}
+		return nil
 	case single:
 		return printer.Output(s.out, output, &list[0], nil)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wasmctl/wasmctl/internal/logging"
+	"github.com/wasmctl/wasmctl/internal/text"
 )
 
 func newCmdLogLevel(s streams) *cobra.Command {
@@ -39,7 +40,7 @@ the lines of the host and of the module. Other controllers keep their level.`,
 			if err != nil {
 				return f.failed(cmd.Context(), args[0], err)
 			}
-			_, err = fmt.Fprintln(s.out, level)
+			_, err = fmt.Fprintln(s.out, text.Line(level))
 			return err
 		},
 	}

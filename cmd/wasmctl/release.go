@@ -20,6 +20,7 @@ import (
 	"github.com/wasmctl/wasmctl/internal/humanize"
 	"github.com/wasmctl/wasmctl/internal/plan"
 	"github.com/wasmctl/wasmctl/internal/stranded"
+	"github.com/wasmctl/wasmctl/internal/text"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
@@ -186,7 +187,7 @@ func (o *releaseOptions) report(released []admin.Released) error {
 		if r.Error != "" {
 			line += ": " + r.Error
 		}
-		if _, err := fmt.Fprintln(o.streams.out, line); err != nil {
+		if _, err := fmt.Fprintln(o.streams.out, text.Line(line)); err != nil {
 			return err
 		}
 	}

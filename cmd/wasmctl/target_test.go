@@ -106,6 +106,12 @@ func (a *asked) Top(int) admin.Top {
 // listen serves a and returns its socket.
 func (a *asked) listen(t *testing.T) string {
 	t.Helper()
+	return listen(t, a)
+}
+
+// listen serves a service and returns its socket.
+func listen(t *testing.T, service admin.Service) string {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "asked-") //nolint:usetesting // t.TempDir's path can be too long for a socket
 	if err != nil {
 		t.Fatal(err)
@@ -113,7 +119,7 @@ func (a *asked) listen(t *testing.T) string {
 	socket := filepath.Join(dir, "s.sock")
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- admin.New(socket, a, slog.New(slog.DiscardHandler)).Run(ctx) }()
+	go func() { ended <- admin.New(socket, service, slog.New(slog.DiscardHandler)).Run(ctx) }()
 	t.Cleanup(func() {
 		stop()
 		if err := errors.Join(<-ended, os.RemoveAll(dir)); err != nil {

@@ -30,12 +30,13 @@ func Explanations(list []admin.Explanation) []byte {
 }
 
 func writeExplanation(b *strings.Builder, e *admin.Explanation, now time.Time) {
-	fmt.Fprintf(b, "%s %s, controller %s: %s\n", e.Kind, e.Object, e.Controller, e.State)
+	writeLine(b, "%s %s, controller %s: %s", e.Kind, e.Object, e.Controller, e.State)
 	for _, why := range e.Why {
-		fmt.Fprintf(b, "  %s\n", text.Printable(why))
+		fmt.Fprintf(b, "  %s\n", indent(text.Printable(why), "  "))
 	}
 	if r := e.Running; r != nil {
-		fmt.Fprintf(b, "\nNow, for %s: %s %s\n", humanize.Age(now, r.Since), strings.Join(r.Reasons.Texts(), ", "), r.ID)
+		b.WriteByte('\n')
+		writeLine(b, "Now, for %s: %s %s", humanize.Age(now, r.Since), strings.Join(r.Reasons.Texts(), ", "), r.ID)
 		writeOperations(b, r.Operations, 0)
 	}
 	writeMissing(b, e.MissingRights, now)
@@ -53,19 +54,20 @@ func writeMissing(b *strings.Builder, rights []admin.MissingRight, now time.Time
 	b.WriteString("\nThe module was denied requests because it lacks these rights:\n")
 	for i := range rights {
 		r := &rights[i]
-		fmt.Fprintf(b, "  - %s\n    # %s: %s, the last for %s %s ago\n", text.Line(string(r.Rule)), r.Missing, humanize.Plural(int(min(r.Count, math.MaxInt32)), "time"), text.Line(r.Last), humanize.Age(now, r.LastTime))
+		writeLine(b, "  - %s", r.Rule)
+		writeLine(b, "    # %s: %s, the last for %s %s ago", r.Missing, humanize.Plural(int(min(r.Count, math.MaxInt32)), "time"), r.Last, humanize.Age(now, r.LastTime))
 		if r.Message != "" {
-			fmt.Fprintf(b, "    # %s\n", text.Line(r.Message))
+			writeLine(b, "    # %s", r.Message)
 		}
 	}
 }
 
 func writeRun(b *strings.Builder, r *history.Run, now time.Time) {
-	fmt.Fprintf(b, "%s ago: %s", humanize.Age(now, r.Started), r.Result)
+	head := fmt.Sprintf("%s ago: %s", humanize.Age(now, r.Started), r.Result)
 	if r.Kind != "" {
-		fmt.Fprintf(b, " (%s)", r.Kind)
+		head += fmt.Sprintf(" (%s)", r.Kind)
 	}
-	fmt.Fprintf(b, " in %v, after waiting %v", short(r.Took), short(r.Queued))
+	head += fmt.Sprintf(" in %v, after waiting %v", short(r.Took), short(r.Queued))
 	for _, part := range []struct {
 		on   bool
 		text string
@@ -78,10 +80,11 @@ func writeRun(b *strings.Builder, r *history.Run, now time.Time) {
 		{r.TraceID != "", "trace " + r.TraceID},
 	} {
 		if part.on {
-			b.WriteString(", " + part.text)
+			head += ", " + part.text
 		}
 	}
-	fmt.Fprintf(b, "\n  because   %s\n", text.Line(strings.Join(r.Reasons.Texts(), ", ")))
+	writeLine(b, "%s", head)
+	writeLine(b, "  because   %s", strings.Join(r.Reasons.Texts(), ", "))
 	switch {
 	case len(r.Changes) > 0:
 		b.WriteString("  changed since the run before\n")
@@ -99,14 +102,14 @@ func writeRun(b *strings.Builder, r *history.Run, now time.Time) {
 		fmt.Fprintf(b, "  %-9s %s\n", label, indent(text.Printable(r.Error), "            "))
 	}
 	if r.Result != history.ResultSkipped {
-		fmt.Fprintf(b, "  next      %s", r.Next)
+		next := fmt.Sprint(r.Next)
 		if r.DecidedBy != "" {
-			fmt.Fprintf(b, ", decided by %s", r.DecidedBy)
+			next += ", decided by " + r.DecidedBy
 		}
 		if r.Delay > 0 {
-			fmt.Fprintf(b, "; delayed %v by the hot-loop guard", short(r.Delay))
+			next += fmt.Sprintf("; delayed %v by the hot-loop guard", short(r.Delay))
 		}
-		b.WriteByte('\n')
+		writeLine(b, "  next      %s", next)
 	}
 }
 
@@ -114,11 +117,11 @@ func writeRun(b *strings.Builder, r *history.Run, now time.Time) {
 func writeRelated(b *strings.Builder, list []history.Related) {
 	for i := range list {
 		c := &list[i]
-		fmt.Fprintf(b, "  related   %s %s was %s", c.Resource, text.Line(c.Object.String()), c.Effect)
+		part := ""
 		if c.Effect == history.Unchanged {
-			b.WriteString(" in the watched part")
+			part = " in the watched part"
 		}
-		b.WriteByte('\n')
+		writeLine(b, "  related   %s %s was %s%s", c.Resource, c.Object, c.Effect, part)
 		writeChanges(b, "          ", c.Changes)
 	}
 }
@@ -153,7 +156,7 @@ func Operation(b *strings.Builder, by string, o *history.Operation, note string)
 		what += " (dry run)"
 	}
 	if len(o.TakenFrom) > 0 {
-		note += "; took over the fields of " + text.Line(strings.Join(o.TakenFrom, ", ")) + ", so that those that are not declared are removed"
+		note += "; took over the fields of " + strings.Join(o.TakenFrom, ", ") + ", so that those that are not declared are removed"
 	}
 	switch {
 	case o.Effect != history.Written:
@@ -162,7 +165,7 @@ func Operation(b *strings.Builder, by string, o *history.Operation, note string)
 	case o.Name != string(abi.OpEventRecord):
 		note += "; the version changed, the known content did not: a change by another client was undone, or fields changed their owner"
 	}
-	fmt.Fprintf(b, "%s%-9s %s%s\n", by, o.Effect, text.Line(what), note)
+	writeLine(b, "%s%-9s %s%s", by, o.Effect, what, note)
 	if o.Error != "" {
 		why, _, _ := strings.Cut(o.Error, "; to allow it, add this to ") // writeMissing has the rule, once
 		fmt.Fprintf(b, "%s          %s\n", by, indent(text.Printable(why), by+"          "))
@@ -186,6 +189,11 @@ func short(d history.Duration) time.Duration {
 	default:
 		return t.Round(time.Microsecond)
 	}
+}
+
+// writeLine writes a line, whatever texts it has.
+func writeLine(b *strings.Builder, format string, parts ...any) {
+	b.WriteString(text.Line(fmt.Sprintf(format, parts...)) + "\n")
 }
 
 func indent(s, by string) string { return strings.ReplaceAll(strings.TrimSpace(s), "\n", "\n"+by) }

@@ -94,9 +94,9 @@ func messageLines(list []admin.Controller) (lines []string) {
 		if c.Phase == admin.PhaseRunning || !strings.Contains(c.Message, "\n") {
 			continue
 		}
-		lines = append(lines, "", c.Name+": "+c.Phase+":")
+		lines = append(lines, "", text.Line(c.Name+": "+c.Phase+":"))
 		for line := range strings.Lines(c.Message) {
-			lines = append(lines, text.Line(strings.TrimRight(line, "\n")))
+			lines = append(lines, "  "+text.Line(strings.TrimRight(line, "\n")))
 		}
 	}
 	return lines
