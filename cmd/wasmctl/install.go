@@ -115,9 +115,12 @@ func (o *installOptions) run(ctx context.Context) error {
 // apply applies an object, and prints that.
 func (o *installOptions) apply(ctx context.Context, client dynamic.Interface, object *unstructured.Unstructured) error {
 	gvr, _ := meta.UnsafeGuessKindToResource(object.GroupVersionKind()) // right for all kinds of an installation
-	_, err := client.Resource(gvr).Namespace(object.GetNamespace()).Apply(ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: "wasmctl-install", Force: true})
+	applied, err := client.Resource(gvr).Namespace(object.GetNamespace()).Apply(ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: "wasmctl-install", Force: true})
 	if err != nil {
 		return fmt.Errorf("%s[%s]: apply: %w", gvr.GroupResource(), object.GetName(), err)
+	}
+	if applied.GetDeletionTimestamp() != nil {
+		return fmt.Errorf("%s[%s]: apply: it is being deleted: wait until that has ended, or end it with wasmctl uninstall, and try again", gvr.GroupResource(), object.GetName())
 	}
 	_, err = fmt.Fprintf(o.manifests.streams.out, "applied %s %s\n", gvr.GroupResource(), object.GetName())
 	return err

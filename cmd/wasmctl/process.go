@@ -83,7 +83,7 @@ func runProcess(ctx context.Context, o *runOptions, log *slog.Logger, force <-ch
 	defer servers.Serve(rt)()
 	p := &process{runOptions: o, log: log, rt: rt, server: server, printed: printer.NewWrites(o.streams.out), followers: map[string]*follow.Follower{}}
 	defer p.printed.Close()
-	err = p.run(ctx, force)
+	err = p.runUntilStopped(ctx, cluster.config, force)
 	if cause := context.Cause(ctx); errors.Is(cause, errDevEnded) {
 		return failure.Cluster.Wrap(cause) // the cause of all other errors
 	}

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -17,6 +18,7 @@ import (
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/serve"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/uninstall"
 	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/host/oci"
 	"github.com/wasmctl/wasmctl/host/share"
@@ -132,6 +134,16 @@ func (o *serveOptions) server(cluster *rest.Config, log *slog.Logger) (*serve.Se
 		Cluster: cluster, Registry: o.run.process.Registry.Options, Namespaces: o.namespaces, ServiceAccount: o.serviceAccount, Bounds: o.bounds, Memo: o.run.controller.Memo,
 		ShareObjects: o.share == shareObjects, Log: log, Allow: o.allow, PublicRegistries: !o.private, MinFollow: o.minFollow,
 	})
+}
+
+// runUntilStopped is run. If wasmctl serve is being removed from the cluster, it first takes its finalizers off.
+func (p *process) runUntilStopped(ctx context.Context, cluster *rest.Config, force <-chan struct{}) error {
+	run := func(ctx context.Context) error { return p.run(ctx, force) }
+	if p.server == nil {
+		return run(ctx)
+	}
+	l := &uninstall.Leaver{Server: p.server, Cluster: cluster, Replicated: p.process.Leader.Replicates(), Log: p.log}
+	return l.Run(ctx, force, run)
 }
 
 func newCmdCRDs(s streams) *cobra.Command {

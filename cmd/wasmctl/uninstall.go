@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -16,7 +15,6 @@ import (
 // uninstallOptions are the flags of uninstall.
 type uninstallOptions struct {
 	removal             uninstall.Options
-	force, keep         bool
 	kubeconfig, context string
 }
 
@@ -26,7 +24,7 @@ func newCmdUninstall(s streams) *cobra.Command {
 		Use:   "uninstall",
 		Short: "Remove wasmctl serve, or the controllers of a file, from a cluster",
 		Long: `Removes the objects of wasmctl manifests, of its chart, or of wasmctl install from a cluster. It finds them by their labels, and
-starts from any state: also if some of them are gone already, or if their deletion waits.
+starts from any state: also if some of them are gone already, or if their deletion waits, because no process runs that could end it.
 
 Reconcilers and ClusterReconcilers are deleted first. While a process serves them, the command waits until their modules have
 finalized their objects, as their deletionPolicy demands. If no process serves them any more, the command takes the finalizers
@@ -47,15 +45,8 @@ rights, which are those of an administrator of the cluster.`,
   wasmctl uninstall --force`,
 		Args: exactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			switch {
-			case o.force && o.keep:
-				return usageError(cmd, errors.New("--force and --keep-reconcilers exclude each other"))
-			case o.removal.Timeout <= 0:
+			if o.removal.Timeout <= 0 {
 				return usageError(cmd, fmt.Errorf("--timeout %v: want more than 0", o.removal.Timeout))
-			case o.force:
-				o.removal.Mode = uninstall.Force
-			case o.keep:
-				o.removal.Mode = uninstall.Keep
 			}
 			return o.run(cmd.Context())
 		},
@@ -64,8 +55,7 @@ rights, which are those of an administrator of the cluster.`,
 	f.SortFlags = false
 	bindInstallation(cmd, &o.removal.Name, &o.removal.Namespace)
 	f.BoolVar(&o.removal.DryRun, "dry-run", false, "Only print what would be done, in order")
-	f.BoolVar(&o.force, "force", false, "Stop the processes first, and take the finalizers off without any cleanup")
-	f.BoolVar(&o.keep, "keep-reconcilers", false, "Delete nothing: scale the Deployment to 0, and take the finalizers off; helm uninstall runs this")
+	f.BoolVar(&o.removal.Force, "force", false, "Stop the processes first, and take the finalizers off without any cleanup")
 	f.DurationVar(&o.removal.Timeout, "timeout", 5*time.Minute, "Wait for each step for at most this long")
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "Use this kubeconfig `file`")
 	f.StringVar(&o.context, "context", "", "Use this `context` of the kubeconfig")

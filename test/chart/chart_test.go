@@ -114,7 +114,7 @@ func (r release) render(t *testing.T, dir string) (installed, hooked objects, no
 		switch {
 		case path.Base(name) == "NOTES.txt":
 			notes = content
-		case strings.Contains(name, "/tests/"), strings.Contains(name, "/hooks/"):
+		case strings.Contains(name, "/tests/"):
 			hooks.WriteString("\n---\n" + content)
 		default:
 			main.WriteString("\n---\n" + content)
@@ -255,7 +255,7 @@ func TestChart_IsAdmitted(t *testing.T) {
 		spec, _, _ := unstructured.NestedMap(deployment, "spec", "template", "spec")
 		labels, _, _ := unstructured.NestedMap(deployment, "spec", "template", "metadata", "labels")
 		pod := map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "w", "namespace": ns, "labels": labels}, "spec": spec}
-		for _, o := range []map[string]any{pod, hooked["Pod w-test"], hooked["Pod w-uninstall"]} {
+		for _, o := range []map[string]any{pod, hooked["Pod w-test"]} {
 			delete(o["spec"].(map[string]any), "serviceAccountName") //nolint:forcetypeassert // it does not exist
 			delete(o["spec"].(map[string]any), "priorityClassName")  //nolint:forcetypeassert // another namespace has it
 			a.admits(t, o)

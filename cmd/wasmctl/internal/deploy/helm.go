@@ -47,7 +47,7 @@ It runs a module for each Reconciler of the cluster:
 
     kubectl get reconcilers --all-namespaces
 
-helm uninstall stops the process and takes its finalizers off. The Reconcilers and their CRDs stay. To remove them too, use
+After helm uninstall, the process takes its finalizers off, and ends. The Reconcilers and their CRDs stay. To remove them too, use
 wasmctl uninstall instead.
 `
 
@@ -79,10 +79,7 @@ func (c *Config) Chart(version string, rights func(namespace string) []abi.Capab
 		}
 		mark(tree, values)
 		if kind == "Deployment" {
-			var also error
-			files["templates/tests/test.yaml"], err = template(testPod(o), "", values)
-			files["templates/hooks/uninstall.yaml"], also = template(uninstallPod(o), "", values)
-			if err := errors.Join(err, also); err != nil {
+			if files["templates/tests/test.yaml"], err = template(testPod(o), "", values); err != nil {
 				return nil, err
 			}
 		}
@@ -110,26 +107,13 @@ func (c *Config) condition(kind string) string {
 	return conditions[kind]
 }
 
-// testPod returns the pod of helm test. It fails unless the account may list the Reconcilers of the cluster.
+// testPod returns the pod of helm test, with the account, the image and the security settings of the marked Deployment. It fails unless the
+// account may list the Reconcilers of the cluster.
 func testPod(deployment *unstructured.Unstructured) map[string]any {
-	return hookPod(deployment, "test", map[string]any{"helm.sh/hook": "test", "helm.sh/hook-delete-policy": "before-hook-creation"},
-		"release", "--for", "reconcilers.wasmctl.dev", "--finalizer", "wasmctl.dev/serve", "--all", "--dry-run")
-}
-
-// uninstallPod returns the pod that helm uninstall runs before it deletes the Deployment and the rights: without
-// these, no process can take the finalizers off.
-func uninstallPod(deployment *unstructured.Unstructured) map[string]any {
-	return hookPod(deployment, "uninstall", map[string]any{"helm.sh/hook": "pre-delete", "helm.sh/hook-delete-policy": "before-hook-creation,hook-succeeded"},
-		"uninstall", "--keep-reconcilers", "--name", markName, "--namespace", markNamespace, "--timeout", "4m")
-}
-
-// hookPod returns a pod that runs a command with the account, the image and the security settings of the marked
-// Deployment.
-func hookPod(deployment *unstructured.Unstructured, name string, annotations map[string]any, args ...any) map[string]any {
 	spec, _, _ := unstructured.NestedMap(deployment.Object, "spec", "template", "spec") // a copy
 	containers, _, _ := unstructured.NestedSlice(spec, "containers")
 	container, _ := containers[0].(map[string]any)
-	container["args"] = args
+	container["args"] = []any{"release", "--for", "reconcilers.wasmctl.dev", "--finalizer", "wasmctl.dev/serve", "--all", "--dry-run"}
 	for _, field := range []string{"ports", "livenessProbe", "readinessProbe"} {
 		delete(container, field)
 	}
@@ -140,9 +124,10 @@ func hookPod(deployment *unstructured.Unstructured, name string, annotations map
 	return map[string]any{
 		"apiVersion": "v1", "kind": "Pod", "spec": spec,
 		"metadata": map[string]any{
-			"name": markName + "-" + name, "namespace": markNamespace, "annotations": annotations,
+			"name": markName + "-test", "namespace": markNamespace,
+			"annotations": map[string]any{"helm.sh/hook": "test", "helm.sh/hook-delete-policy": "before-hook-creation"},
 			// Not the labels of the Deployment's pods, which the Service selects.
-			"labels": map[string]any{"app.kubernetes.io/name": "wasmctl-" + name, "app.kubernetes.io/instance": markName},
+			"labels": map[string]any{"app.kubernetes.io/name": "wasmctl-test", "app.kubernetes.io/instance": markName},
 		},
 	}
 }

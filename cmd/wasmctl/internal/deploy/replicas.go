@@ -30,6 +30,8 @@ const (
 	handOver = 15 * time.Second
 	// spare is added to the time that a pod has to end.
 	spare = 15 * time.Second
+	// leaving is the time that a process of wasmctl serve needs in addition if its installation is deleted.
+	leaving = 30 * time.Second
 	// settle is the time that a new pod must be ready before the next one is replaced, so that it
 	// can take its part of the objects.
 	settle = 10 * time.Second
@@ -89,12 +91,15 @@ func (c *Config) count() *int32 {
 	return new(c.Replicas)
 }
 
-// grace returns the time that a pod has to end: to hand over its objects and finish running
-// reconciles.
+// grace returns the time that a pod has to end: to hand over its objects, finish running reconciles, and
+// take its finalizers off.
 func (c *Config) grace() *int64 {
 	all := cmp.Or(c.Drain, runner.DefaultDrainTimeout) + spare
 	if c.Shards > 0 {
 		all += handOver
+	}
+	if c.serves() {
+		all += leaving
 	}
 	return new(int64(all.Round(time.Second).Seconds()))
 }

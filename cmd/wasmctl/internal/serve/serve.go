@@ -60,8 +60,9 @@ const lookLimit = 10 * time.Minute
 // Bounds of the modules that are fetched at a time, of all tenants and of one.
 const maxFetches, maxFetchesEach = 64, 8
 
-// finalizer keeps a Reconciler until its objects are released, and its controller has ended.
-const finalizer = v1alpha1.Group + "/serve"
+// Finalizer keeps a Reconciler until its objects are released, and its controller has ended. It also keeps the rights of a process while
+// Reconcilers have it.
+const Finalizer = v1alpha1.Group + "/serve"
 
 // Server serves Reconcilers. Its methods are safe for concurrent use.
 type Server struct {
@@ -106,13 +107,9 @@ func New(cfg Config) (*Server, error) {
 // until ctx ends.
 func (s *Server) Start(ctx context.Context, rt *wasmctl.Runtime) error {
 	s.rt = rt
-	served := []string{v1alpha1.KindNamespaced, v1alpha1.KindCluster}
-	if len(s.cfg.Namespaces) > 0 {
-		served = served[:1]
-	}
-	for _, kind := range served {
+	for _, kind := range s.served() {
 		n := wasmctl.Native{
-			Name: NativeName(kind), Unpooled: true, Finalizer: finalizer, Install: "wasmctl crds | kubectl apply -f -",
+			Name: NativeName(kind), Unpooled: true, Finalizer: Finalizer, Install: "wasmctl crds | kubectl apply -f -",
 			For: abi.Watch{
 				Group: v1alpha1.Group, Version: v1alpha1.Version, Kind: kind,
 				Predicates: []string{"generation", "annotations", "deletion"}, // not its own status
@@ -147,6 +144,14 @@ func (s *Server) Start(ctx context.Context, rt *wasmctl.Runtime) error {
 		}
 	}
 	return nil
+}
+
+// served returns the kinds that the Server serves.
+func (s *Server) served() []string {
+	if len(s.cfg.Namespaces) > 0 {
+		return []string{v1alpha1.KindNamespaced}
+	}
+	return []string{v1alpha1.KindNamespaced, v1alpha1.KindCluster}
 }
 
 // reconcile adapts a unit to its spec, and writes its status. It requests another call, soon if work is

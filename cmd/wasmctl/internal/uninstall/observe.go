@@ -5,9 +5,9 @@ package uninstall
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,13 +18,48 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/deploy"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/serve"
 )
 
 var (
 	crds       = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 	pods       = corev1.SchemeGroupVersion.WithResource("pods")
 	namespaces = corev1.SchemeGroupVersion.WithResource("namespaces")
+	accounts   = corev1.SchemeGroupVersion.WithResource("serviceaccounts")
+
+	clusterRoles        = rbacv1.SchemeGroupVersion.WithResource("clusterroles")
+	clusterRoleBindings = rbacv1.SchemeGroupVersion.WithResource("clusterrolebindings")
 )
+
+// Patches that change the finalizer of a right, and no other one.
+const (
+	addFinalizer    = `{"metadata":{"finalizers":["` + serve.Finalizer + `"]}}`
+	removeFinalizer = `{"metadata":{"$deleteFromPrimitiveList/finalizers":["` + serve.Finalizer + `"]}}`
+)
+
+// rightsOf returns the objects without any of which a process has no rights. The first is the ClusterRole.
+func rightsOf(home abi.Key) []Object {
+	name := abi.Key{Name: home.Namespace + ":" + home.Name}
+	return []Object{{clusterRoles, name}, {clusterRoleBindings, name}, {accounts, home}}
+}
+
+// isRightOf reports whether an object has the labels of an installation of wasmctl serve, and its name.
+func isRightOf(o *unstructured.Unstructured, home abi.Key) bool {
+	namespace, name, component := deploy.Of(o)
+	return component == deploy.ComponentServe && home == abi.Key{Namespace: namespace, Name: name}
+}
+
+// others returns the installations of wasmctl serve, other than home, that these ClusterRoleBindings are for. A tenant cannot create one. An
+// installation is not there any more when its binding is being deleted.
+func others(bindings []unstructured.Unstructured, home abi.Key) (list []string) {
+	for i := range bindings {
+		namespace, name, component := deploy.Of(&bindings[i])
+		if key := (abi.Key{Namespace: namespace, Name: name}); component == deploy.ComponentServe && key != home && bindings[i].GetDeletionTimestamp() == nil {
+			list = append(list, key.String())
+		}
+	}
+	return list
+}
 
 // observe returns the state of the cluster.
 func (r *Removal) observe(ctx context.Context) (*State, error) {
@@ -37,6 +72,9 @@ func (r *Removal) observe(ctx context.Context) (*State, error) {
 		for i := range objects {
 			s.add(kind.gvr, &objects[i], r.Namespace, r.Name)
 		}
+		if kind.gvr == clusterRoleBindings {
+			s.Others = others(objects, abi.Key{Namespace: r.Namespace, Name: r.Name})
+		}
 	}
 	for _, kind := range []string{v1alpha1.KindNamespaced, v1alpha1.KindCluster} {
 		name := v1alpha1.GVR(kind).GroupResource().String()
@@ -47,7 +85,7 @@ func (r *Removal) observe(ctx context.Context) (*State, error) {
 			return nil, fmt.Errorf("customresourcedefinition[%s]: get: %w", name, err)
 		}
 	}
-	reconcilers, err := r.reconcilers(ctx)
+	reconcilers, err := r.server.Reconcilers(ctx, 0)
 	for i := range reconcilers {
 		s.Reconcilers = append(s.Reconcilers, reconcilerOf(&reconcilers[i]))
 	}
@@ -71,21 +109,7 @@ func (s *State) add(gvr schema.GroupVersionResource, o *unstructured.Unstructure
 		if available, _, _ := unstructured.NestedInt64(o.Object, "status", "availableReplicas"); gvr == deployments && available > 0 {
 			s.Available = true
 		}
-	case component == deploy.ComponentServe && !slices.Contains(s.Others, ns+"/"+instance):
-		s.Others = append(s.Others, ns+"/"+instance)
 	}
-}
-
-// reconcilers returns all Reconcilers and ClusterReconcilers.
-func (r *Removal) reconcilers(ctx context.Context) (all []unstructured.Unstructured, err error) {
-	for _, kind := range []string{v1alpha1.KindNamespaced, v1alpha1.KindCluster} {
-		some, err := r.list(ctx, v1alpha1.GVR(kind), "", metav1.ListOptions{})
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, some...)
-	}
-	return all, nil
 }
 
 // list returns the objects of a namespace, or of all. It returns none if the API server does not know the resource.

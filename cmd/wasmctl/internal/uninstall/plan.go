@@ -52,19 +52,6 @@ type State struct {
 	CRDs        []Object
 }
 
-// Mode is a way to remove an installation.
-type Mode int
-
-// Modes.
-const (
-	// Finalize lets the modules finalize their objects while a process serves them.
-	Finalize Mode = iota
-	// Force stops the process first, so nothing is cleaned up.
-	Force
-	// Keep stops the process and takes off all finalizers. It deletes nothing.
-	Keep
-)
-
 // Action is the work of a Step.
 type Action int
 
@@ -72,13 +59,11 @@ type Action int
 const (
 	// DeleteReconcilers deletes Reconcilers, and waits while a process works on them.
 	DeleteReconcilers Action = iota
-	// Scale sets the replicas of Deployments to 0, and waits until their pods are gone.
-	Scale
 	// DeleteWorkloads deletes objects, and waits until they and their pods are gone.
 	DeleteWorkloads
 	// Release takes the finalizers of wasmctl and of modules off, for all Reconcilers that are left.
 	Release
-	// Delete deletes objects, and waits until they are gone.
+	// Delete deletes objects, takes the finalizer of wasmctl serve off, and waits until they are gone.
 	Delete
 )
 
@@ -104,9 +89,9 @@ var resources = []struct {
 	{schema.GroupVersionResource{Group: "flowcontrol.apiserver.k8s.io", Version: "v1", Resource: "flowschemas"}, true},
 	{schema.GroupVersionResource{Group: rbac, Version: "v1", Resource: "rolebindings"}, true},
 	{schema.GroupVersionResource{Group: rbac, Version: "v1", Resource: "roles"}, true},
-	{schema.GroupVersionResource{Group: rbac, Version: "v1", Resource: "clusterrolebindings"}, true},
-	{schema.GroupVersionResource{Group: rbac, Version: "v1", Resource: "clusterroles"}, true},
-	{schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}, true},
+	{clusterRoleBindings, true},
+	{clusterRoles, true},
+	{accounts, true},
 }
 
 const rbac = "rbac.authorization.k8s.io"
@@ -140,8 +125,9 @@ func (s *State) misnamed() bool {
 	return s.exclusive() && len(s.Objects) == 0 && slices.ContainsFunc(s.Reconcilers, func(r Reconciler) bool { return !r.Deleting })
 }
 
-// Plan returns the steps that remove an installation. Steps without objects are left out. It is pure.
-func (s *State) Plan(mode Mode) (steps []Step) {
+// Plan returns the steps that remove an installation. If force is set, it stops the process first, so nothing is cleaned up. Steps without
+// objects are left out. It is pure.
+func (s *State) Plan(force bool) (steps []Step) {
 	add := func(a Action, objects []Object) {
 		if len(objects) > 0 {
 			steps = append(steps, Step{a, objects})
@@ -154,12 +140,7 @@ func (s *State) Plan(mode Mode) (steps []Step) {
 			reconcilers = append(reconcilers, s.Reconcilers[i].Object)
 		}
 	}
-	if mode == Keep {
-		add(Scale, slices.DeleteFunc(s.of(false), func(o Object) bool { return o.GVR != deployments }))
-		add(Release, reconcilers)
-		return steps
-	}
-	if mode == Finalize {
+	if !force {
 		add(DeleteReconcilers, reconcilers)
 	}
 	add(DeleteWorkloads, s.of(false))

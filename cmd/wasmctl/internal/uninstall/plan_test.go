@@ -37,7 +37,7 @@ func everything() *State {
 func describe(steps []Step) string {
 	var lines []string
 	for _, step := range steps {
-		line := map[Action]string{DeleteReconcilers: "finalize", Scale: "scale", DeleteWorkloads: "stop", Release: "release", Delete: "delete"}[step.Action]
+		line := map[Action]string{DeleteReconcilers: "finalize", DeleteWorkloads: "stop", Release: "release", Delete: "delete"}[step.Action]
 		for _, o := range step.Objects {
 			line += " " + o.GVR.Resource
 		}
@@ -55,26 +55,24 @@ const (
 
 func TestPlan_Order(t *testing.T) {
 	for name, c := range map[string]struct {
-		mode   Mode
+		force  bool
 		change func(s *State)
 		want   string
 	}{
-		"everything":    {Finalize, func(*State) {}, "finalize" + both + "; stop" + workloads + "; release" + both + "; " + allRights + "; " + kinds},
-		"force":         {Force, func(*State) {}, "stop" + workloads + "; release" + both + "; " + allRights + "; " + kinds},
-		"keep":          {Keep, func(*State) {}, "scale deployments; release" + both},
-		"nothing":       {Finalize, func(s *State) { *s = State{} }, ""},
-		"CRDs are left": {Finalize, func(s *State) { s.Objects, s.Reconcilers = nil, nil }, kinds},
+		"everything":    {false, func(*State) {}, "finalize" + both + "; stop" + workloads + "; release" + both + "; " + allRights + "; " + kinds},
+		"force":         {true, func(*State) {}, "stop" + workloads + "; release" + both + "; " + allRights + "; " + kinds},
+		"nothing":       {false, func(s *State) { *s = State{} }, ""},
+		"CRDs are left": {false, func(s *State) { s.Objects, s.Reconcilers = nil, nil }, kinds},
 		"Reconcilers are left": {
-			Finalize, func(s *State) { s.Objects = nil }, "finalize" + both + "; release" + both + "; " + kinds,
+			false, func(s *State) { s.Objects = nil }, "finalize" + both + "; release" + both + "; " + kinds,
 		},
-		"others serve":      {Finalize, func(s *State) { s.Others = []string{"a/b"} }, "stop" + workloads + "; " + allRights},
-		"of a file":         {Finalize, func(s *State) { s.Runs = true }, "stop" + workloads + "; " + allRights},
-		"of a file, keep":   {Keep, func(s *State) { s.Runs = true }, "scale deployments"},
-		"no process, force": {Force, func(s *State) { s.Objects = s.of(true) }, "release" + both + "; " + allRights + "; " + kinds},
+		"others serve":      {false, func(s *State) { s.Others = []string{"a/b"} }, "stop" + workloads + "; " + allRights},
+		"of a file":         {false, func(s *State) { s.Runs = true }, "stop" + workloads + "; " + allRights},
+		"no process, force": {true, func(s *State) { s.Objects = s.of(true) }, "release" + both + "; " + allRights + "; " + kinds},
 	} {
 		s := everything()
 		c.change(s)
-		if got := describe(s.Plan(c.mode)); got != c.want {
+		if got := describe(s.Plan(c.force)); got != c.want {
 			t.Errorf("%s:\n%s\nwant\n%s", name, got, c.want)
 		}
 	}
@@ -93,10 +91,10 @@ func TestPlan_IsSafeFromAnyState(t *testing.T) {
 		if rnd.IntN(8) == 0 {
 			s.Others = []string{"a/b"}
 		}
-		mode := Mode(rnd.IntN(2))
+		force := rnd.IntN(2) == 0
 		at := map[string]int{} // the last step of each resource
 		deleted := map[Object]int{}
-		for i, step := range s.Plan(mode) {
+		for i, step := range s.Plan(force) {
 			if len(step.Objects) == 0 {
 				t.Fatalf("seed %d: step %d is empty", seed, i)
 			}
@@ -114,10 +112,10 @@ func TestPlan_IsSafeFromAnyState(t *testing.T) {
 		}
 		stop, released, kinds := at["falsedeployments"], at["truereconcilers"], at["falsecustomresourcedefinitions"]
 		if right := at["falseclusterroles"]; right > 0 && (stop > right || released > right) || kinds > 0 && (released > kinds || right > kinds) {
-			t.Fatalf("seed %d: %s", seed, describe(s.Plan(mode)))
+			t.Fatalf("seed %d: %s", seed, describe(s.Plan(force)))
 		}
 		if shared := len(s.Others) > 0 || s.Runs; shared && (kinds > 0 || at["falsereconcilers"] > 0 || released > 0) {
-			t.Fatalf("seed %d: shared: %s", seed, describe(s.Plan(mode)))
+			t.Fatalf("seed %d: shared: %s", seed, describe(s.Plan(force)))
 		}
 	}
 }

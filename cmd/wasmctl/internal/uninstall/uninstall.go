@@ -39,7 +39,8 @@ type Removal struct {
 type Options struct {
 	// Namespace and Name identify the installation, as in deploy.Config.
 	Namespace, Name string
-	Mode            Mode
+	// Force stops the process first, so nothing is cleaned up.
+	Force bool
 	// DryRun makes Run only print what it would do.
 	DryRun bool
 	// Timeout limits the wait of each step.
@@ -65,21 +66,39 @@ func (r *Removal) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if r.Mode == Finalize && s.misnamed() {
+	if !r.Force && s.misnamed() {
 		return failure.Usage.Wrap(fmt.Errorf("no object has the labels of the installation %s in the namespace %s, but the cluster has %s: name the installation with --name and --namespace, or delete all Reconcilers and the CRDs with --force",
 			r.Name, r.Namespace, humanize.Plural(len(s.Reconcilers), "Reconciler")))
 	}
-	steps := s.Plan(r.Mode)
+	steps := s.Plan(r.Force)
 	if len(steps) == 0 {
 		_, _ = fmt.Fprintf(r.Out, "there is nothing to remove: no object has the labels of the installation %s in the namespace %s\n", r.Name, r.Namespace)
 		return r.remains(ctx, s)
 	}
+	if err := r.carryOutAll(ctx, steps); err != nil {
+		return err
+	}
+	if shared := len(s.Others) > 0; shared && !r.DryRun {
+		last, err := r.observe(ctx)
+		if err != nil {
+			return err
+		}
+		if s.Others = last.Others; s.exclusive() { // they were removed at the same time, and may have left the rest to this one
+			if err := r.carryOutAll(ctx, last.Plan(r.Force)); err != nil {
+				return err
+			}
+		}
+	}
+	return r.remains(ctx, s)
+}
+
+func (r *Removal) carryOutAll(ctx context.Context, steps []Step) error {
 	for i := range steps {
 		if err := r.carryOut(ctx, &steps[i]); err != nil {
 			return err
 		}
 	}
-	return r.remains(ctx, s)
+	return nil
 }
 
 // carryOut carries out a step.
@@ -105,19 +124,12 @@ func (r *Removal) carryOut(ctx context.Context, step *Step) error {
 func (r *Removal) change(ctx context.Context, action Action, o Object) error {
 	client, err := r.client.Resource(o.GVR).Namespace(o.Key.Namespace), error(nil)
 	verb, done := "delete", "deleted"
-	switch action {
-	case Release: // only in a dry run
+	if action == Release { // only in a dry run
 		verb = "release, if no process does,"
-	case Scale:
-		verb, done = "scale to 0 replicas", "scaled to 0 replicas"
-	default: // the others delete
 	}
-	switch {
-	case r.DryRun:
+	if r.DryRun {
 		done = "would " + verb
-	case action == Scale:
-		_, err = client.Patch(ctx, o.Key.Name, types.MergePatchType, []byte(`{"spec":{"replicas":0}}`), metav1.PatchOptions{})
-	default:
+	} else {
 		err = client.Delete(ctx, o.Key.Name, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)})
 	}
 	switch {
@@ -161,14 +173,18 @@ func (r *Removal) finalized() func(context.Context) (string, error) {
 func (r *Removal) left(ctx context.Context, step *Step) (string, error) {
 	var names []string
 	for _, o := range step.Objects {
-		_, err := r.client.Resource(o.GVR).Namespace(o.Key.Namespace).Get(ctx, o.Key.Name, metav1.GetOptions{})
-		if err == nil && step.Action != Scale {
+		client := r.client.Resource(o.GVR).Namespace(o.Key.Namespace)
+		object, err := client.Get(ctx, o.Key.Name, metav1.GetOptions{})
+		if err == nil && step.Action == Delete && slices.Contains(object.GetFinalizers(), serve.Finalizer) {
+			_, err = client.Patch(ctx, o.Key.Name, types.StrategicMergePatchType, []byte(removeFinalizer), metav1.PatchOptions{})
+		}
+		if err == nil {
 			names = append(names, o.String())
-		} else if err != nil && !apierrors.IsNotFound(err) {
-			return "", fmt.Errorf("%s[%s]: get: %w", o.GVR.GroupResource(), o.Key, err)
+		} else if !apierrors.IsNotFound(err) {
+			return "", fmt.Errorf("%s[%s]: %w", o.GVR.GroupResource(), o.Key, err)
 		}
 	}
-	if step.Action == DeleteWorkloads || step.Action == Scale {
+	if step.Action == DeleteWorkloads {
 		running, err := r.list(ctx, pods, r.Namespace, metav1.ListOptions{
 			LabelSelector: deploy.LabelName + "=wasmctl," + deploy.LabelInstance + "=" + r.Name, FieldSelector: "status.phase!=Succeeded,status.phase!=Failed",
 		})
@@ -185,23 +201,21 @@ func (r *Removal) left(ctx context.Context, step *Step) (string, error) {
 	return fmt.Sprintf("%s to go, first %s", humanize.Plural(len(names), "object"), names[0]), nil
 }
 
-// release takes finalizers off all Reconcilers and the objects of their modules. Unless Keep is set, it deletes the Reconcilers.
+// release deletes all Reconcilers, and takes the finalizers off them and off the objects of their modules.
 func (r *Removal) release(ctx context.Context) error {
-	all, err := r.reconcilers(ctx)
+	all, err := r.server.Reconcilers(ctx, 0)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, r.Timeout, fmt.Errorf("the finalizers are not released after %v: does a process still run?", r.Timeout))
 	defer cancel()
 	var errs []error
-	deleted := &Step{Action: Delete}
+	deleted := &Step{Action: DeleteReconcilers}
 	for i := range all {
 		o := Object{v1alpha1.GVR(all[i].GetKind()), keyOf(&all[i])}
-		if r.Mode != Keep {
-			deleted.Objects = append(deleted.Objects, o)
-			if all[i].GetDeletionTimestamp() == nil {
-				errs = append(errs, r.change(ctx, Delete, o))
-			}
+		deleted.Objects = append(deleted.Objects, o)
+		if all[i].GetDeletionTimestamp() == nil {
+			errs = append(errs, r.change(ctx, Delete, o))
 		}
 		n, err := r.server.Release(ctx, &all[i])
 		if err != nil {
@@ -250,9 +264,6 @@ func (r *Removal) remains(ctx context.Context, before *State) error {
 	if len(before.Others) > 0 && len(before.CRDs) > 0 {
 		lines = append(lines, "the Reconcilers and their CRDs, which other installations need: "+strings.Join(before.Others, ", "))
 	}
-	if r.Mode == Keep && len(before.CRDs) > 0 {
-		lines = append(lines, "the Reconcilers and their CRDs")
-	}
 	if i := slices.IndexFunc(before.Reconcilers, func(o Reconciler) bool { return o.Orphan }); i >= 0 && before.exclusive() {
 		lines = append(lines, "the finalizers on the objects of Reconcilers with deletionPolicy Orphan, such as "+before.Reconcilers[i].Key.String())
 	}
@@ -265,7 +276,7 @@ func (r *Removal) remains(ctx context.Context, before *State) error {
 	if before.Runs {
 		lines = append(lines, "the finalizers of its modules on objects: wasmctl release takes them off")
 	}
-	if before.Helm && r.Mode != Keep {
+	if before.Helm {
 		lines = append(lines, fmt.Sprintf("the record of the Helm release: helm uninstall %s -n %s", r.Name, r.Namespace))
 	}
 	if len(before.Reconcilers) > 0 {
