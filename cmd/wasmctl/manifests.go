@@ -22,7 +22,6 @@ import (
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/runfile"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/serve"
 	"github.com/wasmctl/wasmctl/host/kubeapi/grant"
-	"github.com/wasmctl/wasmctl/host/oci"
 	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/runtime/shard/slots"
 )
@@ -118,7 +117,8 @@ func (o *manifestsOptions) validate() error {
 	if o.shards < 0 || o.shards > slots.Max {
 		errs = append(errs, fmt.Errorf("--shards %d: want 1 to %d", o.shards, slots.Max))
 	}
-	errs = append(errs, checkShare(o.share, o.shards))
+	_, err := parseAllow(o.registryAllow)
+	errs = append(errs, err, checkShare(o.share, o.shards))
 	if o.share == shareObjects && !o.serve {
 		errs = append(errs, errors.New("--share objects needs --serve: without it, replicas always share the objects"))
 	}
@@ -127,9 +127,6 @@ func (o *manifestsOptions) validate() error {
 	}
 	if o.output != outputYAML && o.dir == "" {
 		errs = append(errs, fmt.Errorf("--output %s needs --output-dir", o.output))
-	}
-	if _, err := oci.ParseAllow(o.registryAllow); err != nil {
-		errs = append(errs, fmt.Errorf("--registry-allow %w", err))
 	}
 	if len(o.registryAllow) > 0 && !o.serve {
 		errs = append(errs, errors.New("--registry-allow needs --serve"))

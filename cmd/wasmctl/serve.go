@@ -102,10 +102,8 @@ func (o *serveOptions) complete() error {
 	if o.minFollow <= 0 {
 		errs = append(errs, errors.New("--min-follow must be more than 0"))
 	}
-	if o.allow, err = oci.ParseAllow(o.allowed); err != nil {
-		errs = append(errs, fmt.Errorf("--registry-allow %w", err))
-	}
-	errs = append(errs, checkShare(o.share, o.run.process.Leader.Shards))
+	o.allow, err = parseAllow(o.allowed)
+	errs = append(errs, err, checkShare(o.share, o.run.process.Leader.Shards))
 	most := host.Config{Limits: share.Limits{Memory: memory.Value(), Timeout: o.timeout}}.LimitsFor(nil)
 	o.bounds = v1alpha1.Bounds{Limits: map[abi.LimitName]int64{}, Concurrency: int32(min(o.concurrency, math.MaxInt32))} //nolint:gosec // bounded
 	for _, name := range abi.LimitNames {
@@ -116,6 +114,15 @@ func (o *serveOptions) complete() error {
 	}
 	o.run.server = o.server
 	return errors.Join(errs...)
+}
+
+// parseAllow parses the values of --registry-allow.
+func parseAllow(patterns []string) (oci.Allow, error) {
+	allow, err := oci.ParseAllow(patterns)
+	if err != nil {
+		err = fmt.Errorf("--registry-allow %w", err)
+	}
+	return allow, err
 }
 
 func checkShare(share string, shards int) error {

@@ -148,8 +148,8 @@ func (c *Client) Public(ctx context.Context, r Ref, err error) error {
 	case errors.Is(err, ErrBarred) && !elsewhere:
 		return as(ErrRefused, fmt.Errorf("registry[%s]: %w", r.Host, ErrBarred))
 	case elsewhere, errors.Is(err, ErrUnreachable), !c.isRegistry(ctx, r):
-		return as(ErrUnreachable, fmt.Errorf("registry[%s]: it cannot be reached, or it, its token service or its storage does not answer as a registry: "+
-			"check the name, the port, the certificate (a private authority belongs into spec.module.registryCA) and the credentials; the log of wasmctl has the details", r.Host))
+		return as(ErrUnreachable, fmt.Errorf("registry[%s]: it cannot be reached, or does not answer as a registry: check its name, port and certificate "+
+			"(spec.module.registryCA for a private authority), and the credentials; the log of wasmctl has the details", r.Host))
 	case errors.Is(err, ErrUnauthorized):
 		return as(ErrUnauthorized, fmt.Errorf("module[%s]: the registry denies access: check the credentials in spec.module.pullSecrets, and that they may use this repository", r))
 	case errors.Is(err, ErrNotFound):

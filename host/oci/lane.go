@@ -118,8 +118,6 @@ type dial = func(ctx context.Context, network, address string) (net.Conn, error)
 // bounded returns a dial that waits while the Lane has too many connections. Unused connections give way.
 func (l *Lane) bounded(next dial) dial {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		ctx, cancel := context.WithTimeout(ctx, connectLimit)
-		defer cancel()
 		if err := l.take(ctx); err != nil {
 			return nil, err
 		}
@@ -133,8 +131,10 @@ func (l *Lane) bounded(next dial) dial {
 	}
 }
 
-// take takes a token of slots.
+// take takes a token of slots. The context of a dial does not end with that of its request.
 func (l *Lane) take(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, answerLimit)
+	defer cancel()
 	for {
 		select {
 		case l.slots <- struct{}{}:
