@@ -22,39 +22,50 @@ func unused(tb testing.TB, s *share.CPUScheduler, cpus int) {
 	}
 }
 
-// A module with one call gets as much as one with three: its call ends before
-// any of theirs, although they came first.
+// A module with one call gets as much as one with three, and a tenant with one module as much
+// as one with three: its call ends before any of theirs, although they came first.
 func TestCPUScheduler_ModulesGetTimeSlicesInTurn(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		s := share.NewCPUScheduler(1)
-		cfg := Config{Process: Process{CPUs: s, slice: 50_000}}
-		greedy, modest := loaded(t, wasm.Work, cfg), loaded(t, wasm.Work, cfg)
-		if !s.Take(&share.Module{}, false, nil) { // nobody starts before all wait
-			t.Fatal("no turn")
-		}
-		ended := make(chan *Module, 4)
-		for _, m := range []*Module{greedy, greedy, greedy, modest} {
-			g := acquire(t, m)
-			go func() {
-				if _, err := g.Reconcile(t.Context(), work(10_000_000, 0)); err != nil {
-					t.Error(err)
-				}
-				ended <- m
-			}()
-			synctest.Wait()
-		}
-		if n := s.Waiting(); n != 4 {
-			t.Fatalf("%d wait, want 4", n)
-		}
-		s.Give()
-		if first := <-ended; first != modest {
-			t.Error("the module with three calls ended one first")
-		}
-		for range 3 {
-			<-ended
-		}
-		unused(t, s, 1)
-	})
+	for name, tenants := range map[string][]string{"one tenant": {"a", "a"}, "two tenants": {"many", "many", "many", "one"}} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) { lastEndsFirst(t, tenants) })
+		})
+	}
+}
+
+// lastEndsFirst makes three calls, of the modules but the last in turn, and then one call of the last module.
+func lastEndsFirst(t *testing.T, tenants []string) {
+	t.Helper()
+	s := share.NewCPUScheduler(1)
+	var modules []*Module
+	for _, tenant := range tenants {
+		modules = append(modules, loaded(t, wasm.Work, Config{Process: Process{Tenant: tenant, CPUs: s, slice: 50_000}}))
+	}
+	last := len(modules) - 1
+	if !s.Take(&share.Module{}, false, nil) { // nobody starts before all wait
+		t.Fatal("no turn")
+	}
+	ended := make(chan *Module, 4)
+	for _, m := range []*Module{modules[0], modules[1%last], modules[2%last], modules[last]} {
+		g := acquire(t, m)
+		go func() {
+			if _, err := g.Reconcile(t.Context(), work(10_000_000, 0)); err != nil {
+				t.Error(err)
+			}
+			ended <- m
+		}()
+		synctest.Wait()
+	}
+	if n := s.Waiting(); n != 4 {
+		t.Fatalf("%d wait, want 4", n)
+	}
+	s.Give()
+	if first := <-ended; first != modules[last] {
+		t.Error("the others ended a call first")
+	}
+	for range 3 {
+		<-ended
+	}
+	unused(t, s, 1)
 }
 
 // Who waits for a turn runs out of time as who runs, and can be cancelled.
