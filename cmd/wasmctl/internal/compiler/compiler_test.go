@@ -111,6 +111,19 @@ func TestCompiler_IsAskedOnceForEachModule(t *testing.T) {
 	_ = m.Close(context.Background())
 }
 
+// The first module of a tenant does not wait for those of another tenant, which have all CPUs.
+func TestCompiler_TenantsTakeTurns(t *testing.T) {
+	c := New(Limits{})
+	for range runtime.GOMAXPROCS(0) {
+		if err := c.cpus.Take(t.Context(), "another"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.Compile(t.Context(), load.Compilation{Tenant: "a", Dir: t.TempDir(), Code: wasm.Empty, Workers: 1}); err != nil {
+		t.Error(err)
+	}
+}
+
 // A cache directory that cannot be used costs time, never the module.
 func TestCompiler_ADirectoryThatCannotBeUsedIsNoFaultOfTheModule(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
