@@ -74,7 +74,7 @@ func (s *CPUScheduler) pass() {
 func (s *CPUScheduler) abandon(module *Module, w *waiter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.timeSlices.leave(module, w) {
+	if !s.timeSlices.leave(module.Tenant, module, w) {
 		s.pass()
 	}
 }
@@ -90,8 +90,10 @@ func (s *CPUScheduler) Free() int {
 func (s *CPUScheduler) Waiting() (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, l := range s.timeSlices.ring {
-		n += len(l.waiters)
+	for _, g := range s.timeSlices.ring {
+		for _, l := range g.ring {
+			n += len(l.waiters)
+		}
 	}
 	return n
 }

@@ -124,7 +124,7 @@ func TestTimeSlices_AgreeWithAModel(t *testing.T) {
 				}
 				had := slices.Contains(list, e)
 				remove(e)
-				if left := got.leave(e.module, e.w); left != had {
+				if left := got.leave(tenant(e.module), e.module, e.w); left != had {
 					t.Fatalf("seed %d: leave returned %v, want %v", seed, left, had)
 				}
 			}
