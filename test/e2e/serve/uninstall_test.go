@@ -3,6 +3,7 @@
 package serve_test
 
 import (
+	"math/rand/v2"
 	"os/exec"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -27,6 +29,15 @@ type removal struct {
 	*installation
 
 	process *e2e.Process
+	ending  bool // the process got SIGTERM
+}
+
+// endPod does what Kubernetes does with the process when the Deployment or the namespace is deleted.
+func (r *removal) endPod() {
+	if !r.ending {
+		r.ending = true
+		r.process.Signal(syscall.SIGTERM)
+	}
 }
 
 func newRemoval(t *testing.T, cluster *devcluster.Cluster) *removal {
@@ -36,11 +47,16 @@ func newRemoval(t *testing.T, cluster *devcluster.Cluster) *removal {
 	c := e2e.Start(t, exec.Command("wasmctl", "serve", "--log-format", "json", "--cache-dir", e2e.CodeDir, "--kubeconfig", e2e.WriteKubeconfig(t, i.host()), "--socket", "none"))
 	i.finalizing(false)
 	enginetest.Until(t, "all objects, and kube-root-ca.crt, have the finalizer", func() bool { return len(i.held()) == 5 })
+	enginetest.Until(t, "the rights of the process have the finalizer", func() bool {
+		account, err := i.client.CoreV1().ServiceAccounts(system).Get(t.Context(), "wasmctl", metav1.GetOptions{})
+		return err == nil && len(account.Finalizers) > 0
+	})
 	return &removal{installation: i, process: c}
 }
 
-// remove removes a part of the installation: P the process and its Deployment, R its rights, N its namespace, C the CRDs, T the Reconciler,
-// and X the namespace of the tenant. It does not wait.
+// remove removes a part of the installation: P the process, which crashes, and its Deployment, D only the Deployment, K the ClusterRole, B its
+// binding, A the service account, L the Role and its binding, R all of these rights, N the namespace, C the CRDs, T the Reconciler, and X the
+// namespace of the tenant. It does not wait.
 func (r *removal) remove(part rune) {
 	r.Helper()
 	ctx, del := r.Context(), metav1.DeleteOptions{}
@@ -51,13 +67,24 @@ func (r *removal) remove(part rune) {
 		r.process.Signal(syscall.SIGKILL)
 		<-r.process.Done
 		errs = []error{r.client.AppsV1().Deployments(system).Delete(ctx, "wasmctl", del)}
+	case 'D':
+		errs = []error{r.client.AppsV1().Deployments(system).Delete(ctx, "wasmctl", del)}
+		r.endPod()
+	case 'K':
+		errs = []error{rbac.ClusterRoles().Delete(ctx, name, del)}
+	case 'B':
+		errs = []error{rbac.ClusterRoleBindings().Delete(ctx, name, del)}
+	case 'A':
+		errs = []error{r.client.CoreV1().ServiceAccounts(system).Delete(ctx, "wasmctl", del)}
+	case 'L':
+		errs = []error{rbac.RoleBindings(system).Delete(ctx, "wasmctl", del), rbac.Roles(system).Delete(ctx, "wasmctl", del)}
 	case 'R':
-		errs = []error{
-			rbac.ClusterRoleBindings().Delete(ctx, name, del), rbac.ClusterRoles().Delete(ctx, name, del), rbac.Roles(system).Delete(ctx, "wasmctl", del),
-			r.client.CoreV1().ServiceAccounts(system).Delete(ctx, "wasmctl", del),
+		for _, right := range "BKLA" {
+			r.remove(right)
 		}
 	case 'N':
 		errs = []error{r.client.CoreV1().Namespaces().Delete(ctx, system, del)}
+		r.endPod()
 	case 'C':
 		for _, name := range []string{"reconcilers.wasmctl.dev", "clusterreconcilers.wasmctl.dev"} {
 			errs = append(errs, r.dynamic.Resource(crdResource).Delete(ctx, name, del))
@@ -110,30 +137,33 @@ func (r *removal) wantGone() {
 	if held := r.held(); len(held) > 0 {
 		r.Errorf("stranded: %q", held)
 	}
-	enginetest.Until(r.T, "no namespace is terminating", func() bool {
-		list, err := r.client.CoreV1().Namespaces().List(r.Context(), metav1.ListOptions{})
-		r.must(err)
-		for i := range list.Items {
-			if list.Items[i].DeletionTimestamp != nil {
-				return false
-			}
-		}
-		return true
-	})
+	r.wantNoDeletion()
 	if again := r.uninstall(); !strings.Contains(again, "there is nothing to remove") {
 		r.Errorf("the second time: %s", again)
 	}
 }
 
-// TestUninstall_FromAnyState: whichever parts of an installation were removed before, and in which order, the command removes the rest.
+// wantNoDeletion waits until no deletion waits.
+func (r *removal) wantNoDeletion() {
+	r.Helper()
+	rbac := schema.GroupVersion{Group: "rbac.authorization.k8s.io", Version: "v1"}
+	for _, gvr := range []schema.GroupVersionResource{
+		crdResource, {Version: "v1", Resource: "namespaces"}, {Version: "v1", Resource: "serviceaccounts"}, rbac.WithResource("clusterroles"), rbac.WithResource("clusterrolebindings"),
+	} {
+		enginetest.Until(r.T, "no deletion waits: "+gvr.Resource, func() bool {
+			list, err := r.dynamic.Resource(gvr).List(r.Context(), metav1.ListOptions{})
+			r.must(err)
+			return !slices.ContainsFunc(list.Items, func(o unstructured.Unstructured) bool { return o.GetDeletionTimestamp() != nil })
+		})
+	}
+}
+
+// TestUninstall_FromAnyState: whichever parts of an installation were removed before, and in which order, the command removes the rest. The
+// process has crashed.
 func TestUninstall_FromAnyState(t *testing.T) {
 	t.Parallel()
 	cluster := devclustertest.Own(t)
-	for _, order := range []string{
-		"NCRP", // kubectl delete -f
-		"PRC",  // helm uninstall without hooks, then the CRDs
-		"RPNT", "PX",
-	} {
+	for _, order := range []string{"PRC", "RPNT", "PX"} {
 		t.Run(order, func(t *testing.T) {
 			r := newRemoval(t, cluster)
 			r.deleteObject("o1") // its deletion waits for the module
@@ -163,19 +193,45 @@ func TestUninstall_FromAnyState(t *testing.T) {
 		}
 		r.wantGone()
 	})
-	t.Run("keep", func(t *testing.T) {
-		r := newRemoval(t, cluster)
-		r.process.Signal(syscall.SIGKILL)
-		<-r.process.Done
-		r.kubeconfig = e2e.WriteKubeconfig(t, r.host()) // the hook of the chart has the rights of the process
-		r.uninstall("--keep-reconcilers")
-		if held := r.held(); len(held) > 0 || len(r.get("web").Finalizers) > 0 {
-			t.Errorf("still there: %q, %q", held, r.get("web").Finalizers)
-		}
-		d, err := r.client.AppsV1().Deployments(system).Get(t.Context(), "wasmctl", metav1.GetOptions{})
-		r.must(err)
-		if *d.Spec.Replicas != 0 {
-			t.Errorf("replicas: %d", *d.Spec.Replicas)
-		}
-	})
+}
+
+// TestLeave_InAnyOrder: while the process runs, the objects of an installation can be deleted in any order. It takes its finalizers off, and no
+// deletion waits for it.
+func TestLeave_InAnyOrder(t *testing.T) {
+	t.Parallel()
+	cluster := devclustertest.Own(t)
+	parts, seed := []rune("DKBALNC"), rand.Uint64()
+	random := rand.New(rand.NewPCG(seed, 0))
+	t.Log("seed", seed)
+	orders := []string{
+		"NCAKBLD", // kubectl delete -f
+		"CDLBKA",  // the same in reverse, of kubectl delete -k, with a namespace that others need
+		"DLBKA",   // helm uninstall
+		"N",
+	}
+	random.Shuffle(len(parts), func(i, j int) { parts[i], parts[j] = parts[j], parts[i] })
+	orders = append(orders, string(parts))
+	for _, order := range orders {
+		t.Run(order, func(t *testing.T) {
+			r := newRemoval(t, cluster)
+			r.deleteObject("o1") // its deletion waits for the module
+			for _, part := range order {
+				r.remove(part)
+			}
+			r.process.WantExit(e2e.ExitOK)
+			if held := r.held(); len(held) > 0 {
+				t.Errorf("stranded: %q", held)
+			}
+			if !strings.ContainsRune(order, 'C') {
+				if web := r.get("web"); len(web.Finalizers) > 0 || web.DeletionTimestamp != nil {
+					t.Errorf("the Reconciler: %+v", web.ObjectMeta)
+				}
+				r.remove('C') // and now nothing holds the Reconciler
+			}
+			r.remove('R') // after the namespace alone, they have no finalizer either
+			r.wantNoDeletion()
+			r.uninstall() // for the next order: the rest of the objects
+			r.wantGone()
+		})
+	}
 }

@@ -14,7 +14,7 @@ const (
 
 // view is what a process of wasmctl serve sees of its installation.
 type view struct {
-	deleting bool // one of its rights is being deleted
+	deleting bool // one of its rights, or its namespace, is being deleted
 	needed   bool // Reconcilers need the process
 	removed  bool // its Deployment is being deleted or gone
 	stopping bool // a signal asks the process to stop, or its controllers have ended

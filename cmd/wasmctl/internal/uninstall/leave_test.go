@@ -60,8 +60,8 @@ func (w *world) permitted() bool {
 	return !slices.ContainsFunc(w.rights(), func(o *thing) bool { return o.gone })
 }
 
-// cluster is a step of Kubernetes' controllers.
-func (w *world) cluster() {
+// cluster is a step of Kubernetes' controllers. A namespace loses its objects in any order.
+func (w *world) cluster(next int) {
 	if crds := w.objects[theCRDs]; crds.deleting {
 		w.reconciler.remove()
 		if w.reconciler.gone {
@@ -70,13 +70,26 @@ func (w *world) cluster() {
 	}
 	account, deployment := w.objects[theAccount], w.objects[theDeployment]
 	if ns := w.objects[theNamespace]; ns.deleting {
-		account.remove()
-		deployment.remove()
+		switch next {
+		case 0:
+			account.remove()
+		case 1:
+			deployment.remove()
+		default:
+			w.terminate()
+		}
 		if account.gone && deployment.gone && w.ended {
 			ns.release()
 		}
 	}
-	if deployment.gone && !w.view.stopping { // SIGTERM
+	if deployment.gone {
+		w.terminate()
+	}
+}
+
+// terminate sends SIGTERM to the process.
+func (w *world) terminate() {
+	if !w.view.stopping {
 		w.view.stopping, w.since, w.looked = true, w.now, w.now-idle
 	}
 }
@@ -99,7 +112,7 @@ func (w *world) process() {
 	}
 	w.looked = w.now
 	if w.permitted() {
-		deleting := slices.ContainsFunc(w.rights(), func(o *thing) bool { return o.deleting })
+		deleting := slices.ContainsFunc(w.rights(), func(o *thing) bool { return o.deleting }) || w.view.stopping && w.objects[theNamespace].deleting
 		if deleting != w.view.deleting {
 			w.since = w.now
 		}
@@ -158,7 +171,7 @@ func TestLeave_EachOrderOfDeletions(t *testing.T) {
 					left = left[1:]
 				}
 			case 1:
-				w.cluster()
+				w.cluster(rnd.IntN(3))
 			case 2:
 				w.finalize()
 			default:
@@ -194,7 +207,7 @@ func TestLeave_ADeploymentAlone(t *testing.T) {
 	w.process()
 	w.objects[theDeployment].remove()
 	for w.now = idle; w.now < time.Minute; w.now += 100 * time.Millisecond {
-		w.cluster()
+		w.cluster(0)
 		w.finalize()
 		w.process()
 	}

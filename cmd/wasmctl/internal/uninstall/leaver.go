@@ -127,15 +127,15 @@ func (l *Leaver) look(ctx context.Context, v *view) error {
 			protected++
 		}
 	}
+	if v.stopping {
+		v.removed = l.goes(ctx, Object{deployments, *l.home})
+		deleting = deleting || l.goes(ctx, Object{namespaces, abi.Key{Name: l.home.Namespace}}) // it deletes the service account soon
+	}
 	all, err := l.bound(ctx, deleting)
 	if err != nil {
 		return err
 	}
 	v.deleting, v.needed = deleting, len(all) > 0
-	if v.stopping {
-		d, err := l.get(ctx, Object{deployments, *l.home})
-		v.removed = apierrors.IsNotFound(err) || err == nil && d.GetDeletionTimestamp() != nil
-	}
 	switch want := v.protects(); {
 	case deleting || want && protected == len(rights) || !want && protected == 0:
 		return nil
@@ -176,6 +176,12 @@ func (l *Leaver) find(ctx context.Context) error {
 
 func (l *Leaver) get(ctx context.Context, o Object) (*unstructured.Unstructured, error) {
 	return l.client.Resource(o.GVR).Namespace(o.Key.Namespace).Get(ctx, o.Key.Name, metav1.GetOptions{})
+}
+
+// goes reports whether an object is being deleted, or gone.
+func (l *Leaver) goes(ctx context.Context, o Object) bool {
+	object, err := l.get(ctx, o)
+	return apierrors.IsNotFound(err) || err == nil && object.GetDeletionTimestamp() != nil
 }
 
 // bound returns Reconcilers that need the process. While its rights are not being deleted, one is enough, and each counts. Afterwards, it
