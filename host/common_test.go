@@ -114,3 +114,33 @@ func TestCommon_BelongsToTheBytesOfTheModule(t *testing.T) {
 		t.Errorf("%d codes and %d images, want 1 and 3", codes.codes.Len(), codes.images.Len())
 	}
 }
+
+// Tenants have images of their own, even of the same module: a number that start code has
+// drawn is not that of another tenant. Random bytes that prepare_controllers has drawn are in
+// no image at all.
+func TestCommon_TenantsDoNotShare(t *testing.T) {
+	inThisProcess(t)
+	codes, dir, guest := &Codes{}, t.TempDir(), severalGuest(t, 2, nil)
+	load := func(module []byte, tenant, controller string) *Module {
+		return loaded(t, module, Config{Controller: controller, Process: Process{Codes: codes, Tenant: tenant}, Code: load.Options{CacheDir: dir}})
+	}
+	lot := func(m *Module) string { return said(anotherLease(t, m), 11) }
+	one, same, other := lot(load(guest, "one", "a")), lot(load(guest, "one", "b")), lot(load(guest, "other", "a"))
+	if one != same || one == other || codes.images.Len() != 2 {
+		t.Errorf("one tenant has %s and %s, the other %s; %d images", one, same, other, codes.images.Len())
+	}
+	for _, entry := range "ip" {
+		drawing, shown := (&randomGuest{module: guest}).drawing(entry), map[string]bool{}
+		for _, m := range []*Module{load(drawing, "one", "a"), load(drawing, "one", "b")} {
+			for range 3 {
+				shown[said(anotherLease(t, m), 10)] = true
+			}
+			if m.last.Load().maker.(*instance.LocalMaker).SharesImage() {
+				t.Errorf("%c: there is an image with random bytes", entry)
+			}
+		}
+		if entry == 'i' && len(shown) != 6 { // without the image, prepare_controllers is not called
+			t.Errorf("two instances show the same bytes: %v", shown)
+		}
+	}
+}

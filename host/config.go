@@ -84,12 +84,16 @@ type Process struct {
 	Account *share.Account
 	// CPUs lets modules share the CPUs in time slices. If nil, Go's scheduler decides.
 	CPUs *share.CPUScheduler
-	// Codes shares compiled code with other modules, and with those of the same bytes the
-	// result of start code. Their clocks and randomness must be the same. May be nil.
+	// Codes shares compiled code with other modules, and with those of the same bytes and
+	// Tenant the result of start code. Their clocks and randomness must be the same. May be
+	// nil.
 	Codes *Codes
 	// Watchdog notices calls that do not end with their time. May be nil.
 	Watchdog *share.Watchdog
 
+	// named is Tenant without a default: modules without a tenant share the result of start
+	// code.
+	named string
 	// slice is the fuel of a time slice. Zero means about the right time.
 	slice int64
 }
@@ -125,6 +129,7 @@ var defaultIsolation isolate.Isolation
 
 // withDefaults sets the values that need no manifest.
 func (c Config) withDefaults() Config {
+	c.Process.named = c.Process.Tenant
 	c.Process.Tenant = cmp.Or(c.Process.Tenant, share.OwnTenant(c.NameFor(nil)))
 	c.Keep.Drain = cmp.Or(c.Keep.Drain, DefaultDrainTimeout)
 	c.Keep.Code = cmp.Or(c.Keep.Code, DefaultKeepFor)

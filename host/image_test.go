@@ -3,6 +3,7 @@
 package host
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -115,6 +116,67 @@ func TestImage_InstancesOfGo(t *testing.T) {
 	}
 	if len(numbers) < 19 { // of 20, with 26 bits each
 		t.Errorf("instances draw the same numbers: %v", numbers)
+	}
+}
+
+// randomGuests are guests that draw random bytes in the entry that the letter after "draw in "
+// names, with the mode of reconcile that shows them, and the entries that can draw.
+func randomGuests(t *testing.T) map[string]randomGuest {
+	guests := map[string]randomGuest{"go": {statefulGuest(t), 10, "idcr"}, "wat": {wasm.Draws, 0, "idcr"}}
+	out := filepath.Join(t.TempDir(), "guest.wasm")
+	cmd := exec.CommandContext(t.Context(), "rustc", "--edition=2021", "--crate-type=cdylib", "--target=wasm32-unknown-unknown",
+		"-Cpanic=abort", "-Cstrip=symbols", "-o", out, filepath.Join("testdata", "randomguest", "guest.rs"))
+	if msg, err := cmd.CombinedOutput(); err != nil {
+		t.Logf("SKIPPED: no Rust with target wasm32-unknown-unknown: %v\n%s", err, msg)
+		return guests
+	}
+	b, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	guests["rust"] = randomGuest{b, 0, "idcr"}
+	return guests
+}
+
+type randomGuest struct {
+	module  []byte
+	mode    byte
+	entries string
+}
+
+// drawing returns the guest with the entry in which it draws.
+func (g *randomGuest) drawing(entry rune) []byte {
+	return bytes.ReplaceAll(g.module, []byte("draw in -"), fmt.Appendf(nil, "draw in %c", entry))
+}
+
+// No two instances show the same random bytes, in whichever entry the guest has drawn them:
+// neither instances of one controller, nor those of two. A guest that draws after its start
+// code starts from an image.
+func TestImage_NoTwoInstancesHaveTheSameRandomBytes(t *testing.T) {
+	inThisProcess(t)
+	for name, guest := range randomGuests(t) {
+		for _, entry := range guest.entries {
+			module, codes, shown := guest.drawing(entry), &Codes{}, map[string]int{}
+			for range 2 {
+				m := loaded(t, module, Config{Process: Process{Codes: codes}})
+				for range 5 {
+					if got := said(anotherLease(t, m), guest.mode); !strings.HasSuffix(got, " 0s") { // describe is not called in each instance
+						shown[got]++
+					}
+				}
+				if has := m.last.Load().maker.HasImage(); has != (entry == 'r') {
+					t.Errorf("%s, %c: there is an image: %t, %v", name, entry, has, m.NoImage())
+				}
+			}
+			for value, instances := range shown {
+				if instances > 1 {
+					t.Errorf("%s, %c: %d instances show the same bytes: %s", name, entry, instances, value)
+				}
+			}
+			if len(shown) < 10 && entry != 'd' || len(shown) == 0 {
+				t.Errorf("%s, %c: %d instances show random bytes", name, entry, len(shown))
+			}
+		}
 	}
 }
 

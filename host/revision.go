@@ -74,7 +74,7 @@ func (m *Module) newRevision(number uint64, p *program) *revision {
 			Number: number, Secrets: c.Secrets, Metric: c.Observer.Metric, Share: &m.shared.use, Module: &m.shared.requests,
 			Memory: share.NewAccount(c.Process.Budget, c.Process.Tenant), Account: c.Process.Account,
 		},
-		Code: p.Code, Slice: c.Process.slice, CPUs: c.Process.CPUs, Watchdog: c.Process.Watchdog,
+		Code: p.Code, Tenant: c.Process.named, Slice: c.Process.slice, CPUs: c.Process.CPUs, Watchdog: c.Process.Watchdog,
 		Clock: c.Clock, Observer: c.Observer, All: instance.NewSet(number),
 	}
 	if c.API != nil {

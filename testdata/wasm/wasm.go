@@ -147,3 +147,8 @@ var Trusting []byte
 //
 //go:embed command.wasm
 var Command []byte
+
+// Draws draws random bytes in one of its entries.
+//
+//go:embed draws.wasm
+var Draws []byte

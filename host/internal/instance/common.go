@@ -7,15 +7,19 @@ import (
 	"sync/atomic"
 
 	"github.com/wasmctl/wasmctl/abi"
-	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/host/share"
 )
 
 // Shared has the images that the controllers of a module share. The zero Shared is ready for
 // use, by any number of goroutines.
 type Shared struct {
-	commons share.Table[string, *common] // by the digest of the module
+	commons share.Table[sharedBy, *common]
 }
+
+// sharedBy is the key of an image. The controllers of different tenants never share one: what
+// start code has computed in one instance, such as numbers of a random generator, is in all
+// instances of the image.
+type sharedBy struct{ digest, tenant string }
 
 // Len returns the number of modules that share images.
 func (s *Shared) Len() int { return s.commons.Len() }
@@ -24,26 +28,27 @@ func (s *Shared) Len() int { return s.commons.Len() }
 // prepare_controllers have run, and no controller was chosen. All instances of all of them
 // start from it, the first ones too.
 type common struct {
-	of     *Shared
-	digest string
-	turn   chan struct{} // a one-token semaphore: its holder may make the image
-	made   atomic.Pointer[image]
-	never  atomic.Bool // no image can be made
+	of    *Shared
+	by    sharedBy
+	turn  chan struct{} // a one-token semaphore: its holder may make the image
+	made  atomic.Pointer[image]
+	never atomic.Bool // no image can be made
 }
 
 // join returns the state that a revision shares with those of other controllers of the same
-// module, or nil if there is none. A nil Shared shares nothing.
-func (s *Shared) join(code *load.Code) *common {
+// module and tenant, or nil if there is none. A nil Shared shares nothing.
+func (s *Shared) join(spec *Spec) *common {
+	code := spec.Code
 	if s == nil || !code.Several || !code.Hooks[abi.ExportPrepare] || code.Globals < 0 {
 		return nil
 	}
-	digest := code.Info.Digest
-	return s.commons.Enter(digest, &common{of: s, digest: digest, turn: make(chan struct{}, 1)})
+	by := sharedBy{code.Info.Digest, spec.Tenant}
+	return s.commons.Enter(by, &common{of: s, by: by, turn: make(chan struct{}, 1)})
 }
 
 // leave closes the image after its last user.
 func (c *common) leave() {
-	if c == nil || !c.of.commons.Leave(c.digest) {
+	if c == nil || !c.of.commons.Leave(c.by) {
 		return
 	}
 	if img := c.made.Load(); img != nil {

@@ -41,7 +41,7 @@ func newImage(in *Instance, s *operation.Settings) (*image, error) {
 	}
 	img := &image{settings: s, descriptors: l.descriptors.Clone(), entered: in.Entered, env: in.Spec.Env, users: 1}
 	var err error
-	if img.places, err = layout.Find(memory, *l.given); err != nil {
+	if img.places, err = layout.Find(memory, l.given); err != nil {
 		return nil, err
 	}
 	for i := range l.code.Globals {

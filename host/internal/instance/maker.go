@@ -37,7 +37,7 @@ type LocalMaker struct {
 
 // NewLocalMaker returns a maker for a revision. shared may be nil.
 func NewLocalMaker(spec *Spec, shared *Shared) *LocalMaker {
-	return &LocalMaker{spec: spec, common: shared.join(spec.Code)}
+	return &LocalMaker{spec: spec, common: shared.join(spec)}
 }
 
 // Open implements Maker.

@@ -22,6 +22,7 @@ type Spec struct {
 	Code     *load.Code
 	Manifest *abi.Manifest // nil before it is known
 	Program  string        // os.Args[0] of the guest
+	Tenant   string        // modules of one tenant may start from one image
 	Slice    int64         // fuel of a time slice; 0 is about the right time
 	CPUs     *share.CPUScheduler
 	Watchdog *share.Watchdog

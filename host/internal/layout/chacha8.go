@@ -23,16 +23,11 @@ const (
 	maxSeeds = 2048
 )
 
-// findChaCha8 returns the places of generators that were seeded with random bytes.
-func findChaCha8(memory []byte, random [][]byte) []Place {
-	for _, b := range random {
-		if len(b) != seedSize {
-			continue
-		}
-		for _, seeds := range [...]int{64, maxSeeds} { // the second takes long, and is rarely needed
-			if places := scan(memory, candidates([seedSize]byte(b), seeds)); len(places) > 0 {
-				return places
-			}
+// findChaCha8 returns the place of the generator that was seeded with random bytes.
+func findChaCha8(memory []byte, random [seedSize]byte) []Place {
+	for _, seeds := range [...]int{64, maxSeeds} { // the second takes long, and is rarely needed
+		if places := scan(memory, candidates(random, seeds)); len(places) > 0 {
+			return places
 		}
 	}
 	return nil

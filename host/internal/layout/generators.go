@@ -6,30 +6,28 @@ import "errors"
 
 // Given holds the random bytes and times that start code has received.
 type Given struct {
-	Random [][]byte // one for each request
-	Time   []int64  // nanoseconds of Unix time
-	more   bool     // it received random bytes that are not in Random
+	requests int            // for random bytes
+	seed     [seedSize]byte // the bytes of the first request, if it was for so many
+	size     int            // of the first request
+	times    []int64        // nanoseconds of Unix time
 }
 
-// Bounds of Given. Generators that were seeded with anything beyond are not found.
-const (
-	maxAsked = 64
-	maxBytes = 4 << 10
-)
+// maxTimes bounds the times of Given. Generators that were seeded with later ones are not
+// found.
+const maxTimes = 64
 
-// AddRandom records random bytes.
+// AddRandom records the answer to a request for random bytes.
 func (g *Given) AddRandom(b []byte) {
-	if len(g.Random) < maxAsked && len(b) <= maxBytes {
-		g.Random = append(g.Random, append([]byte(nil), b...))
-	} else {
-		g.more = true
+	if g.requests++; g.requests == 1 {
+		g.size = len(b)
+		copy(g.seed[:], b)
 	}
 }
 
 // AddTime records a time.
 func (g *Given) AddTime(ns int64) {
-	if len(g.Time) < maxAsked {
-		g.Time = append(g.Time, ns)
+	if len(g.times) < maxTimes {
+		g.times = append(g.times, ns)
 	}
 }
 
@@ -37,21 +35,26 @@ func (g *Given) AddTime(ns int64) {
 // generator.
 type Place struct{ At, Len int }
 
-// ErrUnknown reports that a guest received random bytes and that its memory does not show
-// how it used them.
-var ErrUnknown = errors.New("its start code asks for random bytes, and they are not the seed of Go's generator")
+// ErrUnknown reports that a guest received random bytes other than the seed of a generator
+// that was found. They may be a key or a token, which no two instances may have in common.
+var ErrUnknown = errors.New("its start code asks for random bytes that are not the seed of Go's generator")
 
 // ErrDisabled is the error of Find while the assumptions of this package are disabled.
 var ErrDisabled = errors.New("random generators are not looked for in its memory")
 
-// Find returns the states of the random generators in a guest's memory.
-func Find(memory []byte, given Given) ([]Place, error) {
+// Find returns the states of the random generators in a guest's memory. All random bytes
+// that the guest received must be the seed of one of them.
+func Find(memory []byte, given *Given) (places []Place, err error) {
 	if disabled.Load() {
 		return nil, ErrDisabled
 	}
-	places := findChaCha8(memory, given.Random)
-	if len(places) == 0 && (given.more || len(given.Random) > 0) {
-		return nil, ErrUnknown
+	if given.requests > 0 {
+		if given.requests == 1 && given.size == seedSize {
+			places = findChaCha8(memory, given.seed)
+		}
+		if len(places) == 0 {
+			return nil, ErrUnknown
+		}
 	}
-	return append(places, findSources(memory, given.Time)...), nil
+	return append(places, findSources(memory, given.times)...), nil
 }

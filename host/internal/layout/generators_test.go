@@ -56,7 +56,9 @@ func TestFind_GoGenerator(t *testing.T) {
 		s := chacha8(g)
 		const at = 4096 * 3
 		memory := memoryWith(bytesOf(s), at)
-		places, err := Find(memory, Given{Random: [][]byte{make([]byte, 8), root[:]}})
+		var given Given
+		given.AddRandom(root[:])
+		places, err := Find(memory, &given)
 		if err != nil || len(places) != 1 || places[0] != (Place{at, 288}) {
 			t.Fatalf("%d drawn: %v, %v", drawn, places, err)
 		}
@@ -64,6 +66,13 @@ func TestFind_GoGenerator(t *testing.T) {
 		copy(bytesOf(&other), memoryWith(nil, 0)[:places[0].Len])
 		if other.i != s.i || other.n != s.n || other.c != s.c || other.seed == s.seed {
 			t.Errorf("the place is not that of numbers and seed")
+		}
+		for _, more := range []int{1, 16, 32, 5000} { // a key of the program, for example
+			again := given
+			again.AddRandom(make([]byte, more))
+			if places, err := Find(memory, &again); len(places) > 0 || !errors.Is(err, ErrUnknown) {
+				t.Errorf("%d drawn, and %d bytes for the program: %v, %v", drawn, more, places, err)
+			}
 		}
 	}
 }
@@ -83,28 +92,25 @@ func TestFind_SourceOfTheTime(t *testing.T) {
 		}
 		s := *(**rng)(unsafe.Add(unsafe.Pointer(&src), unsafe.Sizeof(uintptr(0))))
 		const at = 1 << 12
-		places, err := Find(memoryWith(bytesOf(&s.vec), at), Given{Time: []int64{5, now}})
+		places, err := Find(memoryWith(bytesOf(&s.vec), at), &Given{times: []int64{5, now}})
 		if err != nil || len(places) != 1 || places[0] != (Place{at, 8 * words}) {
 			t.Errorf("unit %d, %d drawn: %v, %v", units[i], drawn, places, err)
 		}
 	}
 }
 
-// Without either, there is nothing to find; random bytes that seed nothing known are an
-// error.
-func TestFind_WhatIsNotKnown(t *testing.T) {
+// Without either, there is nothing to find. Random bytes that are not the seed of a generator
+// are an error, whatever their number.
+func TestFind_NothingKnown(t *testing.T) {
 	memory := memoryWith(nil, 0)
-	if places, err := Find(memory, Given{Time: []int64{1}}); len(places) > 0 || err != nil {
+	if places, err := Find(memory, &Given{times: []int64{1}}); len(places) > 0 || err != nil {
 		t.Errorf("%v, %v", places, err)
 	}
-	var g Given
-	g.AddRandom(memory[:32])
-	if places, err := Find(memory, g); len(places) > 0 || !errors.Is(err, ErrUnknown) {
-		t.Errorf("%v, %v", places, err)
-	}
-	g = Given{}
-	g.AddRandom(make([]byte, maxBytes+1))
-	if _, err := Find(memory, g); len(g.Random) != 0 || !errors.Is(err, ErrUnknown) {
-		t.Errorf("more than is remembered: %v", err)
+	for _, size := range []int{1, seedSize, 5000} {
+		var g Given
+		g.AddRandom(memory[:size])
+		if places, err := Find(memory, &g); len(places) > 0 || !errors.Is(err, ErrUnknown) {
+			t.Errorf("%d bytes: %v, %v", size, places, err)
+		}
 	}
 }

@@ -19,7 +19,8 @@
 // the same state: all would draw the same names and delays. The host knows the random
 // bytes and the times that start code received. A generator of Go that was seeded with
 // them has a state of at least 32 bytes that occurs nowhere else. Find returns the places
-// of such states; each new instance gets random bytes there.
+// of such states; each new instance gets random bytes there. Random bytes for anything
+// else, such as a key, cannot be replaced, so Find reports an error.
 package layout
 
 import (

@@ -77,7 +77,7 @@ func TestDisable_LeavesEverythingToWazero(t *testing.T) {
 	if Known() {
 		t.Error("the fields are known")
 	}
-	if _, err := Find(nil, Given{}); err == nil {
+	if _, err := Find(nil, &Given{}); err == nil {
 		t.Error("generators are looked for")
 	}
 	_, module := compiled(t, 2)

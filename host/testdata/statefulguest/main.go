@@ -9,6 +9,7 @@
 package main
 
 import (
+	cryptorand "crypto/rand"
 	"encoding/binary"
 	mathrand "math/rand"
 	"math/rand/v2"
@@ -25,12 +26,23 @@ var (
 	table     = map[uint32]uint32{}
 	words, _  = os.Open("/etc/words")
 	message   [64 << 10]byte
+	draw      = "draw in -"
+	token     [4]byte
+	lot       = rand.Uint32()
 	answer    = []byte("\x82\xa6action\xa7requeue\xa8after_ms\xce\x00\x00\x00\x00")
 )
 
 func init() {
+	drawIn('i')
 	for i := range uint32(1000) {
 		table[i*i] = i
+	}
+}
+
+// drawIn draws the token if this is the entry to do so.
+func drawIn(entry byte) {
+	if draw[len(draw)-1] == entry {
+		_, _ = cryptorand.Read(token[:]) // never fails
 	}
 }
 
@@ -50,6 +62,7 @@ func buffer(size uint32) uint32 {
 //go:wasmexport describe
 func describe() uint64 {
 	described++
+	drawIn('d')
 	return pack([]byte("\x80"))
 }
 
@@ -59,6 +72,13 @@ func prepare() {
 		panic("cannot prepare")
 	}
 	prepared++
+	drawIn('p')
+}
+
+//go:wasmexport configure
+func configure(_, _ uint32) uint64 {
+	drawIn('c')
+	return 0
 }
 
 //go:wasmimport wasi_snapshot_preview1 args_get
@@ -103,6 +123,11 @@ func number(mode byte) uint32 {
 		var text [64]byte
 		args(unsafe.Pointer(&place), unsafe.Pointer(&text))
 		return uint32(text[0])
+	case 10:
+		drawIn('r')
+		return binary.BigEndian.Uint32(token[:])
+	case 11:
+		return lot
 	}
 	sum := uint32(0)
 	for k, v := range table {
