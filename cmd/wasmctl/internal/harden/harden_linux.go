@@ -11,26 +11,31 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// apply restricts all threads, one part after the other. The parts are independent, except that the
-// kernel requires no_new_privs first.
+// apply restricts all threads, one part after the other. The kernel requires no_new_privs first.
+// Seccomp comes last, because the others make system calls that it may refuse.
 func apply(p *Policy, s *State) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	s.add("not dumpable", unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)) // for the process
 	err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)             // for this thread
+	others := onAllThreads(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0)
+	var version int
+	var files error
+	if !p.AnyFile {
+		version, files = restrictFiles(p)
+	}
 	synced := restrictCalls(p)
-	if synced != nil && err == nil { // seccomp would have set it for the other threads
-		err = onAllThreads(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0)
+	if synced != nil && err == nil { // seccomp sets it for the other threads, also those of cgo
+		err = others
 	}
 	s.add("no_new_privs", err)
 	s.add("seccomp", synced)
 	if !p.AnyFile {
-		version, err := restrictFiles(p)
 		part := "landlock"
-		if err == nil {
+		if files == nil {
 			part = fmt.Sprintf("landlock v%d", version)
 		}
-		s.add(part, err)
+		s.add(part, files)
 	}
 }
 

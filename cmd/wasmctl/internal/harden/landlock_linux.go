@@ -50,8 +50,11 @@ func restrictFiles(p *Policy) (int, error) {
 	if errno != 0 {
 		return 0, fmt.Errorf("the kernel does not have it: %w", errno)
 	}
-	attr := unix.LandlockRulesetAttr{Access_fs: handled(version)}
-	ruleset, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr.Access_fs), 0) //nolint:gosec // as the kernel wants it
+	attr, size := unix.LandlockRulesetAttr{Access_fs: handled(version)}, unsafe.Sizeof(uint64(0))
+	if attr.Scoped = scopes(p, version); attr.Scoped != 0 {
+		size = unsafe.Sizeof(attr)
+	}
+	ruleset, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), size, 0) //nolint:gosec // as the kernel wants it
 	if errno != 0 {
 		return version, os.NewSyscallError("landlock_create_ruleset", errno)
 	}
@@ -71,6 +74,21 @@ func restrictFiles(p *Policy) (int, error) {
 		}
 	}
 	return version, onAllThreads(unix.SYS_LANDLOCK_RESTRICT_SELF, ruleset, 0, 0)
+}
+
+// scopes returns the scopes of a process that is alone: it reaches no abstract socket of another
+// process, and sends no signal to one. Before an erratum of the kernel was corrected, threads could
+// not send signals to each other either, which Go needs.
+func scopes(p *Policy, version int) uint64 {
+	if !p.Alone || version < 6 {
+		return 0
+	}
+	const signalsOfThreads = 1 << 1
+	fixed, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_ERRATA)
+	if errno != 0 || fixed&signalsOfThreads == 0 {
+		return unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET
+	}
+	return unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL
 }
 
 // ownProgram returns the binary of this process, even if its file was replaced, and the loader that

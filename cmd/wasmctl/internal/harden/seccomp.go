@@ -7,7 +7,6 @@ package harden
 import (
 	"errors"
 	"os"
-	"slices"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -26,63 +25,81 @@ var never = append([]uint32{
 	unix.SYS_SETTIMEOFDAY, unix.SYS_CLOCK_SETTIME, unix.SYS_CLOCK_ADJTIME, unix.SYS_ADJTIMEX, unix.SYS_SETHOSTNAME, unix.SYS_SETDOMAINNAME,
 }, neverHere...)
 
-// alone are system calls that a process without network and children does not make.
-var alone = []uint32{
-	unix.SYS_SOCKET, unix.SYS_SOCKETPAIR, unix.SYS_CONNECT, unix.SYS_BIND, unix.SYS_LISTEN, unix.SYS_ACCEPT, unix.SYS_ACCEPT4,
-	unix.SYS_SENDTO, unix.SYS_SENDMSG, unix.SYS_SENDMMSG, unix.SYS_EXECVE, unix.SYS_EXECVEAT,
-}
-
 // Offsets in seccomp_data.
 const (
 	numberAt = 0
 	archAt   = 4
-	secondAt = 24 // the lower half of the second argument
+	argsAt   = 16 // of the lower half of the first argument; the others follow in steps of 8
 )
 
 // maxNumber is above the numbers of this system, and below those of x32, which has other numbers
 // for the same calls.
 const maxNumber = 0x40000000
 
-// filter returns a program that refuses calls with EPERM, and kills the process for calls of
-// another architecture. If sealed is set, a memory file must be one that can never be executed.
-func filter(refused []uint32, sealed bool) []unix.SockFilter {
-	const (
-		load   = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS
-		equal  = unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K
-		atMost = unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K
-		hasBit = unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K
-		ret    = unix.BPF_RET | unix.BPF_K
-	)
-	refuse := unix.SockFilter{Code: ret, K: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)}
-	p := []unix.SockFilter{
-		{Code: load, K: archAt},
-		{Code: equal, K: arch, Jt: 1},
-		{Code: ret, K: unix.SECCOMP_RET_KILL_PROCESS},
-		{Code: load, K: numberAt},
-		{Code: atMost, K: maxNumber, Jf: 1},
-		refuse,
+// Instructions of the programs.
+const (
+	bpfLoad    = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS
+	bpfEqual   = unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K
+	bpfAtLeast = unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K
+	bpfHasBit  = unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K
+	bpfReturn  = unix.BPF_RET | unix.BPF_K
+)
+
+var (
+	refuse  = unix.SockFilter{Code: bpfReturn, K: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)}
+	permit  = unix.SockFilter{Code: bpfReturn, K: unix.SECCOMP_RET_ALLOW}
+	unknown = unix.SockFilter{Code: bpfReturn, K: unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)}
+)
+
+// prologue kills the process for calls of another architecture, and loads the number.
+func prologue() []unix.SockFilter {
+	return []unix.SockFilter{
+		{Code: bpfLoad, K: archAt},
+		{Code: bpfEqual, K: arch, Jt: 1},
+		{Code: bpfReturn, K: unix.SECCOMP_RET_KILL_PROCESS},
+		{Code: bpfLoad, K: numberAt},
 	}
-	for _, number := range refused {
-		p = append(p, unix.SockFilter{Code: equal, K: number, Jf: 1}, refuse)
+}
+
+// allBut returns a program that refuses the calls in never with EPERM. If sealed is set, a memory
+// file must be one that can never be executed.
+func allBut(sealed bool) []unix.SockFilter {
+	p := append(prologue(), unix.SockFilter{Code: bpfAtLeast, K: maxNumber, Jf: 1}, refuse)
+	for _, number := range never {
+		p = append(p, unix.SockFilter{Code: bpfEqual, K: number, Jf: 1}, refuse)
 	}
-	allow := unix.SockFilter{Code: ret, K: unix.SECCOMP_RET_ALLOW}
 	if sealed { // the last check, because the flags replace the number
-		p = append(p, unix.SockFilter{Code: equal, K: unix.SYS_MEMFD_CREATE, Jf: 3}, unix.SockFilter{Code: load, K: secondAt},
-			unix.SockFilter{Code: hasBit, K: unix.MFD_NOEXEC_SEAL, Jt: 1}, refuse)
+		p = append(p, unix.SockFilter{Code: bpfEqual, K: unix.SYS_MEMFD_CREATE, Jf: 3}, unix.SockFilter{Code: bpfLoad, K: argsAt + 8},
+			unix.SockFilter{Code: bpfHasBit, K: unix.MFD_NOEXEC_SEAL, Jt: 1}, refuse)
 	}
-	return append(p, allow)
+	return append(p, permit)
+}
+
+// only returns a program that permits the calls of the rules, and refuses all others with EPERM.
+func only(rules []rule) []unix.SockFilter {
+	p := append(prologue(), unix.SockFilter{Code: bpfEqual, K: unix.SYS_CLONE3, Jf: 1}, unknown) // the C library then uses clone
+	for _, r := range rules {
+		body := []unix.SockFilter{permit}
+		if r.bit != 0 {
+			body = []unix.SockFilter{{Code: bpfLoad, K: argsAt + 8*r.arg}, {Code: bpfHasBit, K: r.bit, Jf: 1}, permit, refuse}
+		} else if len(r.values) > 0 {
+			body = []unix.SockFilter{{Code: bpfLoad, K: argsAt + 8*r.arg}}
+			for _, v := range r.values {
+				body = append(body, unix.SockFilter{Code: bpfEqual, K: v, Jf: 1}, permit)
+			}
+			body = append(body, refuse)
+		}
+		p = append(append(p, unix.SockFilter{Code: bpfEqual, K: r.number, Jf: uint8(len(body))}), body...) //nolint:gosec // some instructions
+	}
+	return append(p, refuse)
 }
 
 // restrictCalls refuses system calls on all threads, including those of cgo.
 func restrictCalls(policy *Policy) error {
-	refused := slices.Clone(never)
+	p := allBut(!policy.AnyFile) // no memory file may stand in for a program that Landlock refuses
 	if policy.Alone {
-		refused = append(refused, alone...)
+		p = only(aloneRules(len(policy.Write) > 0))
 	}
-	if !policy.AnyFile && policy.Alone {
-		refused = append(refused, unix.SYS_MEMFD_CREATE)
-	}
-	p := filter(refused, !policy.AnyFile)                                                                                                            // no memory file may stand in for a program that Landlock refuses
 	program := unix.SockFprog{Len: uint16(len(p)), Filter: &p[0]}                                                                                    //nolint:gosec // some hundred instructions
 	bad, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&program))) //nolint:gosec // as the kernel wants it
 	switch {
