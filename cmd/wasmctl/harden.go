@@ -16,6 +16,7 @@ import (
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/harden"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/subprocess"
 	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 )
@@ -33,6 +34,7 @@ func (o *runOptions) hardened(options *wasmctl.Options, c *rest.Config, log *slo
 	default:
 		policy = o.files(options)
 	}
+	subprocess.Prepare()
 	state, err := harden.Apply(o.process.Harden, policy)
 	if err != nil {
 		return "", failure.Usage.Wrap(err)
@@ -68,9 +70,6 @@ func (o *runOptions) files(options *wasmctl.Options) *harden.Policy {
 		if c.AuditFile != "" {
 			p.Write = append(p.Write, filepath.Dir(c.AuditFile))
 		}
-	}
-	if os.Getuid() != 0 { // for the oom_score_adj of subprocesses; for root, /proc would also give access to settings of the kernel
-		p.Write = append(p.Write, "/proc")
 	}
 	return p
 }

@@ -87,7 +87,7 @@ func TestSignals_EndAProcessUnderAttack(t *testing.T) {
 				case <-c.Done:
 					return true
 				default:
-					return cpuTime(t, cmd.Process.Pid) > 150*time.Millisecond || c.Text() != "" || e2e.CompilerOf(t, cmd.Process.Pid) != 0
+					return cpuTime(t, cmd.Process.Pid) > 150*time.Millisecond || c.Text() != "" || e2e.ChildOf(t, cmd.Process.Pid, "compile-for-run") != 0
 				}
 			})
 			c.Signal(syscall.SIGINT)

@@ -112,6 +112,10 @@ func TestRun_WritesItsOwnFilesOnly(t *testing.T) {
 	}
 	write(first, second)
 	c.WantLine(`"msg":"reconciled"`, `"controller":"two"`, ns+"/o0")
+	guest := e2e.ChildOf(t, cmd.Process.Pid, "guests-for-run")
+	if score, err := os.ReadFile(fmt.Sprintf("/proc/%d/oom_score_adj", guest)); err != nil || string(score) != "1000\n" {
+		t.Errorf("the oom_score_adj of the guest process is %q, %v", score, err)
+	}
 	e2e.Replace(t, one, enginetest.Worse(enginetest.Good, 3))
 	c.WantLine(`"msg":"module swapped"`, `"why":"module file changed"`, `"controller":"one"`)
 	if out := e2e.Steer(t, "swap", socket, "two", one, "--wait"); !strings.Contains(out, "is live") {

@@ -41,7 +41,7 @@ func TestSwap_KilledWhileCompiling(t *testing.T) {
 	next := enginetest.Numbered(module, int(time.Now().UnixNano())) // a module without cached code
 	e2e.Replace(t, file, next)
 	var pid int
-	enginetest.Until(t, "a process compiles", func() bool { pid = e2e.CompilerOf(t, c.Cmd.Process.Pid); return pid != 0 })
+	enginetest.Until(t, "a process compiles", func() bool { pid = e2e.ChildOf(t, c.Cmd.Process.Pid, "compile-for-run"); return pid != 0 })
 	enginetest.Until(t, "status shows it", func() bool { return strings.Contains(fmt.Sprint(revisionsOf(t, socket)), "loading") })
 	c.Signal(syscall.SIGKILL)
 	<-c.Done

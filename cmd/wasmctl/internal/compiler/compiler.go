@@ -108,7 +108,7 @@ func (c *Compiler) process(ctx context.Context, comp load.Compilation, workers i
 	if err != nil {
 		return 0, fmt.Errorf("compiler: %w", err)
 	}
-	if err := cmd.Start(); err != nil {
+	if err := subprocess.Start(cmd); err != nil {
 		return 0, fmt.Errorf("compiler: start: %w", err)
 	}
 	started(cmd.Process.Pid)

@@ -176,7 +176,10 @@ type job struct {
 func start(of *Isolation) (*process, error) {
 	p := &process{of: of, startedAt: time.Now(), ended: make(chan struct{})}
 	p.dir, _ = os.MkdirTemp("", "wasmctl-guests-") // without a directory, the process compiles itself
-	err := p.begin()
+	err := p.begin(namespaces)
+	if err != nil { // the kernel, or the container, may not permit namespaces
+		err = p.begin(0)
+	}
 	if err != nil {
 		p.tidy()
 		return nil, fmt.Errorf("start: %w", err)
@@ -191,8 +194,8 @@ func (p *process) tidy() {
 	}
 }
 
-// begin starts the process.
-func (p *process) begin() error {
+// begin starts the process, in new namespaces of these kinds.
+func (p *process) begin(namespaces uintptr) error {
 	of := p.of
 	in, err := json.Marshal(job{Memory: of.cfg.Memory, Dir: p.dir, CPUs: of.cfg.CPUs, Harden: of.cfg.Harden})
 	if err != nil {
@@ -201,7 +204,7 @@ func (p *process) begin() error {
 	// One more than the guests need: see cpus in cmd/wasmctl.
 	p.cmd = subprocess.Command(context.Background(), Command, of.cfg.CPUs+1)
 	p.cmd.Stdin, p.cmd.Stderr = bytes.NewReader(in), &p.trouble
-	theirs, err := p.open()
+	theirs, err := p.open(namespaces)
 	if err != nil {
 		return err
 	}
@@ -220,7 +223,7 @@ func (p *process) begin() error {
 func (p *process) run(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	if err := p.cmd.Start(); err != nil {
+	if err := subprocess.Start(p.cmd); err != nil {
 		started <- err
 		return
 	}

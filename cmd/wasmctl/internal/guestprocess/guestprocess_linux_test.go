@@ -351,6 +351,44 @@ func TestProcess_IsHardened(t *testing.T) {
 	}
 }
 
+// status returns a field of the status of a process.
+func status(tb testing.TB, pid int, field string) []string {
+	tb.Helper()
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(b), "\n"+field+":")
+	line, _, _ := strings.Cut(rest, "\n")
+	return strings.Fields(line)
+}
+
+// A guest process sees no other process and has no capabilities. If memory runs out, it is
+// killed before its parent.
+func TestProcess_IsApart(t *testing.T) {
+	own, err := os.ReadFile("/proc/self/oom_score_adj")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := load(t, wasm.Empty, host.Config{Isolation: New(Config{CPUs: 1, Harden: harden.Auto}).Of("")})
+	guest := pid(t, m)
+	if got, err := os.ReadFile(fmt.Sprintf("/proc/%d/oom_score_adj", guest)); err != nil || string(got) != "1000\n" {
+		t.Errorf("its oom_score_adj is %q, %v", got, err)
+	}
+	if got, err := os.ReadFile("/proc/self/oom_score_adj"); err != nil || string(got) != string(own) {
+		t.Errorf("the oom_score_adj of the parent was %q, and is %q, %v", own, got, err)
+	}
+	if err := exec.CommandContext(t.Context(), "unshare", "--user", "--pid", "--ipc", "true").Run(); err != nil {
+		t.Skipf("SKIPPED: this user may not make namespaces: %v", err)
+	}
+	if numbers := status(t, guest, "NSpid"); len(numbers) != len(status(t, os.Getpid(), "NSpid"))+1 || numbers[len(numbers)-1] != "1" {
+		t.Errorf("its process numbers are %q", numbers)
+	}
+	if caps := status(t, guest, "CapEff"); strings.Trim(caps[0], "0") != "" {
+		t.Errorf("its capabilities are %q", caps)
+	}
+}
+
 // What a process was given is gone with it: when it is killed, and when its last
 // user has released it.
 func TestProcess_LeavesNothing(t *testing.T) {

@@ -25,6 +25,10 @@ const Supported = true
 // controlFD is the socket that a process inherits. It passes the other sockets.
 const controlFD = 3
 
+// namespaces are those of a process: it sees no other process and no IPC object. Only the user who
+// has started it is in its user namespace, where it has no capabilities after the start.
+const namespaces = syscall.CLONE_NEWUSER | syscall.CLONE_NEWPID | syscall.CLONE_NEWIPC
+
 // connectLimit is the time within which a process must accept a connection.
 const connectLimit = 10 * time.Second
 
@@ -45,15 +49,15 @@ type process struct {
 	why   error // written before ended is closed
 }
 
-// open creates the socket that the process inherits.
-func (p *process) open() (*os.File, error) {
+// open creates the socket that the process inherits, and sets how the system starts and ends it.
+func (p *process) open(namespaces uintptr) (*os.File, error) {
 	mine, theirs, err := pair()
 	if err != nil {
 		return nil, err
 	}
 	p.control = mine
 	p.cmd.ExtraFiles = []*os.File{theirs}
-	p.cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
+	p.cmd.SysProcAttr.Pdeathsig, p.cmd.SysProcAttr.Cloneflags = syscall.SIGKILL, namespaces
 	return theirs, nil
 }
 

@@ -32,7 +32,10 @@ type process struct {
 	ended     chan struct{}
 }
 
-func (p *process) open() (*os.File, error) { return nil, errors.ErrUnsupported }
+// namespaces are not known on this system.
+const namespaces = 0
+
+func (p *process) open(uintptr) (*os.File, error) { return nil, errors.ErrUnsupported }
 
 func (p *process) Connect() (isolate.Conn, error) { return nil, errors.ErrUnsupported }
 

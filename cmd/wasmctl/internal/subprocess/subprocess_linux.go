@@ -5,6 +5,8 @@ package subprocess
 import (
 	"os"
 	"os/exec"
+	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -22,9 +24,49 @@ func setGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 }
 
-// enforce limits this process, and makes it the first to be killed if memory runs out.
+// killedFirst is the oom_score_adj of processes that the system kills first if memory runs out.
+const killedFirst = "1000"
+
+// score is the oom_score_adj of this process. A child inherits it, and cannot change it itself,
+// because a hardened process and its children can write to no file of /proc.
+var score struct {
+	once sync.Once
+	file *os.File // nil if it cannot be opened
+	own  string   // of this process
+
+	mu sync.Mutex // locked while this process has the score of its child
+}
+
+// Prepare opens the files that Start needs. It must be called before the process is hardened.
+func Prepare() {
+	score.once.Do(func() {
+		f, err := os.OpenFile("/proc/self/oom_score_adj", os.O_RDWR, 0)
+		if err != nil {
+			return
+		}
+		b := make([]byte, 8)
+		n, err := f.Read(b)
+		if score.own = strings.TrimSpace(string(b[:n])); err == nil {
+			score.file = f
+		}
+	})
+}
+
+// Start starts a process, which is the first to be killed if memory runs out. This process has the
+// same score for the milliseconds of the start.
+func Start(cmd *exec.Cmd) error {
+	Prepare()
+	score.mu.Lock()
+	defer score.mu.Unlock()
+	if score.file != nil {
+		_, _ = score.file.WriteAt([]byte(killedFirst), 0) // without it, the system decides
+		defer func() { _, _ = score.file.WriteAt([]byte(score.own), 0) }()
+	}
+	return cmd.Start()
+}
+
+// enforce limits this process.
 func enforce(l Limits) error {
-	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0) //nolint:gosec // the file exists
 	if l.Memory > 0 {
 		n := uint64(l.Memory)
 		if err := syscall.Setrlimit(rlimitData, &syscall.Rlimit{Cur: n, Max: n}); err != nil {

@@ -30,6 +30,12 @@ func OnlyIdle(int) bool { return false }
 // CPUTime returns false: only Linux supports it here.
 func CPUTime(int) (time.Duration, bool) { return 0, false }
 
+// Prepare does nothing: only Linux supports it here.
+func Prepare() {}
+
+// Start starts a process.
+func Start(cmd *exec.Cmd) error { return cmd.Start() }
+
 func enforce(Limits) error { return nil }
 
 // Killed returns false: only Linux supports it here.

@@ -165,9 +165,8 @@ func RegistryOf(t *testing.T) (reg *ocitest.Registry, env []string) {
 	return reg, append(os.Environ(), "DOCKER_CONFIG="+dir, "XDG_CACHE_HOME="+dir)
 }
 
-// CompilerOf returns the process that compiles a module for another process; 0 if there
-// is none.
-func CompilerOf(t *testing.T, parent int) int {
+// ChildOf returns a child of a process that runs a command of wasmctl; 0 if there is none.
+func ChildOf(t *testing.T, parent int, command string) int {
 	t.Helper()
 	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", parent))
 	if err != nil {
@@ -180,7 +179,7 @@ func CompilerOf(t *testing.T, parent int) int {
 		}
 		for child := range strings.FieldsSeq(string(children)) {
 			line, err := os.ReadFile(filepath.Join("/proc", child, "cmdline"))
-			if pid, _ := strconv.Atoi(child); err == nil && strings.Contains(string(line), "compile-for-run") {
+			if pid, _ := strconv.Atoi(child); err == nil && strings.Contains(string(line), command) {
 				return pid
 			}
 		}
