@@ -17,6 +17,7 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/guestprocess"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/serve"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/uninstall"
 	"github.com/wasmctl/wasmctl/host"
@@ -30,6 +31,7 @@ type serveOptions struct {
 	namespaces     []string
 	serviceAccount string
 	share          string
+	isolation      serve.Isolation
 	memory         string
 	timeout        time.Duration
 	concurrency    int
@@ -84,6 +86,9 @@ Exit codes:
 	f.StringArrayVar(&o.allowed, "registry-allow", nil, "Let Reconcilers name modules of this `host`[:port][/repository] only, and of repositories below it; a host can have globs; repeatable")
 	f.BoolVar(&o.private, "registry-private", true, "Let Reconcilers use registries at private addresses; if false, only those that --registry-allow or --insecure-registry names")
 	f.StringVar(&o.share, "share", shareReconcilers, "With --shards: distribute the \"reconcilers\", so that each runs on exactly one replica, or the \"objects\" of each")
+	f.StringVar(&o.isolation.By, "isolate", "", "Run modules in separate processes: each \"controller\" in its own, or each \"tenant\", which is a namespace; without a value, each controller")
+	f.Lookup("isolate").NoOptDefVal = serve.ByController
+	f.StringSliceVar(&o.isolation.Namespaces, "isolate-namespaces", nil, "With --isolate: isolate only the Reconcilers of these `namespaces`; repeatable")
 	flags.Bind(cmd, &o.run.controller, "memo")
 	o.run.process.Bind(cmd)
 	return cmd
@@ -103,7 +108,7 @@ func (o *serveOptions) complete() error {
 		errs = append(errs, errors.New("--min-follow must be more than 0"))
 	}
 	o.allow, err = parseAllow(o.allowed)
-	errs = append(errs, err, checkShare(o.share, o.run.process.Leader.Shards))
+	errs = append(errs, err, o.isolation.Validate(guestprocess.Supported), checkShare(o.share, o.run.process.Leader.Shards))
 	most := host.Config{Limits: share.Limits{Memory: memory.Value(), Timeout: o.timeout}}.LimitsFor(nil)
 	o.bounds = v1alpha1.Bounds{Limits: map[abi.LimitName]int64{}, Concurrency: int32(min(o.concurrency, math.MaxInt32))} //nolint:gosec // bounded
 	for _, name := range abi.LimitNames {
@@ -138,7 +143,7 @@ func checkShare(share string, shards int) error {
 // server returns the Server of a cluster.
 func (o *serveOptions) server(cluster *rest.Config, log *slog.Logger) (*serve.Server, error) {
 	return serve.New(serve.Config{
-		Cluster: cluster, Registry: o.run.process.Registry.Options, Namespaces: o.namespaces, ServiceAccount: o.serviceAccount, Bounds: o.bounds, Memo: o.run.controller.Memo,
+		Cluster: cluster, Registry: o.run.process.Registry.Options, Namespaces: o.namespaces, ServiceAccount: o.serviceAccount, Bounds: o.bounds, Isolation: o.isolation, Memo: o.run.controller.Memo,
 		ShareObjects: o.share == shareObjects, Log: log, Allow: o.allow, PublicRegistries: !o.private, MinFollow: o.minFollow,
 	})
 }

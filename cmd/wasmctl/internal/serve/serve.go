@@ -46,6 +46,8 @@ type Config struct {
 	ServiceAccount string
 	// Bounds limit the options that a spec can set.
 	Bounds v1alpha1.Bounds
+	// Isolation determines which modules run in guest processes.
+	Isolation Isolation
 	// Memo is the Memo option of each controller.
 	Memo string
 	// ShareObjects makes each replica run all Reconcilers, for a part of their objects. If false, each

@@ -190,6 +190,7 @@ func (u *unit) step(ctx context.Context, o *reconciler) error {
 	if err != nil {
 		return &problem{reason: "InvalidSpec", message: err.Error(), stalled: true}
 	}
+	options.Isolate = u.server.cfg.Isolation.class(o)
 	options.Memo, options.Unshared, options.NoSwapEvents = u.server.cfg.Memo, !u.server.cfg.ShareObjects, true
 	if err := u.fetch(ctx, o, options.As); err != nil {
 		return err
