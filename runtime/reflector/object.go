@@ -32,6 +32,7 @@ type Object struct {
 	body            atomic.Pointer[body]
 	size            uint32        // of the uncompressed msgpack
 	reads           atomic.Uint32 // since the last look of the Compressor
+	stores          atomic.Int32  // the number of stores that have the object and an Account
 	tried           uint8         // one more than the number of dictionaries at the last failed attempt; guarded by Compressor.mu
 }
 
@@ -79,8 +80,8 @@ func (o *Object) Same(p *Object) bool {
 	return o.uid == p.uid && o.resourceVersion == p.resourceVersion && o.resourceVersion != ""
 }
 
-// equal reports whether both have the same content.
-func (o *Object) equal(p *Object) bool { return bytes.Equal(o.peek(), p.peek()) }
+// Equal reports whether both have the same content.
+func (o *Object) Equal(p *Object) bool { return bytes.Equal(o.peek(), p.peek()) }
 
 // Owner is one of metadata.ownerReferences. It contains the API group without the version, because owners are matched by group and kind
 // (rule 24).

@@ -2,11 +2,16 @@
 
 package reflector
 
+import "maps"
+
 // Writer is the only write side of a Store. It belongs to one goroutine.
 //
 // Its methods call emit for each Event after the store has changed, without holding the lock. A reader may therefore see a state before its
 // event.
 type Writer struct {
+	// Account, if not nil, is charged for the objects of the store until Close. It must be set before the first object is stored.
+	Account *Account
+
 	store *Store
 }
 
@@ -64,7 +69,9 @@ func (w *Writer) Advance(version string) {
 func (w *Writer) Replace(list []*Object, version string, emit func(Event)) {
 	old := w.store.objects
 	next, bytes := merge(old, list)
+	w.Account.enter(maps.Values(next))
 	w.swap(next, bytes, version)
+	w.Account.leave(maps.Values(old))
 	for ref, o := range old {
 		if next[ref] == nil {
 			emit(Event{Type: Deleted, Old: o})
@@ -76,6 +83,9 @@ func (w *Writer) Replace(list []*Object, version string, emit func(Event)) {
 		}
 	}
 }
+
+// Close ends the charge for the objects of the store, which can still be read. The Writer must not be used afterwards.
+func (w *Writer) Close() { w.Account.leave(maps.Values(w.store.objects)) }
 
 // swap installs the next content. Its version is used even if it is older than the previous one: etcd may have been restored from a backup.
 func (w *Writer) swap(next map[ObjectRef]*Object, bytes int64, version string) {
@@ -96,7 +106,7 @@ func merge(old map[ObjectRef]*Object, list []*Object) (next map[ObjectRef]*Objec
 		if before := next[o.ref]; before != nil {
 			bytes -= int64(before.size)
 		}
-		if known := old[o.ref]; known != nil && known != o && known.Same(o) && known.equal(o) {
+		if known := old[o.ref]; known != nil && known != o && known.Same(o) && known.Equal(o) {
 			o = known
 		}
 		next[o.ref] = o
@@ -107,6 +117,7 @@ func merge(old map[ObjectRef]*Object, list []*Object) (next map[ObjectRef]*Objec
 
 // put sets an object or, if o is nil, removes the old one. The store then includes version.
 func (w *Writer) put(old, o *Object, version string) {
+	w.Account.replace(old, o)
 	s := w.store
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -23,6 +23,9 @@ const (
 	// missingCap bounds the wait for a missing resource or permission, because a user who has just applied it is waiting. With jitter it is
 	// 5 s.
 	missingCap = 2500 * time.Millisecond
+	// refusedFirst and refusedCap are the delays of a watch that exceeds the bounds of its tenant: each attempt reads objects in vain.
+	refusedFirst = 5 * time.Second
+	refusedCap   = time.Minute
 	// longestAsked bounds the delay that the API server may request (Retry-After), so that a watch is never silent for longer than
 	// State.Stalled allows.
 	longestAsked = 2 * time.Minute
@@ -60,13 +63,14 @@ type backoff struct {
 	mu      sync.Mutex
 	failing wait.DelayFunc // guarded by mu
 	missing wait.DelayFunc // guarded by mu; for Denied and Absent
+	refused wait.DelayFunc // guarded by mu; for Refused
 	last    *failure       // guarded by mu; nil if the next request need not wait
 	expired bool           // guarded by mu; the last failure was an expired version
 }
 
 type failure struct {
-	at      time.Time
-	missing bool
+	at    time.Time
+	phase Phase // that results
 	// streaming means that a request for a streaming list failed. The reflector falls back to a plain list, which is part of the same
 	// attempt and need not wait.
 	streaming bool
@@ -90,17 +94,18 @@ func (b *backoff) reset() {
 
 // restart implements reset. The caller must hold mu.
 func (b *backoff) restart() {
-	delay := func(longest time.Duration) wait.DelayFunc {
-		return wait.Backoff{Duration: b.cfg.First, Cap: longest, Factor: 2, Jitter: 1, Steps: 100}.
+	delay := func(first, longest time.Duration) wait.DelayFunc {
+		return wait.Backoff{Duration: first, Cap: longest, Factor: 2, Jitter: 1, Steps: 100}.
 			DelayWithReset(clock.RealClock{}, backoffReset)
 	}
-	b.failing, b.missing = delay(b.cfg.Max), delay(min(max(missingCap, b.cfg.First), b.cfg.Max))
+	b.failing, b.missing = delay(b.cfg.First, b.cfg.Max), delay(b.cfg.First, min(max(missingCap, b.cfg.First), b.cfg.Max))
+	b.refused = delay(refusedFirst, refusedCap)
 }
 
 // failed records that a request has failed with err. The first time that an API server reports an expired version, it is reachable again,
 // with new caches after an outage: the outage is over.
-func (b *backoff) failed(err error, missing, streaming bool) {
-	f := &failure{at: time.Now(), missing: missing, streaming: streaming}
+func (b *backoff) failed(err error, phase Phase, streaming bool) {
+	f := &failure{at: time.Now(), phase: phase, streaming: streaming && phase != Refused}
 	if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
 		f.atLeast = min(time.Duration(seconds)*time.Second, longestAsked)
 	}
@@ -125,8 +130,12 @@ func (b *backoff) take(list bool) time.Duration {
 		return 0
 	}
 	delay := b.failing
-	if f.missing {
+	switch f.phase {
+	case Denied, Absent:
 		delay = b.missing
+	case Refused:
+		delay = b.refused
+	case Syncing, Ready, Failing:
 	}
 	return time.Until(f.at.Add(max(delay(), f.atLeast)))
 }

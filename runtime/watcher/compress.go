@@ -29,7 +29,7 @@ func (w *sharedWatch) compress(ctx context.Context) {
 		now := &saving{}
 		for chunk := range slices.Chunk(w.writer.Store().List(), compressChunk) {
 			for _, o := range chunk {
-				if saved := w.compressor.Look(o); saved > 0 {
+				if saved := w.kind.compressor.Look(o); saved > 0 {
 					now.objects++
 					now.bytes += int64(saved)
 				}

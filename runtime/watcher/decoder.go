@@ -30,8 +30,8 @@ type decoder struct {
 	// newEpoch means that the store is of an earlier epoch: its versions are not comparable.
 	newEpoch bool
 	log      *slog.Logger
-	// compressor is that of the store. If nil, nothing is compressed.
-	compressor *reflector.Compressor
+	// list is the account of lists, with the other watches of the kind. It is nil if the objects are not stored.
+	list *listing
 
 	decoded *atomic.Int64 // bytes of objects
 	arrived *atomic.Int64 // objects of lists; nil if they are not counted
@@ -80,15 +80,17 @@ func (d *decoder) decode(data []byte, opts reflector.Options) (k8sruntime.Object
 	return &unpacked{u, failure}, nil
 }
 
-// known returns the store's own copy if the store has the same state, so that relisting known objects does not create second copies.
+// known returns the copy of this watch or of another one if it has the same state, so that there are no second copies.
 func (d *decoder) known(o *reflector.Object) *reflector.Object {
-	if d.newEpoch {
+	if !d.newEpoch {
+		if known := d.store.Get(o.Ref()); known != nil && known.Same(o) {
+			return known
+		}
+	}
+	if d.list == nil {
 		return o
 	}
-	if known := d.store.Get(o.Ref()); known != nil && known.Same(o) {
-		return known
-	}
-	return o
+	return d.list.kind.known(o)
 }
 
 // packed returns the packed object of obj. An object that cannot be packed must not affect others: it is logged and skipped (nil). If the
@@ -109,17 +111,30 @@ func (d *decoder) packed(obj k8sruntime.Object) *reflector.Object {
 	return nil
 }
 
-// listed is like packed, for an object of a list. It compresses an object at once if the store does not have it yet; otherwise the complete
-// first list would be in memory uncompressed.
-func (d *decoder) listed(obj k8sruntime.Object) *reflector.Object {
+// listed is like packed, for an object of a list, which is charged until it is stored. The error is that of the tenant's bound. It compresses
+// an object at once if no store has it yet; otherwise the complete first list would be in memory uncompressed.
+func (d *decoder) listed(obj k8sruntime.Object) (*reflector.Object, error) {
 	if d.arrived != nil {
 		d.arrived.Add(1)
 	}
 	o := d.packed(obj)
-	if o != nil && d.compressor != nil && d.store.Get(o.Ref()) == nil {
-		d.compressor.Compress(o)
+	if o == nil || d.list == nil {
+		return o, nil
 	}
-	return o
+	before := d.store.Get(o.Ref())
+	if before == nil && d.list.kind.compressor != nil && !o.Stored() {
+		d.list.kind.compressor.Compress(o)
+	}
+	return o, d.list.add(o, before)
+}
+
+// admitted is like packed, for an object of a change. The error is that of the tenant's bound.
+func (d *decoder) admitted(obj k8sruntime.Object) (*reflector.Object, error) {
+	o := d.packed(obj)
+	if o == nil || d.list == nil {
+		return o, nil
+	}
+	return o, d.list.tenant.admit(growth(o, d.store.Get(o.Ref())))
 }
 
 // bookmarkOf returns the content of a bookmark, however it was decoded.

@@ -176,5 +176,5 @@ func (l *listReader) item(js []byte) (*reflector.Object, error) {
 	if err != nil {
 		return nil, fmt.Errorf("item %d: %w", len(l.list.Items), err)
 	}
-	return l.decoder.listed(o), nil
+	return l.decoder.listed(o)
 }

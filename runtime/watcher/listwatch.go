@@ -20,6 +20,7 @@ type listWatcher struct {
 	api     *requests
 	status  *status
 	backoff *backoff
+	listing *listing  // of the watch
 	lists   bool      // see requests.listsFirst
 	until   time.Time // the requested end of the last watch; belongs to the reflector's goroutine
 	ops     chan<- op // to the loop of the watch
@@ -60,6 +61,7 @@ func (lw *listWatcher) close() {
 	lw.stopped = true
 	lw.mu.Unlock()
 	lw.running.Wait()
+	lw.listing.end()
 }
 
 // list requests one page, or the whole list.
@@ -76,6 +78,7 @@ func (lw *listWatcher) list(ctx context.Context, opts metav1.ListOptions) (k8sru
 		opts.ResourceVersion, opts.Limit = "", 0
 	}
 	if opts.Continue == "" {
+		lw.listing.begin(ctx)
 		lw.status.asks(opts.ResourceVersion == "")
 		lw.status.arrived.Store(0)
 	}
@@ -104,6 +107,7 @@ func (lw *listWatcher) watch(ctx context.Context, opts metav1.ListOptions) (watc
 	streaming := opts.SendInitialEvents != nil && *opts.SendInitialEvents
 	lw.status.attempted()
 	if streaming {
+		lw.listing.begin(ctx)
 		lw.status.asks(opts.ResourceVersion == "")
 	}
 	bounded, cancel := context.WithTimeoutCause(ctx, watchTimeout(opts)+watchMargin, errNoAnswer)
@@ -149,12 +153,13 @@ func causeOf(ctx context.Context, err error) error {
 
 // failed reports a failure, unless the watch is being stopped. With delay, the next request waits.
 func (lw *listWatcher) failed(ctx context.Context, err error, streaming, delay bool) {
+	lw.listing.end()
 	if ctx.Err() != nil {
 		return
 	}
 	phase := lw.status.failed(err, streaming)
 	lw.api.decoder.log.Debug("watch request failed", "watch", lw.api.source.String(), "error", fmt.Sprint(err))
 	if delay {
-		lw.backoff.failed(err, phase == Denied || phase == Absent, streaming)
+		lw.backoff.failed(err, phase, streaming)
 	}
 }

@@ -87,10 +87,11 @@ func readItems(m *message, list *metainternalversion.List, k *kind, d *decoder) 
 		if err != nil {
 			return fmt.Errorf("item %d: %w", len(list.Items), err)
 		}
-		if o := d.listed(o); o != nil {
-			list.Items = append(list.Items, o)
+		item, err := d.listed(o)
+		if item != nil {
+			list.Items = append(list.Items, item)
 		}
-		return nil
+		return err
 	})
 }
 

@@ -4,8 +4,8 @@
 // passes on only the changes. It uses client-go's reflector, which streams lists if the API server can, follows bookmarks and answers 410 with
 // a new list.
 //
-// Watches are shared: a Set has one per Source, however many subscribers there are, with one store and one copy of each object. Each
-// subscription has its own inbox, so that a slow one does not block others (rule 16).
+// Watches are shared: a Set has one per Source, however many subscribers there are, with one store. Watches with different selectors, also those
+// of other Sets of a Tenant, share the copies of objects. Each subscription has its own inbox, so that a slow one does not block others (rule 16).
 //
 //	client, err := watcher.NewClient(restConfig)
 //	set := watcher.NewSet(client, watcher.Config{Log: log})
@@ -43,6 +43,8 @@ type Config struct {
 	OnChange func(Source, State)
 	// Compress compresses objects that are not being read, except Secrets.
 	Compress bool
+	// Tenant is what the watches share with those of the other Sets of a tenant. If nil, the Set has one without bounds.
+	Tenant *Tenant
 	// Backoff is the delay between failed requests; see Backoff.Check.
 	Backoff Backoff
 }
@@ -61,6 +63,9 @@ type Set struct {
 // NewSet returns a Set without watches.
 func NewSet(client *Client, cfg Config) *Set {
 	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
+	if cfg.Tenant == nil {
+		cfg.Tenant = NewTenant(0, 0)
+	}
 	return &Set{client: client, cfg: cfg, watches: map[Source]*sharedWatch{}}
 }
 

@@ -39,6 +39,12 @@ func (s Source) normal() Source {
 	return s
 }
 
+// kind returns the source without selectors: sources that differ only in these can have the same objects.
+func (s Source) kind() Source {
+	s.LabelSelector, s.FieldSelector = "", ""
+	return s
+}
+
 // options returns the parts of the objects to store.
 func (s Source) options() reflector.Options {
 	opts := reflector.Options{ManagedFields: s.ManagedFields, Metadata: s.Metadata, Opaque: opaqueFields(s.Resource)}

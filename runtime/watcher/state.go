@@ -31,11 +31,15 @@ const (
 	// Failing means that the API server is unreachable or fails. The watch retries after 0.8 s, doubling to 30 s, plus up to 100 percent of
 	// jitter; the delay starts from 0.8 s again every two minutes, and after a watch that lasted 10 s.
 	Failing
+	// Refused means that the objects, or the number of watches, exceed a bound of the tenant. The store keeps its objects, which become
+	// outdated. The watch lists again after 5 s, doubling to a minute, plus up to 100 percent of
+	// jitter.
+	Refused
 )
 
 // String returns the phase in lower case.
 func (p Phase) String() string {
-	return [...]string{"syncing", "ready", "denied", "absent", "failing"}[p]
+	return [...]string{"syncing", "ready", "denied", "absent", "failing", "refused"}[p]
 }
 
 // State is a snapshot of the state of one watch (rule 13).
@@ -76,7 +80,7 @@ func (s State) String() string {
 }
 
 // stallAfter is longer than everything that a watch waits for: the end of a silent watch request, followed by the longest back-off.
-const stallAfter = maxWatchTimeout + watchMargin + 2*time.Minute
+const stallAfter = maxWatchTimeout + watchMargin + 2*refusedCap
 
 // Stalled reports whether the watch has stalled: for longer than any of its timeouts, it has neither received anything from the API server
 // nor sent a request (rule 14). Only a restart of the process helps then, which is the purpose of a liveness check. A watch that is denied,
@@ -101,6 +105,9 @@ var (
 // phaseOf returns the phase that results from a failed request, and its message. It returns false for errors that are part of the protocol:
 // an expired or too new resourceVersion means "list again", and a server that does not support streaming lists is asked for a plain one.
 func phaseOf(source Source, err error, streaming bool) (p Phase, message string, ok bool) {
+	if bound, ok := errors.AsType[*boundError](err); ok {
+		return Refused, bound.message, true
+	}
 	switch {
 	case isExpired(err), streaming && apierrors.IsInvalid(err):
 		return 0, "", false

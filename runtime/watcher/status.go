@@ -156,6 +156,13 @@ func (s *status) failed(err error, streaming bool) Phase {
 	return phase
 }
 
+// refused records that the watch waits for another one to end, before its first request.
+func (s *status) refused(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.move(State{Phase: Refused, Err: err, Message: err.Error()})
+}
+
 // move publishes the next state and, if the phase changes, reports it. The caller must hold mu.
 func (s *status) move(next State) {
 	before := s.current.Load()

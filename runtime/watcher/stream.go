@@ -10,6 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/wasmctl/wasmctl/runtime/reflector"
 )
 
 // stream is the response to one watch request. It handles errors of the decoder, and reports the end of the response.
@@ -62,7 +64,7 @@ func (s *stream) run(ctx context.Context) {
 				return
 			}
 			end.see(ctx, s, ev)
-			if ev, ok = s.packed(ev, s.streaming && !end.complete); !ok {
+			if ev, ok = s.packed(ctx, ev, &end); !ok {
 				continue
 			}
 			select {
@@ -84,20 +86,31 @@ func (s *stream) isExpired() bool {
 	}
 }
 
-// packed returns the event with its object packed, or false to skip it. listing means that the event belongs to the list.
-func (s *stream) packed(ev watch.Event, listing bool) (watch.Event, bool) {
-	if ev.Type == watch.Error {
+// packed returns the event with its object packed, or false to skip it. If the tenant has no room for the object, the result is an error that
+// makes the reflector list again, because the objects may be fewer then.
+func (s *stream) packed(ctx context.Context, ev watch.Event, end *streamEnd) (watch.Event, bool) {
+	d := s.lw.api.decoder
+	var o *reflector.Object
+	var err error
+	switch {
+	case ev.Type == watch.Error:
 		return ev, true
-	}
-	if ev.Type == watch.Bookmark {
+	case ev.Type == watch.Bookmark:
 		ev.Object = bookmarkOf(ev.Object)
 		return ev, true
+	case ev.Type == watch.Deleted:
+		o = d.packed(ev.Object)
+	case s.streaming && !end.complete:
+		o, err = d.listed(ev.Object)
+	default:
+		o, err = d.admitted(ev.Object)
 	}
-	pack := s.lw.api.decoder.packed
-	if listing {
-		pack = s.lw.api.decoder.listed
+	if err != nil {
+		end.failed = true
+		end.fail(ctx, s, err)
+		gone := apierrors.NewResourceExpired(err.Error()).Status()
+		return watch.Event{Type: watch.Error, Object: &gone}, true
 	}
-	o := pack(ev.Object)
 	if o == nil {
 		return ev, false
 	}
@@ -147,7 +160,7 @@ func (e *streamEnd) report(ctx context.Context, s *stream) {
 	case lived < shortWatch && e.events == 0:
 		e.fail(ctx, s, errShortWatch)
 	case lived < shortWatch:
-		s.lw.backoff.failed(errShortWatch, false, false)
+		s.lw.backoff.failed(errShortWatch, Failing, false)
 	}
 }
 

@@ -26,7 +26,8 @@ type sharedWatch struct {
 	client *Client
 	cfg    Config
 
-	compressor *reflector.Compressor // nil if nothing is compressed
+	kind    *kindWatches // with the other watches of the tenant
+	listing listing
 
 	ops    chan op          // from the reflector, unbuffered
 	join   chan *subscriber // from Subscription.Run
@@ -86,18 +87,25 @@ func newSharedWatch(source Source, set *Set) *sharedWatch {
 		relist: make(chan struct{}, 1), exited: make(chan struct{}),
 	}
 	w.epoch.Store(set.epoch.Load())
-	if set.cfg.Compress && !source.secret() {
-		w.compressor = &reflector.Compressor{}
-	}
 	return w
 }
 
 // run watches until ctx ends, and returns when everything it started has ended.
 func (w *sharedWatch) run(ctx context.Context) {
 	defer close(w.exited)
+	tenant := w.cfg.Tenant
+	if tenant.enter(ctx, w.status.refused) != nil {
+		return
+	}
+	defer tenant.leave()
+	w.kind = tenant.join(w.source, w.writer.Store(), w.cfg.Compress && !w.source.secret())
+	defer tenant.part(w.source, w.kind, w.writer.Store())
+	w.listing.tenant, w.listing.kind, w.listing.store = tenant, w.kind, w.writer.Store()
+	w.writer.Account = &tenant.account
+	defer w.writer.Close()
 	var reflecting sync.WaitGroup
 	reflecting.Go(func() { w.reflectAll(ctx) })
-	if w.compressor != nil {
+	if w.kind.compressor != nil {
 		reflecting.Go(func() { w.compress(ctx) })
 	}
 	w.loop(ctx)
@@ -123,11 +131,11 @@ func (w *sharedWatch) reflectAll(ctx context.Context) {
 func (w *sharedWatch) reflect(ctx context.Context) {
 	epoch := w.set.epoch.Load()
 	decoder := &decoder{
-		source: w.source, options: w.source.options(), store: w.writer.Store(), newEpoch: epoch != w.epoch.Load(), log: w.cfg.Log, compressor: w.compressor,
+		source: w.source, options: w.source.options(), store: w.writer.Store(), newEpoch: epoch != w.epoch.Load(), log: w.cfg.Log, list: &w.listing,
 		decoded: &w.decoded, arrived: &w.status.arrived,
 	}
 	api := w.client.requests(w.source, decoder)
-	lw := &listWatcher{api: api, status: w.status, backoff: newBackoff(w.cfg.Backoff), lists: api.listsFirst(ctx), ops: w.ops}
+	lw := &listWatcher{api: api, status: w.status, backoff: newBackoff(w.cfg.Backoff), listing: &w.listing, lists: api.listsFirst(ctx), ops: w.ops}
 	defer lw.close()
 	// The status reports, in the user's terms, what the reflector would log.
 	silent := klog.Logger{}
@@ -169,11 +177,12 @@ func (w *sharedWatch) apply(op op) {
 	}
 	switch op.kind {
 	case opApply:
-		w.writer.Apply(op.obj, w.emit)
+		w.store(op.obj)
 	case opDelete:
 		w.writer.Delete(op.obj, w.emit)
 	case opReplace:
 		w.writer.Replace(op.list, op.version, w.emit)
+		w.listing.end()
 		w.epoch.Store(op.epoch)
 		w.listed = true
 		for _, m := range w.subscribers {
@@ -186,6 +195,16 @@ func (w *sharedWatch) apply(op op) {
 		w.writer.Advance(op.version)
 	case opCurrent:
 	}
+}
+
+// store applies a change. If another watch of the kind has decoded the same change at the same time, one copy remains.
+func (w *sharedWatch) store(o *reflector.Object) {
+	if w.kind.shared() {
+		w.kind.storing.Lock()
+		defer w.kind.storing.Unlock()
+		o = w.kind.known(o)
+	}
+	w.writer.Apply(o, w.emit)
 }
 
 // emit passes an event to the subscribers that have received the content before it.

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package watcher
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/wasmctl/wasmctl/internal/humanize"
+	"github.com/wasmctl/wasmctl/runtime/reflector"
+)
+
+// Tenant is the common part of the watches that one tenant causes, under any identity and with any selectors: they have one copy of each
+// object, and bounds of their memory and of their number. It is safe for concurrent use.
+type Tenant struct {
+	maxBytes int64         // 0 is no bound
+	slots    chan struct{} // one element for each watch; nil is no bound
+	account  reflector.Account
+	listing  atomic.Int64 // the bytes of objects in lists that are not in a store yet
+
+	mu    sync.Mutex
+	kinds map[Source]*kindWatches // guarded by mu; those with a watch
+}
+
+// NewTenant returns a Tenant. maxBytes bounds the memory of cached objects, and maxWatches the number of watches; 0 is no bound.
+func NewTenant(maxBytes int64, maxWatches int) *Tenant {
+	t := &Tenant{maxBytes: maxBytes, kinds: map[Source]*kindWatches{}}
+	if maxWatches > 0 {
+		t.slots = make(chan struct{}, maxWatches)
+	}
+	return t
+}
+
+// Bytes returns the memory of the cached objects, of which those in several caches count once.
+func (t *Tenant) Bytes() int64 { return t.account.Bytes() + t.listing.Load() }
+
+// boundError is the reason why a tenant's watch is refused.
+type boundError struct{ message string }
+
+// Error implements error.
+func (e *boundError) Error() string { return e.message }
+
+// admit returns an error if n more bytes of objects exceed the bound.
+func (t *Tenant) admit(n int64) error {
+	if t.maxBytes == 0 || t.Bytes()+n <= t.maxBytes {
+		return nil
+	}
+	return &boundError{fmt.Sprintf("the cached objects of all controllers of this tenant would exceed %s (--max-cache): select fewer objects, or ask the operator for a higher bound", humanize.Bytes(t.maxBytes))}
+}
+
+// enter waits until the number of watches permits another one, which must leave later. It calls wait before it waits. The error is that of
+// ctx.
+func (t *Tenant) enter(ctx context.Context, wait func(error)) error {
+	if t.slots == nil {
+		return nil
+	}
+	select {
+	case t.slots <- struct{}{}:
+		return nil
+	default:
+	}
+	wait(&boundError{fmt.Sprintf("the controllers of this tenant have %d watches, which is the bound (--max-watches): use equal selectors, which share a watch, or ask the operator for a higher bound", cap(t.slots))})
+	select {
+	case t.slots <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (t *Tenant) leave() {
+	if t.slots != nil {
+		<-t.slots
+	}
+}
+
+// kindWatches are watches that can have the same objects: they differ in selectors or identity only.
+type kindWatches struct {
+	compressor *reflector.Compressor // nil if nothing is compressed
+	turn       chan struct{}         // has an element while a watch lists
+
+	storing sync.Mutex // held while a watch stores an object, if there are several
+	mu      sync.RWMutex
+	stores  []*reflector.Store // guarded by mu
+}
+
+// join adds a watch to those of its kind.
+func (t *Tenant) join(source Source, store *reflector.Store, compress bool) *kindWatches {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	k := t.kinds[source.kind()]
+	if k == nil {
+		k = &kindWatches{turn: make(chan struct{}, 1)}
+		if compress {
+			k.compressor = &reflector.Compressor{}
+		}
+		t.kinds[source.kind()] = k
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.stores = append(k.stores, store)
+	return k
+}
+
+// part removes a watch.
+func (t *Tenant) part(source Source, k *kindWatches, store *reflector.Store) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.stores = slices.DeleteFunc(k.stores, func(s *reflector.Store) bool { return s == store })
+	if len(k.stores) == 0 {
+		delete(t.kinds, source.kind())
+	}
+}
+
+// shared reports whether there are several watches.
+func (k *kindWatches) shared() bool {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	return len(k.stores) > 1
+}
+
+// known returns the copy of an object that another watch has, or o. Contents are compared: an aggregated API can answer identities
+// differently, and a restore of etcd assigns versions again.
+func (k *kindWatches) known(o *reflector.Object) *reflector.Object {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	if len(k.stores) == 1 {
+		return o
+	}
+	for _, s := range k.stores {
+		if c := s.Get(o.Ref()); c != nil && (c == o || c.Same(o) && c.Equal(o)) {
+			return c
+		}
+	}
+	return o
+}
+
+// maxTurn is the longest time that a list waits for those of other watches, which may have lost their connection (rule 13).
+const maxTurn = 10 * time.Second
+
+// listing is the account of the list that a watch reads, from its request until its objects are in the store.
+type listing struct {
+	tenant *Tenant
+	kind   *kindWatches
+	store  *reflector.Store // of the watch
+	bytes  atomic.Int64     // of objects that no store has yet
+	turn   atomic.Bool      // it is the only list of the kind
+	// missing is the cost of the objects that only this store has and that have not come in the list: those that the list replaces.
+	missing atomic.Int64
+}
+
+// begin begins a list. The watches of one kind list one after the other, so that each finds the objects of the previous one.
+func (l *listing) begin(ctx context.Context) {
+	l.end()
+	wait := time.NewTimer(maxTurn)
+	defer wait.Stop()
+	select {
+	case l.kind.turn <- struct{}{}:
+		l.turn.Store(true)
+	case <-wait.C:
+	case <-ctx.Done():
+	}
+	if l.tenant.maxBytes > 0 {
+		for _, o := range l.store.List() {
+			l.missing.Add(exclusive(o))
+		}
+	}
+}
+
+// exclusive returns the cost of an object of a store, or 0 if another store has it too.
+func exclusive(o *reflector.Object) int64 {
+	if o.Shared() {
+		return 0
+	}
+	return o.Cost()
+}
+
+// end ends a list. A second call has no effect.
+func (l *listing) end() {
+	l.tenant.listing.Add(-l.bytes.Swap(0))
+	l.missing.Store(0)
+	if l.turn.Swap(false) {
+		<-l.kind.turn
+	}
+}
+
+// add charges an object of the list. If the store of the watch has a state of it, that is before.
+func (l *listing) add(o, before *reflector.Object) error {
+	if before != nil && l.tenant.maxBytes > 0 {
+		l.missing.Add(-exclusive(before))
+	}
+	if o.Stored() {
+		return nil
+	}
+	n := growth(o, before)
+	if err := l.tenant.admit(n - max(0, l.missing.Load())); err != nil {
+		return err
+	}
+	l.bytes.Add(n)
+	l.tenant.listing.Add(n)
+	return nil
+}
+
+// growth returns the memory that the store of a watch needs for the next state of an object.
+func growth(o, before *reflector.Object) int64 {
+	switch {
+	case o.Stored():
+		return 0
+	case before != nil:
+		return max(0, o.Cost()-before.Cost())
+	}
+	return o.Cost()
+}

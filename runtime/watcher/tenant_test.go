@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package watcher_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/wasmctl/wasmctl/runtime/watcher"
+)
+
+// selected returns a source that differs from others in its selector only. The fake does not select.
+func selected(i int) watcher.Source {
+	return watcher.Source{Resource: configMaps, FieldSelector: fmt.Sprintf("metadata.name!=x%d", i)}
+}
+
+// Watches with different selectors that start at the same time have one copy of each object, and so they do after changes that all of them
+// receive at the same time.
+func TestSet_SelectorsShareObjects(t *testing.T) {
+	bubble(t, func(t *testing.T, b *bed) {
+		var users []*user
+		for i := range 50 {
+			users = append(users, subscribe(t, b.set, selected(i)))
+		}
+		after(time.Minute)
+		same := func() {
+			t.Helper()
+			for _, u := range users {
+				u.agrees(b.cm)
+				for _, o := range u.sub.Store().List() {
+					if b.u.sub.Store().Get(o.Ref()) != o {
+						t.Fatalf("%s has a copy of %s", u.sub.Source(), o.Ref())
+					}
+				}
+			}
+		}
+		same()
+		b.cm.set("a", 2)
+		b.cm.set("c", 1)
+		b.cm.remove("b")
+		synctest.Wait()
+		same()
+		for _, u := range users { // those of one watch that ends remain
+			u.end()
+		}
+		b.cm.set("a", 3)
+	})
+}
+
+// A tenant is charged for one copy of each object, however many watches and identities it uses, and for nothing after their end.
+func TestTenant_PaysOnceForEachObject(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newFakeAPI()
+		cm := api.of(configMaps)
+		for i := range 25 {
+			cm.set(fmt.Sprint("o", i), strings.Repeat("x", 10_000))
+		}
+		tenant := watcher.NewTenant(1<<20, 0)
+		var users []*user
+		for range 2 {
+			set := api.set(watcher.Config{Tenant: tenant})
+			for i := range 25 {
+				users = append(users, subscribe(t, set, selected(i)))
+			}
+		}
+		after(time.Minute)
+		for _, u := range users {
+			u.phase(watcher.Ready)
+			u.agrees(cm)
+		}
+		if n := tenant.Bytes(); n < 250_000 || n > 600_000 {
+			t.Errorf("%d bytes, want those of 25 objects and 1250 entries", n)
+		}
+		for _, u := range users {
+			u.end()
+		}
+		if n := tenant.Bytes(); n != 0 {
+			t.Errorf("%d bytes are charged for nothing", n)
+		}
+	})
+}
+
+// A watch whose objects exceed the bound is refused, in a list and by a change, without an effect on the older watches of the tenant. It
+// comes back when the objects fit, with each event in order.
+func TestTenant_BoundRefusesWhatExceedsIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newFakeAPI()
+		cm, others := api.of(configMaps), api.of(resource("others"))
+		cm.set("a", strings.Repeat("x", 50_000))
+		tenant := watcher.NewTenant(100_000, 0)
+		set := api.set(watcher.Config{Tenant: tenant})
+		first := subscribe(t, set, watcher.Source{Resource: configMaps})
+		first.expect("Listed ns/a")
+		for i := range 2 {
+			others.set(fmt.Sprint("o", i), strings.Repeat("y", 40_000))
+		}
+		second := subscribe(t, set, watcher.Source{Resource: resource("others")})
+		after(time.Hour)
+		second.phase(watcher.Refused)
+		first.phase(watcher.Ready)
+		if st := second.sub.State(); !strings.Contains(st.Message, "97.7Ki") || st.Stalled(time.Now()) {
+			t.Errorf("%+v", st)
+		}
+		if n := tenant.Bytes(); n > 60_000 {
+			t.Errorf("%d bytes for refused objects", n)
+		}
+		others.remove("o1")
+		after(5 * time.Minute)
+		second.phase(watcher.Ready)
+		second.expect("Listed ns/o0")
+		second.agrees(others)
+
+		others.set("o2", strings.Repeat("z", 20_000)) // exceeds the bound
+		others.remove("o0")
+		after(time.Minute)
+		cm.set("a", strings.Repeat("w", 50_000)) // needs no more
+		after(5 * time.Minute)
+		second.phase(watcher.Ready)
+		first.phase(watcher.Ready)
+		first.expect("Applied ns/a")
+		second.expect("Deleted ns/o0", "Relisted ns/o2")
+		first.agrees(cm)
+		second.agrees(others)
+	})
+}
+
+// The watches beyond the bound of their number wait until others end. Equal sources are one watch.
+func TestTenant_BoundsTheNumberOfWatches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newFakeAPI()
+		cm := api.of(configMaps)
+		cm.set("a", 1)
+		set := api.set(watcher.Config{Tenant: watcher.NewTenant(0, 2)})
+		var users []*user
+		for i := range 3 {
+			users = append(users, subscribe(t, set, selected(i)))
+			synctest.Wait()
+		}
+		again := subscribe(t, set, selected(0))
+		after(time.Hour)
+		again.phase(watcher.Ready)
+		users[2].phase(watcher.Refused)
+		if st := users[2].sub.State(); !strings.Contains(st.Message, "2 watches") || st.Stalled(time.Now()) {
+			t.Errorf("%+v", st)
+		}
+		users[1].end()
+		after(time.Minute)
+		users[2].phase(watcher.Ready)
+		users[2].expect("Listed ns/a")
+		users[2].end()
+		last := subscribe(t, set, selected(3))
+		waiting := subscribe(t, set, selected(4))
+		waiting.end()
+		last.expect("Listed ns/a")
+	})
+}
