@@ -62,6 +62,8 @@ type Options struct {
 	// CacheCompression compresses cached objects that have not been read for a minute,
 	// except Secrets.
 	CacheCompression bool
+	// Tenants limits the caches of each tenant.
+	Tenants TenantLimits
 	// WatchBackoff is the delay between the failed requests of a watch, which controllers
 	// share. The zero value is 0.8 s, which doubles with each failure up to 30 s.
 	WatchBackoff Backoff
@@ -70,6 +72,14 @@ type Options struct {
 	Election *Election
 	// Traces exports a trace of each run; may be nil.
 	Traces sdktrace.SpanExporter
+}
+
+// TenantLimits limit the watches of all controllers of one Tenant together; 0 is no limit. A watch
+// beyond them is refused, and starts when the others need less. A controller that is its own
+// tenant has no limits.
+type TenantLimits struct {
+	Cache   int64 // bytes of cached objects
+	Watches int
 }
 
 // Backoff is a delay that is First, and doubles with each failure up to Max, which is at most a

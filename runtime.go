@@ -52,7 +52,7 @@ type Runtime struct {
 	log       *slog.Logger
 	startedAt time.Time
 	shared    engine.Shared
-	users     engine.Identities
+	users     *engine.Identities
 	elector   *leader.Elector // nil without an election
 	member    *shard.Member   // nil unless replicas share the objects
 	events    *events.Recorder
@@ -88,15 +88,16 @@ func New(config *rest.Config, o Options) (*Runtime, error) {
 	rt := &Runtime{opts: o, log: o.Logger, startedAt: time.Now(), force: make(chan struct{}), begun: make(chan struct{}), turns: newTurns(cmp.Or(o.CPUs, goruntime.GOMAXPROCS(0)))}
 	rt.ctx, rt.cancel = context.WithCancel(context.Background())
 	var err error
-	rt.users.Watches = watcher.Config{Log: rt.log, Compress: o.CacheCompression, Backoff: watcher.Backoff(o.WatchBackoff)}
-	if err = rt.users.Watches.Backoff.Check(); err != nil {
+	watches := watcher.Config{Log: rt.log, Compress: o.CacheCompression, Backoff: watcher.Backoff(o.WatchBackoff)}
+	if err = watches.Backoff.Check(); err != nil {
 		return nil, failure.Usage.Wrap(err)
 	}
 	config = rest.CopyConfig(config)
 	config.QPS, config.UserAgent = -1, "wasmctl/"+o.Version // the API server's priority and fairness limits requests
-	if rt.users.Own, err = engine.NewIdentity(config, rt.users.Watches); err != nil {
+	if rt.users, err = engine.NewIdentities(config, watches); err != nil {
 		return nil, failure.Cluster.Wrap(err)
 	}
+	rt.users.MaxCache, rt.users.MaxWatches = o.Tenants.Cache, o.Tenants.Watches
 	rt.shared = engine.Shared{
 		As: rt.users.As, Resolver: kinds.NewResolver(rt.users.Own.Client, rt.log), CPUs: share.NewCPUScheduler(cmp.Or(o.CPUs, goruntime.GOMAXPROCS(0))),
 		Compile: o.Compile, CacheDir: o.CacheDir, CacheKey: o.CacheKey, OnForged: func() { rt.forged.Add(1) },
@@ -231,6 +232,7 @@ func (rt *Runtime) Run(ctx context.Context) error {
 	rt.mu.Unlock()
 	close(rt.begun)
 	rt.wg.Go(func() { rt.shared.Watchdog.Run(rt.ctx) })
+	rt.wg.Go(func() { rt.users.Run(rt.ctx) })
 	recording, stopRecording := context.WithCancel(context.WithoutCancel(rt.ctx)) // ends after the controllers
 	var recorder sync.WaitGroup
 	recorder.Go(func() { _ = rt.events.Run(recording) }) // it can only fail if it runs already

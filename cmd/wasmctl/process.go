@@ -94,7 +94,7 @@ func runProcess(ctx context.Context, o *runOptions, log *slog.Logger, force <-ch
 func (o *runOptions) runtimeOptions(ctx context.Context, log *slog.Logger) (wasmctl.Options, error) {
 	options := o.process.Options()
 	options.InsecureRegistries = o.process.Registry.Insecure
-	options.Logger, options.Version, options.CPUs = log, version, cpus()
+	options.Logger, options.Version, options.CPUs, options.Tenants = log, version, cpus(), o.tenants
 	compile := options.Compile
 	options.Compile = func(ctx context.Context, job load.Compilation) error {
 		defer o.streams.progress.Start("compiling a module").End()

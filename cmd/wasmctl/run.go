@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
 
+	"github.com/wasmctl/wasmctl"
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/progress"
@@ -110,6 +111,8 @@ type runOptions struct {
 
 	streams streams
 	writes  bool // print the writes of runs; not a flag of run
+
+	tenants wasmctl.TenantLimits // of wasmctl serve
 
 	server func(*rest.Config, *slog.Logger) (*serve.Server, error) // nil unless the command is wasmctl serve
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/client-go/rest"
 
+	"github.com/wasmctl/wasmctl"
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
@@ -38,6 +39,8 @@ type serveOptions struct {
 	allowed        []string
 	private        bool
 	minFollow      time.Duration
+	cache          string
+	watches        int
 	bounds         v1alpha1.Bounds // set by complete
 	allow          oci.Allow       // set by complete
 }
@@ -85,6 +88,8 @@ Exit codes:
 	f.DurationVar(&o.minFollow, "min-follow", 10*time.Second, "Look no more often than this whether a followed tag has another module")
 	f.StringArrayVar(&o.allowed, "registry-allow", nil, "Let Reconcilers name modules of this `host`[:port][/repository] only, and of repositories below it; a host can have globs; repeatable")
 	f.BoolVar(&o.private, "registry-private", true, "Let Reconcilers use registries at private addresses; if false, only those that --registry-allow or --insecure-registry names")
+	f.StringVar(&o.cache, "max-cache", "256Mi", "Limit the memory of the objects that the Reconcilers of one namespace cache together")
+	f.IntVar(&o.watches, "max-watches", 200, "Limit the watches that the Reconcilers of one namespace have together; those of equal objects count once")
 	f.StringVar(&o.share, "share", shareReconcilers, "With --shards: distribute the \"reconcilers\", so that each runs on exactly one replica, or the \"objects\" of each")
 	f.StringVar(&o.isolation.By, "isolate", "", "Run modules in separate processes: each \"controller\" in its own, or each \"tenant\", which is a namespace; without a value, each controller")
 	f.Lookup("isolate").NoOptDefVal = serve.ByController
@@ -101,12 +106,17 @@ func (o *serveOptions) complete() error {
 	if err != nil || memory.Value() < 64<<10 {
 		errs = append(errs, fmt.Errorf("--max-memory %q: want a size of at least 64Ki, such as 64Mi", o.memory))
 	}
-	if o.timeout <= 0 || o.concurrency <= 0 {
-		errs = append(errs, errors.New("--max-timeout and --max-concurrency must be more than 0"))
+	cache, err := resource.ParseQuantity(o.cache)
+	if err != nil || cache.Value() < 1<<20 {
+		errs = append(errs, fmt.Errorf("--max-cache %q: want a size of at least 1Mi, such as 256Mi", o.cache))
 	}
 	if o.minFollow <= 0 {
 		errs = append(errs, errors.New("--min-follow must be more than 0"))
 	}
+	if o.timeout <= 0 || o.concurrency <= 0 || o.watches <= 0 {
+		errs = append(errs, errors.New("--max-timeout, --max-concurrency and --max-watches must be more than 0"))
+	}
+	o.run.tenants = wasmctl.TenantLimits{Cache: cache.Value(), Watches: o.watches}
 	o.allow, err = parseAllow(o.allowed)
 	errs = append(errs, err, o.isolation.Validate(guestprocess.Supported), checkShare(o.share, o.run.process.Leader.Shards))
 	most := host.Config{Limits: share.Limits{Memory: memory.Value(), Timeout: o.timeout}}.LimitsFor(nil)

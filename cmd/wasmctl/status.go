@@ -35,8 +35,8 @@ revisions that need attention; -o json shows all.
 READY counts objects that are due, OLDEST is how long the next one has been due, WAITING counts objects that wait for a time (a
 requeue, a retry, the debounce), RUNNING is busy workers of all workers. RUNS and FAILED count since the start. FAILING and
 QUARantined count objects, DENIED counts refused requests of the module. A watch has been in its STATE (syncing, ready, denied,
-absent or failing) FOR this long, and PROGRESS is the time since the API server last sent something. For one object, use
-"wasmctl explain".
+absent, failing or refused) FOR this long, and PROGRESS is the time since the API server last sent something. For one object,
+use "wasmctl explain".
 
 If replicas share the objects (--shards), the output shows the slots of this replica, whether each slot is run by one replica, and all
 replicas. With --all-replicas, it shows only the replicas, each with the state of its controllers.

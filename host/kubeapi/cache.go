@@ -28,7 +28,7 @@ const defaultPage = 500
 //
 // An error with a method Status() abi.Status explains why there is no answer: StatusNotSynced if
 // the watch has not listed yet, or StatusBadRequest if the controller does not watch the resource,
-// or not in this namespace. Any other error is StatusInternal. An error whose method Elsewhere()
+// or not in this namespace, or StatusDenied if the right to watch it was taken back. Any other error is StatusInternal. An error whose method Elsewhere()
 // bool returns true means that other replicas watch some of the objects. Then the API server is
 // asked.
 type Cache interface {

@@ -2,9 +2,16 @@
 
 package share
 
+import "strings"
+
 // OwnTenant returns the tenant of a controller that is its own tenant. The slash keeps it
 // apart from tenants that are namespaces.
-func OwnTenant(controller string) string { return "controller/" + controller }
+func OwnTenant(controller string) string { return ownTenant + controller }
+
+// IsOwnTenant reports whether a tenant is a controller.
+func IsOwnTenant(tenant string) bool { return strings.HasPrefix(tenant, ownTenant) }
+
+const ownTenant = "controller/"
 
 // Usage is the row of a tenant in the ledger: what it uses of a process, and its share.
 type Usage struct {

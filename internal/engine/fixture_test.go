@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
@@ -45,6 +46,8 @@ func TestMain(m *testing.M) {
 	if os.Getenv(compileEnv) != "" {
 		compile()
 	}
+	// It would sleep in virtual time until the real time of the start; see package watcher.
+	utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1]
 	devclustertest.Main(m)
 }
 
@@ -131,7 +134,7 @@ func (w *swapping) run(module []byte, opts *setup) (end func()) {
 	log := slog.New(quiet{slog.NewTextHandler(w.t.Output(), nil)})
 	id := w.identity(opts.config, log)
 	shared := opts.shared
-	shared.As = func(string) (*Identity, func(), error) { return id, func() {}, nil }
+	shared.As = func(string, string) (*Identity, func(), error) { return id, func() {}, nil }
 	shared.Resolver, shared.CPUs = kinds.NewResolver(id.Client, log), share.NewCPUScheduler(runtime.GOMAXPROCS(0))
 	shared.Record = w.recordEvent
 	ctx, stop := context.WithCancel(w.t.Context())

@@ -12,6 +12,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/host/kubeapi"
 	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
+	"github.com/wasmctl/wasmctl/host/share"
 	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/runtime/watcher"
 )
@@ -61,31 +62,59 @@ func NewIdentity(config *rest.Config, watches watcher.Config) (*Identity, error)
 // impersonate. It is safe for concurrent use.
 type Identities struct {
 	Own *Identity
-	// Watches configures the watches of impersonated users.
+	// Watches configures all watches, those of Own included. Its Tenant is that of the
+	// controllers that are their own tenants, which the operator configures.
 	Watches watcher.Config
+	// MaxCache and MaxWatches bound the cached bytes and the watches of each other tenant;
+	// 0 is no bound.
+	MaxCache   int64
+	MaxWatches int
 
-	mu     sync.Mutex
-	others map[string]*used // by user; guarded by mu
+	plain   *rest.Config     // of the process
+	refused chan identityKey // of requests; see Run
+	mu      sync.Mutex
+	others  map[identityKey]*used // guarded by mu
 }
 
-// used is an impersonated identity with the number of its users.
+// NewIdentities returns the identities of a process with this client configuration. It sends
+// no request.
+func NewIdentities(config *rest.Config, watches watcher.Config) (*Identities, error) {
+	watches.Tenant = watcher.NewTenant(0, 0)
+	ids := &Identities{Watches: watches, others: map[identityKey]*used{}, refused: make(chan identityKey, 64)}
+	config = rest.CopyConfig(config)
+	ids.plain = rest.CopyConfig(config)
+	ids.reporting(config, identityKey{})
+	var err error
+	ids.Own, err = NewIdentity(config, watches)
+	return ids, err
+}
+
+// identityKey names an identity. tenant is empty for controllers that are their own tenants.
+type identityKey struct{ user, tenant string }
+
+// used is an identity with the number of its users.
 type used struct {
 	*Identity
 
-	users int
+	tenant *watcher.Tenant
+	users  int
 }
 
-// As returns the identity of a user, or the process's own if user is empty. The caller must
-// call release exactly once; an identity without users is forgotten.
-func (ids *Identities) As(user string) (_ *Identity, release func(), err error) {
-	if user == "" {
+// As returns the identity of a user, or of the process if user is empty, with the caches of a
+// tenant. The caller must call release exactly once; an identity without users is forgotten.
+func (ids *Identities) As(user, tenant string) (_ *Identity, release func(), err error) {
+	if share.IsOwnTenant(tenant) {
+		tenant = ""
+	}
+	key := identityKey{user, tenant}
+	if key == (identityKey{}) {
 		return ids.Own, func() {}, nil
 	}
 	ids.mu.Lock()
 	defer ids.mu.Unlock()
-	id := ids.others[user]
+	id := ids.others[key]
 	if id == nil {
-		if id, err = ids.impersonated(user); err != nil {
+		if id, err = ids.add(key); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -94,24 +123,38 @@ func (ids *Identities) As(user string) (_ *Identity, release func(), err error) 
 		ids.mu.Lock()
 		defer ids.mu.Unlock()
 		if id.users--; id.users == 0 {
-			delete(ids.others, user)
+			delete(ids.others, key)
 		}
 	}, nil
 }
 
-// impersonated adds the identity of a user. The caller holds mu.
-func (ids *Identities) impersonated(user string) (*used, error) {
-	config := rest.CopyConfig(ids.Own.Config)
-	config.Impersonate = rest.ImpersonationConfig{UserName: user}
-	id, err := NewIdentity(config, ids.Watches)
+// add adds an identity. The caller holds mu.
+func (ids *Identities) add(key identityKey) (*used, error) {
+	config := rest.CopyConfig(ids.plain)
+	if key.user != "" {
+		config.Impersonate = rest.ImpersonationConfig{UserName: key.user}
+	}
+	ids.reporting(config, key)
+	watches := ids.Watches
+	if key.tenant != "" {
+		watches.Tenant = ids.tenant(key.tenant)
+	}
+	id, err := NewIdentity(config, watches)
 	if err != nil {
-		return nil, failure.Cluster.Wrap(fmt.Errorf("user %s: %w", user, err))
+		return nil, failure.Cluster.Wrap(fmt.Errorf("user %s: %w", key.user, err))
 	}
-	if ids.others == nil {
-		ids.others = map[string]*used{}
+	ids.others[key] = &used{Identity: id, tenant: watches.Tenant}
+	return ids.others[key], nil
+}
+
+// tenant returns a tenant, which exists while it has an identity. The caller holds mu.
+func (ids *Identities) tenant(name string) *watcher.Tenant {
+	for key, id := range ids.others {
+		if key.tenant == name {
+			return id.tenant
+		}
 	}
-	ids.others[user] = &used{Identity: id}
-	return ids.others[user], nil
+	return watcher.NewTenant(ids.MaxCache, ids.MaxWatches)
 }
 
 // Others returns the number of impersonated users.
@@ -123,15 +166,20 @@ func (ids *Identities) Others() int {
 
 // EachWatch calls yield with the state of each watch of all identities.
 func (ids *Identities) EachWatch(yield func(watcher.Source, watcher.State)) {
-	sets := []*watcher.Set{ids.Own.Watches}
-	ids.mu.Lock()
-	for _, id := range ids.others {
-		sets = append(sets, id.Watches)
-	}
-	ids.mu.Unlock()
-	for _, set := range sets {
+	for _, set := range ids.sets() {
 		for source, state := range set.States() {
 			yield(source, state)
 		}
 	}
+}
+
+// sets returns the watches of all identities.
+func (ids *Identities) sets() map[identityKey]*watcher.Set {
+	ids.mu.Lock()
+	defer ids.mu.Unlock()
+	sets := map[identityKey]*watcher.Set{{}: ids.Own.Watches}
+	for key, id := range ids.others {
+		sets[key] = id.Watches
+	}
+	return sets
 }

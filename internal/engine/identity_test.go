@@ -17,11 +17,11 @@ import (
 func newIdentities(t *testing.T) *Identities {
 	t.Helper()
 	watches := watcher.Config{Log: slog.New(slog.DiscardHandler)}
-	own, err := NewIdentity(&rest.Config{Host: "https://127.0.0.1:1"}, watches)
+	ids, err := NewIdentities(&rest.Config{Host: "https://127.0.0.1:1"}, watches)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Identities{Own: own, Watches: watches}
+	return ids
 }
 
 // TestIdentities_AreThoseInUse compares Identities with a list of their users. Equal user
@@ -41,7 +41,7 @@ func TestIdentities_AreThoseInUse(t *testing.T) {
 			uses = slices.Delete(uses, i, i+1)
 		} else {
 			user := []string{"", "a", "b", "c"}[r.IntN(4)]
-			id, release, err := ids.As(user)
+			id, release, err := ids.As(user, "")
 			if err != nil || id.Config.Impersonate.UserName != user {
 				t.Fatalf("%q: %+v, %v", user, id, err)
 			}
@@ -68,7 +68,7 @@ func TestIdentities_ComeAndGoAtOnce(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			for range 100 {
-				_, release, err := ids.As("a")
+				_, release, err := ids.As("a", "")
 				if err != nil {
 					t.Error(err)
 					return

@@ -87,7 +87,7 @@ func (c *Controller) isolation() (isolate.Isolation, error) {
 
 // identify determines the identity that requests are sent as.
 func (c *Controller) identify() (err error) {
-	if c.Identity, c.leave, err = c.shared.As(c.opts.As); err != nil {
+	if c.Identity, c.leave, err = c.shared.As(c.opts.As, c.opts.Tenant); err != nil {
 		return err
 	}
 	c.planner = &plan.Planner{Options: c.opts.Options, Finder: &plan.Patient{Resolver: c.shared.Resolver, Waits: c.waiting}, Log: c.log}

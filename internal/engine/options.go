@@ -100,9 +100,9 @@ func (o *Options) triggers() []trigger.Source {
 
 // Shared holds the parts that the controllers of a process have in common.
 type Shared struct {
-	// As returns the identity of a user, or of the process itself if user is empty. It is
-	// valid until release is called.
-	As       func(user string) (id *Identity, release func(), err error)
+	// As returns the identity of a user, or of the process itself if user is empty, with the
+	// caches of a tenant. It is valid until release is called.
+	As       func(user, tenant string) (id *Identity, release func(), err error)
 	Resolver *kinds.Resolver
 
 	Pool   *runner.Pool        // if nil, the number of workers is unlimited

@@ -81,6 +81,9 @@ func (c *Cache) stores(gvr schema.GroupVersionResource, namespace string) ([]*wa
 			other = h.watch.Resource.Version
 			continue
 		}
+		if s.Phase() == watcher.Denied {
+			return nil, &CacheError{status: abi.StatusDenied, message: fmt.Sprintf("the cache of %s is closed: %s", s.Source(), s.State().Message)}
+		}
 		if s.Store().Len() == 0 && !isClosed(s.Synced()) {
 			return nil, &CacheError{status: abi.StatusNotSynced, message: fmt.Sprintf("the watch of %s has not listed yet: %s", s.Source(), s.State())}
 		}

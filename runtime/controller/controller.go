@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/runtime/applier"
@@ -256,8 +257,25 @@ func (c *Controller) objects() int {
 	return n
 }
 
+// deniedPause is the time after which a run that waits for a right is tried again.
+const deniedPause = 2 * time.Second
+
+// denied reports whether the rights to the watch of an object were taken back. Its cached state must not reach a guest then, and it is not
+// known whether it still exists.
+func (c *Controller) denied(key abi.Key) bool {
+	for _, s := range c.forHandle().all() {
+		if ns := s.Source().Namespace; (ns == "" || ns == key.Namespace) && s.Phase() == watcher.Denied {
+			return true
+		}
+	}
+	return false
+}
+
 // reconcile is the runner's job.
 func (c *Controller) reconcile(ctx context.Context, item scheduler.Item[abi.Key, queue.Reasons]) scheduler.Next[queue.Reasons] {
+	if c.denied(item.Key) {
+		return scheduler.Next[queue.Reasons]{Requeue: true, After: deniedPause, Msg: item.Msg, Priority: item.Priority}
+	}
 	var out applier.Outcome
 	if c.slots != nil {
 		within, leave, ok := c.slots.enter(ctx, item.Key)

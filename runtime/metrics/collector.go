@@ -121,7 +121,7 @@ type watchSum struct {
 }
 
 // watchStates are the states of watches.
-var watchStates = [...]string{"syncing", "ready", "denied", "absent", "failing"}
+var watchStates = [...]string{"syncing", "ready", "denied", "absent", "failing", "refused"}
 
 func (g gathering) watches(list []Watch) {
 	sums := map[string]*watchSum{}

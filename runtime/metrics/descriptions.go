@@ -97,7 +97,7 @@ var (
 var (
 	buildInfo      = gauge("wasmctl_build_info", "Always 1; the labels contain the version.", "version", "go_version")
 	controllers    = gauge("wasmctl_controllers", "Controllers by phase: loading, waiting (for a kind or the cluster), running, failed (retried).", "phase")
-	watchState     = gauge("wasmctl_watches", "Watches by state: syncing, ready, denied, absent or failing.", "resource", "state")
+	watchState     = gauge("wasmctl_watches", "Watches by state: syncing, ready, denied, absent, failing or refused.", "resource", "state")
 	watchAge       = gauge("wasmctl_watch_progress_age_seconds", "Time since the API server last sent an event, a bookmark or a list; the maximum over the resource's watches.", "resource")
 	watchFailures  = gauge("wasmctl_watch_failures", "Failed requests of a resource's watches since they were last ready.", "resource")
 	watchStalled   = gauge("wasmctl_watches_stalled", "Watches without progress or requests; they make /livez fail.", "resource")

@@ -37,7 +37,8 @@ type Handler func(ctx context.Context, ev reflector.Event)
 
 // Config configures a Set. The zero value works and reports nothing.
 type Config struct {
-	// Log logs phase changes of watches: at Info when a watch is ready, at Warn when it is denied, absent or failing.
+	// Log logs phase changes of watches: at Info when a watch is ready, at Warn when it is denied, absent, failing
+	// or refused.
 	Log *slog.Logger
 	// OnChange is called after each phase change of a watch, in order. It must not block or call the Set.
 	OnChange func(Source, State)
@@ -93,6 +94,17 @@ func (s *Set) States() map[Source]State {
 		states[source] = w.status.get()
 	}
 	return states
+}
+
+// ListAgain makes the watches list their objects again whose source matches: the API server then checks the right to list.
+func (s *Set) ListAgain(matches func(Source) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for source, w := range s.watches {
+		if matches(source) {
+			w.listAgain()
+		}
+	}
 }
 
 // start starts the watch unless it is running. The watch outlives ctx, because other subscriptions may share it, but uses its values.
@@ -173,6 +185,9 @@ func (s *Subscription) Store() *reflector.Store { return s.watch.writer.Store() 
 
 // State returns the state of the watch. It never blocks.
 func (s *Subscription) State() State { return s.watch.status.get() }
+
+// Phase returns the phase of State.
+func (s *Subscription) Phase() Phase { return s.watch.status.current.Load().Phase }
 
 // Source returns the source of the watch.
 func (s *Subscription) Source() Source { return s.watch.source }

@@ -84,9 +84,9 @@ const stallAfter = maxWatchTimeout + watchMargin + 2*refusedCap
 
 // Stalled reports whether the watch has stalled: for longer than any of its timeouts, it has neither received anything from the API server
 // nor sent a request (rule 14). Only a restart of the process helps then, which is the purpose of a liveness check. A watch that is denied,
-// absent or failing is not stalled: it retries, and a restart would only discard its cache. Use Phase to tell whether a watch works, and
-// LastProgress to tell how old its data may be: a quiet API server sends a bookmark about every minute, and a ready watch is renewed after
-// at most ten minutes.
+// absent, failing or refused is not stalled: it retries, and a restart would only discard its cache. Use Phase to tell whether a watch
+// works, and LastProgress to tell how old its data may be: a quiet API server sends a bookmark about every minute, and a ready watch is
+// renewed after at most ten minutes.
 func (s State) Stalled(now time.Time) bool {
 	last := s.LastAttempt
 	if s.LastProgress.After(last) {

@@ -419,3 +419,39 @@ func (in *intruder) sawNothing(c *e2e.Process) {
 		in.Error("the victim's secret is in the log")
 	}
 }
+
+// TestServe_RevokedRightsCloseTheCache: a right to list that is taken back ends the watch,
+// although the API server would keep it open for minutes, and the condition names the right.
+// When the right is back, the change of the meantime is reconciled.
+func TestServe_RevokedRightsCloseTheCache(t *testing.T) {
+	tn := newTenant(t)
+	may := func(verbs ...string) {
+		t.Helper()
+		role, err := tn.client.RbacV1().Roles(tn.ns).Get(t.Context(), "module", metav1.GetOptions{})
+		tn.must(err)
+		role.Rules[0].Verbs = verbs
+		_, err = tn.client.RbacV1().Roles(tn.ns).Update(t.Context(), role, metav1.UpdateOptions{})
+		tn.must(err)
+	}
+	_, err := tn.client.CoreV1().ServiceAccounts(tn.ns).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, metav1.CreateOptions{})
+	tn.must(err)
+	binding, err := tn.client.RbacV1().RoleBindings(tn.ns).Get(t.Context(), "module", metav1.GetOptions{})
+	tn.must(err)
+	binding.Subjects[0].Name = "web"
+	_, err = tn.client.RbacV1().RoleBindings(tn.ns).Update(t.Context(), binding, metav1.UpdateOptions{})
+	tn.must(err)
+	tn.create("web", map[string]any{
+		"module": tn.module("v1", enginetest.Worse(enginetest.Good, 1)), "for": map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}, "serviceAccountName": "web",
+		"selector": map[string]any{"matchExpressions": []any{map[string]any{"key": "module", "operator": "DoesNotExist"}}},
+		"rollout":  map[string]any{"probation": "0s"},
+	})
+	startServe(tn)
+	tn.ready("web", "True", "Succeeded")
+	may("get", "create", "update", "patch")
+	r := tn.ready("web", "False", "RightsMissing")
+	if c := meta.FindStatusCondition(r.Status.Conditions, v1alpha1.CachesSynced); c == nil || !strings.Contains(c.Message, "list and watch on configmaps") {
+		t.Errorf("%+v", c)
+	}
+	may("*")
+	tn.ready("web", "True", "Succeeded")
+}

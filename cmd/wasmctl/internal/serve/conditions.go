@@ -85,10 +85,8 @@ func part(name string, st *v1alpha1.Status, in *seen) (ok metav1.ConditionStatus
 		}
 	case v1alpha1.CachesSynced:
 		if runs {
-			for _, w := range c.Watches {
-				if w.Phase != "ready" {
-					return metav1.ConditionFalse, "CachesSyncing", strings.TrimSuffix(w.Source+" is "+w.Phase+": "+w.Message, ": ")
-				}
+			if reason, message := unsynced(c.Watches); reason != "" {
+				return metav1.ConditionFalse, reason, message
 			}
 			return metav1.ConditionTrue, "Succeeded", fmt.Sprintf("watches: %d", len(c.Watches))
 		}
@@ -111,6 +109,24 @@ func part(name string, st *v1alpha1.Status, in *seen) (ok metav1.ConditionStatus
 		}
 	}
 	return "", "", ""
+}
+
+// unsynced returns why watches are not ready, or "" if all are: first the causes that only a person can change.
+func unsynced(watches []admin.Watch) (reason, message string) {
+	for _, w := range watches {
+		if w.Phase == "ready" || reason != "" && w.Phase != "denied" && w.Phase != "refused" {
+			continue
+		}
+		message = strings.TrimSuffix(w.Source+" is "+w.Phase+": "+w.Message, ": ")
+		switch w.Phase {
+		case "denied":
+			return "RightsMissing", message
+		case "refused":
+			return "CacheRefused", message
+		}
+		reason = "CachesSyncing"
+	}
+	return reason, message
 }
 
 // missing lists rights that a module has requested but does not have.

@@ -166,10 +166,8 @@ func judge(st *v1alpha1.Status, in *seen) state {
 	if k := st.Candidate; k != nil {
 		return state{reconciling: true, reason: k.Stage, message: progress(k)}
 	}
-	for _, w := range c.Watches {
-		if w.Phase != "ready" {
-			return state{reconciling: true, reason: "CachesSyncing", message: strings.TrimSuffix(w.Source+" is "+w.Phase+": "+w.Message, ": ")}
-		}
+	if reason, message := unsynced(c.Watches); reason != "" {
+		return state{reconciling: true, reason: reason, message: message}
 	}
 	if in.wanted == nil || st.Live == nil || in.wanted.Digest != st.Live.Digest {
 		return state{reconciling: true, reason: "Progressing", message: "swapping the module"}
