@@ -424,6 +424,7 @@ func (in *intruder) sawNothing(c *e2e.Process) {
 // although the API server would keep it open for minutes, and the condition names the right.
 // When the right is back, the change of the meantime is reconciled.
 func TestServe_RevokedRightsCloseTheCache(t *testing.T) {
+	t.Parallel()
 	tn := newTenant(t)
 	may := func(verbs ...string) {
 		t.Helper()
