@@ -166,6 +166,7 @@ func shardFigures(v *shard.View, now time.Time) *metrics.Shards {
 
 // summary returns the summary of this replica's controllers that it shares with the others.
 func (rt *Runtime) summary() (sum shard.Summary) {
+	sum.Version = rt.opts.Version
 	for _, c := range rt.Controllers() {
 		e := c.life.View().Engine
 		if e == nil {

@@ -43,7 +43,7 @@ func shardStatus(v *shard.View, now time.Time) *admin.Shards {
 func replicaStatus(v *shard.View, l *shard.Lease, now time.Time) admin.Replica {
 	sum := &l.State.Summary
 	r := admin.Replica{
-		ID: l.ID, State: "takes none", Open: l.State.Open.Len(), Ranges: l.State.Open.String(), Load: l.State.Cost().Seconds(), Heard: l.Heard,
+		ID: l.ID, Version: sum.Version, State: "takes none", Open: l.State.Open.Len(), Ranges: l.State.Open.String(), Load: l.State.Cost().Seconds(), Heard: l.Heard,
 		Controllers: sum.Controllers, Objects: sum.Objects, Ready: sum.Due, Running: sum.Running, Failing: sum.Failing, Runs: sum.Runs,
 	}
 	if v.Record != nil {

@@ -30,7 +30,7 @@ func shardView() *shard.View {
 		}},
 		Leases: []shard.Lease{
 			{ID: "a", Lasts: 15 * time.Second, Heard: shardsNow.Add(-time.Second)},
-			{ID: "b", Lasts: 15 * time.Second, Heard: shardsNow.Add(-2 * time.Second), State: shard.State{Open: open1, Summary: shard.Summary{Controllers: 2, Runs: 7}}},
+			{ID: "b", Lasts: 15 * time.Second, Heard: shardsNow.Add(-2 * time.Second), State: shard.State{Open: open1, Summary: shard.Summary{Version: "v1.2.3", Controllers: 2, Runs: 7}}},
 			{ID: "c", Lasts: 15 * time.Second, Heard: shardsNow.Add(-20 * time.Second)},
 		},
 	}
@@ -46,7 +46,7 @@ func TestShardStatus_SaysWhatIsRunAndByWhom(t *testing.T) {
 	}
 	for i, want := range []admin.Replica{
 		{ID: "a", State: "takes slots", Slots: 1, Open: 1, Ranges: "0", Load: 1.5, Heard: shardsNow.Add(-time.Second)},
-		{ID: "b", State: "takes none", Slots: 2, Open: 1, Ranges: "1", Heard: shardsNow.Add(-2 * time.Second), Controllers: 2, Runs: 7},
+		{ID: "b", Version: "v1.2.3", State: "takes none", Slots: 2, Open: 1, Ranges: "1", Heard: shardsNow.Add(-2 * time.Second), Controllers: 2, Runs: 7},
 		{ID: "c", State: "silent", Slots: 1, Heard: shardsNow.Add(-20 * time.Second)},
 	} {
 		if st.Replicas[i] != want {

@@ -28,6 +28,8 @@ type Shards struct {
 // Replica is the state of a replica according to its Lease.
 type Replica struct {
 	ID string `json:"id"`
+	// Version is the version of wasmctl that it runs.
+	Version string `json:"version,omitempty"`
 	// State is "takes slots", "takes none" (it starts or stops) or "silent" (its lease has
 	// expired).
 	State string `json:"state"`

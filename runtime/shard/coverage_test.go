@@ -184,7 +184,7 @@ func TestMoves_CountsWhatCameAndWent(t *testing.T) {
 
 // TestState_LeaseStaysSmall: with the maximum number of slots, a lease is far below the limit of an annotation.
 func TestState_LeaseStaysSmall(t *testing.T) {
-	s := State{Takes: true, Load: map[int]int{}, Summary: Summary{Controllers: 100, Objects: 1e6, Due: 1e6, Running: 1e3, Failing: 1e6, Runs: 1e12}}
+	s := State{Takes: true, Load: map[int]int{}, Summary: Summary{Version: "v1.10.10-rc.10", Controllers: 100, Objects: 1e6, Due: 1e6, Running: 1e3, Failing: 1e6, Runs: 1e12}}
 	for i := range slots.Max {
 		s.Load[i] = 99999
 		s.Open.Put(i, i%2 == 0)

@@ -88,6 +88,8 @@ type State struct {
 
 // Summary summarizes the controllers of a replica.
 type Summary struct {
+	// Version is that of the program.
+	Version string `json:"version,omitempty"`
 	// Controllers is the number of running controllers.
 	Controllers int `json:"controllers,omitempty"`
 	// Objects is the number of objects of their kinds in the cache; of these, Due wait for a worker, Running are being reconciled, and

@@ -110,6 +110,42 @@ func TestServe_RunsModulesOfARegistry(t *testing.T) {
 	c.WantExit(e2e.ExitOK)
 }
 
+// TestServe_TriesAnotherImageFirst: another image in the spec runs as a canary, then on probation. A worse one is rolled back, and stays
+// refused until the spec names another one. The history of the process has the tags.
+func TestServe_TriesAnotherImageFirst(t *testing.T) {
+	t.Parallel()
+	tenant, reg := newTenant(t), ocitest.NewPlain(t)
+	good, better, bad := enginetest.Worse(enginetest.Good, 1), enginetest.Worse(enginetest.Good, 2), enginetest.Worse(enginetest.Traps, 3)
+	first, next, worse := tenant.pushed(reg, "web:1", good), tenant.pushed(reg, "web:2", better), tenant.pushed(reg, "web:3", bad)
+	tenant.create("web", map[string]any{
+		"module": first, "for": map[string]any{"apiVersion": "v1", "kind": "ConfigMap"},
+		"rollout": map[string]any{"probation": "1s", "canary": map[string]any{"namespaces": []any{tenant.ns}, "time": "1h"}},
+	})
+	socket := e2e.NewSocket(t)
+	c := startServe(tenant, "--insecure-registry", reg.Host, "--socket", socket)
+	tenant.ready("web", "True", "Succeeded")
+	tenant.patch("web", map[string]any{"module": next})
+	r := tenant.ready("web", "False", "Canary")
+	if k := r.Status.Candidate; r.Status.Live.Version != "1" || k == nil || k.Version != "2" {
+		t.Errorf("%+v", r.Status)
+	}
+	e2e.Steer(t, "promote", socket, tenant.ns+".web")
+	if r = tenant.ready("web", "True", "Succeeded"); r.Status.Live.Version != "2" || r.Status.Live.Digest != load.DigestOf(better) {
+		t.Errorf("%+v", r.Status)
+	}
+	tenant.patch("web", map[string]any{"module": worse})
+	if r = tenant.ready("web", "False", "RolledBack"); r.Status.Live.Version != "2" || r.Status.Refused == nil || r.Status.Refused.Digest != load.DigestOf(bad) {
+		t.Errorf("%+v", r.Status)
+	}
+	tenant.patch("web", map[string]any{"module": next})
+	tenant.ready("web", "True", "Succeeded")
+	if out := e2e.Steer(t, "history", socket, tenant.ns+".web"); !e2e.ContainsAll(out, []string{"/web:1 ", "/web:2 ", "/web:3 "}) {
+		t.Errorf("history:\n%s", out)
+	}
+	c.Signal(syscall.SIGTERM)
+	c.WantExit(e2e.ExitOK)
+}
+
 // TestServe_WritesNoStatusWhileQuiet: neither checks of an unchanged tag nor runs of
 // objects write the status of a Reconciler that is done.
 func TestServe_WritesNoStatusWhileQuiet(t *testing.T) {

@@ -46,7 +46,8 @@ func replicaTable(sh *admin.Shards, now time.Time, all bool) *table {
 	}}
 	if all {
 		t.columns = append(t.columns, column{title: "CONTROLLERS", right: true, omit: 4}, column{title: "CACHED", right: true, omit: 3}, column{title: "READY", right: true, omit: 2},
-			column{title: "RUNNING", right: true, omit: 2}, column{title: "RUNS", right: true, omit: 1}, column{title: "FAILING", right: true, omit: 1})
+			column{title: "RUNNING", right: true, omit: 2}, column{title: "RUNS", right: true, omit: 1}, column{title: "FAILING", right: true, omit: 1},
+			column{title: "VERSION", omit: 1})
 	}
 	t.columns = append(t.columns, column{title: "STATE", minWidth: 12})
 	if sh == nil {
@@ -56,7 +57,7 @@ func replicaTable(sh *admin.Shards, now time.Time, all bool) *table {
 		r := &sh.Replicas[i]
 		cells := []any{r.ID, r.Slots, r.Open, strconv.FormatFloat(r.Load, 'f', 2, 64), humanize.Age(now, r.Heard)}
 		if all {
-			cells = append(cells, r.Controllers, r.Objects, r.Ready, r.Running, r.Runs, r.Failing)
+			cells = append(cells, r.Controllers, r.Objects, r.Ready, r.Running, r.Runs, r.Failing, r.Version)
 		}
 		colour, state := "", r.State
 		if r.State == "silent" {

@@ -19,7 +19,7 @@ func shardedStatus(n int) *admin.Status {
 	st.Shards = &admin.Shards{Replica: "replica-0", Epoch: 7, Slots: 64, Here: 12, Coverage: "63 of 64 slots are run by one replica each; slot 17 has no owner"}
 	for i := range n {
 		st.Shards.Replicas = append(st.Shards.Replicas, admin.Replica{
-			ID: fmt.Sprintf("replica-%d", i), State: "takes slots", Slots: 12, Open: 11, Load: 0.25, Heard: statusNow.Add(-2 * time.Second), Controllers: 3, Objects: 7654, Runs: 99,
+			ID: fmt.Sprintf("replica-%d", i), Version: fmt.Sprintf("v1.2.%d", i), State: "takes slots", Slots: 12, Open: 11, Load: 0.25, Heard: statusNow.Add(-2 * time.Second), Controllers: 3, Objects: 7654, Runs: 99,
 		})
 	}
 	st.Shards.Replicas[n-1].State = "silent"
@@ -37,7 +37,7 @@ func TestStatus_SaysWhatAReplicaRuns(t *testing.T) {
 		t.Errorf("leads, or what --all-replicas has:\n%s", text)
 	}
 	all := ReplicaLines(shardedStatus(3), statusNow, Screen{})
-	if text := strings.Join(all, "\n"); !strings.Contains(text, "7654") || strings.Contains(text, "controller-000") || len(all) != 8 {
+	if text := strings.Join(all, "\n"); !strings.Contains(text, "7654") || !strings.Contains(text, "v1.2.2") || strings.Contains(text, "controller-000") || len(all) != 8 {
 		t.Errorf("replicas:\n%s", text)
 	}
 }

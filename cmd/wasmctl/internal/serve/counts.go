@@ -52,23 +52,26 @@ func (c counts) changed() (keys []abi.Key) {
 	return keys
 }
 
+// counted is a wasmctl.Store.
+type counted interface{ Len() (int, error) }
+
 // setCount records the number of objects in a status; nil if there is none.
 func (u *unit) setCount(o *v1alpha1.Objects) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.counts = nil; o != nil {
-		u.counts, u.objects = u.controller, o.Watched
+	if u.store = nil; o != nil {
+		u.store, u.objects = u.controller.Store(), o.Watched
 	}
 }
 
 // countChanged reports whether the number of objects differs from the one in the status.
 func (u *unit) countChanged() bool {
 	u.mu.Lock()
-	c, before := u.counts, u.objects
+	store, before := u.store, u.objects
 	u.mu.Unlock()
-	if c == nil {
+	if store == nil {
 		return false
 	}
-	n, err := c.Store().Len()
+	n, err := store.Len()
 	return err == nil && int64(n) != before
 }

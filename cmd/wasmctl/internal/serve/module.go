@@ -39,6 +39,7 @@ type source struct {
 type fetched struct {
 	wasm                   unique.Handle[string] // once for all Reconcilers
 	digest, image, version string
+	tagged                 string // the image with its tag; empty if it has none
 	verified               bool
 	proof                  []byte // of the signers
 	insecure               string // the registry, if the module came without verified TLS
@@ -55,7 +56,7 @@ func (f *fetched) Digest() string { return f.digest }
 func (f *fetched) Proof() []byte { return f.proof }
 
 // String implements wasmctl.Module.
-func (f *fetched) String() string { return f.image }
+func (f *fetched) String() string { return cmp.Or(f.tagged, f.image) }
 
 // fetch fetches the module of a spec, unless it was already fetched. It fetches again after a change of
 // the source, at the interval of a followed tag, and on request.

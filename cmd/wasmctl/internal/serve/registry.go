@@ -53,10 +53,10 @@ func (s *Server) fromRegistry(ctx context.Context, o *reconciler, user string) (
 	if slices.Contains(options.Insecure, ref.Host) {
 		insecure = ref.Host
 	}
-	at := a.Ref
-	at.Tag, at.Range = "", ""
+	tagged, pinned := a.Ref, a.Ref
+	tagged.Range, pinned.Range, pinned.Tag = "", "", ""
 	return &fetched{
-		wasm: unique.Make(string(a.Wasm)), digest: load.DigestOf(a.Wasm), image: at.String(), version: cmp.Or(a.Ref.Tag, humanize.Digest(a.Digest)),
+		wasm: unique.Make(string(a.Wasm)), digest: load.DigestOf(a.Wasm), image: pinned.String(), tagged: tagged.String(), version: cmp.Or(a.Ref.Tag, humanize.Digest(a.Digest)),
 		insecure: insecure, verified: m.Verify != nil, proof: a.Proof,
 	}, nil
 }

@@ -52,8 +52,8 @@ type unit struct {
 	audit v1alpha1.Audit   // guarded by mu
 	ready metav1.Condition // the last one; guarded by mu
 
-	counts  *wasmctl.Controller // the source of objects; nil if there is none; guarded by mu
-	objects int64               // the number of objects in the status; guarded by mu
+	store   counted // has the objects; nil if there are none; guarded by mu
+	objects int64   // the number of objects in the status; guarded by mu
 }
 
 func (u *unit) setObject(o *reconciler) {
