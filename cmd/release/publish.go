@@ -127,7 +127,12 @@ func checksums(files map[string][]byte) []byte {
 	return b.Bytes()
 }
 
-// replaceDir writes the files of a release to a directory, which then has no others.
+// replaceDir writes the files of a release to a directory, which then has no others. If that fails, for example because the disk is full, the
+// directory stays as it was.
 func replaceDir(dir string, files map[string][]byte) error {
-	return errors.Join(os.RemoveAll(dir), writeFiles(dir, files))
+	next := filepath.Clean(dir) + ".new"
+	if err := errors.Join(os.RemoveAll(next), writeFiles(next, files)); err != nil {
+		return errors.Join(err, os.RemoveAll(next))
+	}
+	return errors.Join(os.RemoveAll(dir), os.Rename(next, dir))
 }

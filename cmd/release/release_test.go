@@ -235,6 +235,31 @@ func TestPublish_IsReproducibleAndComplete(t *testing.T) {
 	}
 }
 
+// TestReplaceDir_IsCompleteOrAsBefore: a release that cannot be written is not half there, next to checksums of all of it.
+func TestReplaceDir_IsCompleteOrAsBefore(t *testing.T) {
+	parent := t.TempDir()
+	dir := filepath.Join(parent, "dist")
+	for _, c := range []struct {
+		files map[string][]byte
+		want  []string
+	}{
+		{map[string][]byte{"a": nil, "b": nil}, []string{"a", "b"}},
+		{map[string][]byte{"c": nil, "d": nil, "d/e": nil}, []string{"a", "b"}}, // d cannot be both
+		{map[string][]byte{"c": nil}, []string{"c"}},
+	} {
+		err := replaceDir(dir+"/", c.files)
+		files, readErr := filesOf(dir, "")
+		var got []string
+		for _, f := range files {
+			got = append(got, f.name)
+		}
+		left, globErr := filepath.Glob(parent + "/*")
+		if errors.Join(readErr, globErr) != nil || (err == nil) != (len(c.files) < 3) || !slices.Equal(got, c.want) || len(left) != 1 {
+			t.Errorf("%v: %v (%v), among %v", err, got, readErr, left)
+		}
+	}
+}
+
 // TestModule_CanBeInstalled: go install refuses a module whose go.mod replaces or excludes another one.
 func TestModule_CanBeInstalled(t *testing.T) {
 	mod, err := os.ReadFile(filepath.Join("..", "..", "go.mod"))
