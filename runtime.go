@@ -53,30 +53,48 @@ type Runtime struct {
 	startedAt time.Time
 	shared    engine.Shared
 	users     *engine.Identities
-	elector   *leader.Elector // nil without an election
-	member    *shard.Member   // nil unless replicas share the objects
 	events    *events.Recorder
 	probes    probes
+	replicas
+	course
+	roster
+	loads
+}
 
-	force chan struct{} // closed by Interrupt
-	once  sync.Once     // closes force
+// replicas is the participation in an election, or in the sharing of objects.
+type replicas struct {
+	elector *leader.Elector // nil without an election
+	member  *shard.Member   // nil unless replicas share the objects
+}
+
+// course is the course of a Runtime: from New to Run, and to its end.
+type course struct {
+	running atomic.Bool   // Run has begun
+	begun   chan struct{} // closed by Run
+	force   chan struct{} // closed by Interrupt
+	once    sync.Once     // closes force
 
 	ctx    context.Context // of the controllers
 	cancel context.CancelFunc
-	begun  chan struct{} // closed by Run
+}
 
+// roster are the controllers of a Runtime.
+type roster struct {
 	mu          sync.Mutex
 	controllers []*Controller   // in the order in which they were added; guarded by mu
 	stop        context.Context // the context of Run; nil before; guarded by mu
 	stopped     bool            // no more controllers may begin; guarded by mu
 	errs        []error         // the errors of controllers that have ended; guarded by mu
 	wg          sync.WaitGroup  // of controllers; added to under mu, unless stopped
-	running     atomic.Bool     // Run has begun
-	forged      atomic.Uint64   // the number of rejected cache entries
-	starts      sync.Mutex      // held while a controller takes its name
-	turns       turns           // bounds concurrent loads of modules
-	refusals    refusals        // modules that could not be compiled
-	bytes       spill.Shared    // the bytes of modules
+}
+
+// loads is the state that loading modules shares.
+type loads struct {
+	starts   sync.Mutex    // held while a controller takes its name
+	turns    turns         // bounds concurrent loads of modules
+	refusals refusals      // modules that could not be compiled
+	bytes    spill.Shared  // the bytes of modules
+	forged   atomic.Uint64 // the number of rejected cache entries
 }
 
 // New returns a Runtime for a cluster. It sends no request. The error matches ErrUsage or
@@ -85,7 +103,8 @@ func New(config *rest.Config, o Options) (*Runtime, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	rt := &Runtime{opts: o, log: o.Logger, startedAt: time.Now(), force: make(chan struct{}), begun: make(chan struct{}), turns: newTurns(cmp.Or(o.CPUs, goruntime.GOMAXPROCS(0)))}
+	rt := &Runtime{opts: o, log: o.Logger, startedAt: time.Now()}
+	rt.force, rt.begun, rt.turns = make(chan struct{}), make(chan struct{}), newTurns(cmp.Or(o.CPUs, goruntime.GOMAXPROCS(0)))
 	rt.ctx, rt.cancel = context.WithCancel(context.Background())
 	var err error
 	watches := watcher.Config{Log: rt.log, Compress: o.CacheCompression, Backoff: watcher.Backoff(o.WatchBackoff)}

@@ -21,7 +21,6 @@ import (
 	"github.com/wasmctl/wasmctl/internal/plan"
 	"github.com/wasmctl/wasmctl/internal/replay"
 	"github.com/wasmctl/wasmctl/internal/rollout"
-	"github.com/wasmctl/wasmctl/internal/stranded"
 	"github.com/wasmctl/wasmctl/internal/telemetry"
 	"github.com/wasmctl/wasmctl/runtime/applier"
 	"github.com/wasmctl/wasmctl/runtime/controller"
@@ -29,47 +28,71 @@ import (
 )
 
 // Controller is one module as a controller, from Load to Close. Its Life calls Load, Start,
-// Run and Close, and changes it while it runs. Fields that Load sets do not change unless
-// their comment says that they belong to the loop.
+// Run and Close, and changes it while it runs. Fields that Load and Start set do not change
+// afterwards, unless their comment assigns them to the loop.
 type Controller struct {
-	*Identity        // its fields are set by Load
-	leave     func() // gives up the Identity; nil before Load and after Close
-	shared    *Shared
-	opts      Options
-	log       *slog.Logger
-	name      string
-	kind      plan.Watched // the reconciled kind, the same for all revisions
+	shared *Shared
+	opts   Options
+	log    *slog.Logger
+	name   string
+	notice
+	connection
+	code
+	observation
+	running
+	hide []func() // undo show
+}
 
-	planner   *plan.Planner
-	access    *plan.Access
-	Module    *host.Module   // nil for a native reconciler
-	guests    applier.Module // the source of the guests of runs
-	cache     *controller.Cache
-	api       *kubeapi.API                    // under the policy of the first revision
-	account   *share.Account                  // of the host's own memory for it
-	failed    map[string]string               // why modules were rolled back before, by digest
-	Telemetry *telemetry.Recorder             // the last runs, and the Secrets that were read
-	native    *plan.Plan                      // the plan of a native reconciler; nil for a module
-	moved     func(has func(uid string) bool) // see Native.Moved
-	counts    *metrics.Controller             // nil if metrics are off
+// notice tells people what loading waits for.
+type notice struct {
+	install string // the command that installs the CRD of a missing kind
+	waits   atomic.Pointer[func(why string)]
+}
+
+// connection is the controller's view of the cluster. Load sets it.
+type connection struct {
+	*Identity
+
+	leave   func() // gives up the Identity; nil before Load and after Close
+	planner *plan.Planner
+	access  *plan.Access
+	kind    plan.Watched // the reconciled kind, the same for all revisions
+	cache   *controller.Cache
+	api     *kubeapi.API   // under the policy of the first revision
+	account *share.Account // of the host's own memory for it
+}
+
+// code is the module, or the native reconciler. Load sets it.
+type code struct {
+	Module *host.Module                    // nil for a native reconciler
+	native *plan.Plan                      // the plan of a native reconciler; nil for a module
+	moved  func(has func(uid string) bool) // see Native.Moved
+	guests applier.Module                  // the source of the guests of runs
+	failed map[string]string               // why modules were rolled back before, by digest
+}
+
+// observation observes runs. Each of its parts guards its own state.
+type observation struct {
+	Telemetry *telemetry.Recorder // the last runs, and the Secrets that were read
+	counts    *metrics.Controller // nil if metrics are off
 	recorder  replay.Recorder
-	memo      *memo.Memo // nil if no run may be skipped
-	hide      []func()   // undo show
-	stranded  atomic.Pointer[stranded.View]
+	memo      *memo.Memo     // nil if no run may be skipped
 	search    *strandedState // for stranded objects; set by Start; nil if there can be none
+}
 
+// running is the state of a controller that runs.
+type running struct {
 	Runtime   *controller.Controller // set by Start
-	split     plan.Split             // how the objects are split between replicas
+	split     plan.Split             // how the objects are split between replicas; set by Start
 	rollout   *rollout.Rollout       // belongs to the loop; nil for a native reconciler
 	active    chan struct{}          // closed when runs may begin, if Shared.Notes is set
 	overrides map[string]*string     // on top of the settings of the options; nil unsets; belongs to the loop
-	install   string                 // the command that installs the CRD of a missing kind
-	waits     atomic.Pointer[func(why string)]
 }
 
 // New returns a Controller. It calls waits with the reason whenever loading waits.
 func New(shared *Shared, opts Options, log *slog.Logger, waits func(why string)) *Controller {
-	c := &Controller{shared: shared, opts: opts, log: log, account: share.NewAccount(shared.Budget, opts.Tenant), install: "kubectl apply -f crd.yaml", active: make(chan struct{})}
+	c := &Controller{shared: shared, opts: opts, log: log}
+	c.account, c.install, c.active = share.NewAccount(shared.Budget, opts.Tenant), "kubectl apply -f crd.yaml", make(chan struct{})
 	c.waits.Store(&waits)
 	if shared.Metrics != nil {
 		c.counts = metrics.NewController()

@@ -3,12 +3,14 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -38,6 +40,8 @@ type strandedState struct {
 	mu   sync.Mutex
 	left []abi.Key // guarded by mu; objects that have left the watch
 	lost bool      // guarded by mu; there were more
+
+	view atomic.Pointer[stranded.View] // the last result; nil before the first one
 
 	table          stranded.Table // owned by findStranded
 	next, nextList time.Time      // no request and no list before these times; owned by findStranded
@@ -143,7 +147,7 @@ func (c *Controller) lookForStranded(ctx context.Context, s *strandedState, gets
 	err := s.finder.Look(ctx, &s.table, &s.scope, gets, list)
 	view, now := s.table.View(), time.Now()
 	known := map[string]bool{}
-	if old := c.stranded.Swap(view); old != nil {
+	if old := s.view.Swap(view); old != nil {
 		for _, o := range old.Stranded(now) {
 			known[o.UID] = true
 		}
@@ -160,10 +164,10 @@ func (c *Controller) lookForStranded(ctx context.Context, s *strandedState, gets
 // Stranded returns the known objects that have the finalizer but are outside of the watched set, and the finalizer. It may be called at any
 // time.
 func (c *Controller) Stranded() (view *stranded.View, finalizer string) {
-	if view = c.stranded.Load(); view == nil {
-		view = &stranded.View{}
+	if s := c.search; s != nil {
+		view = s.view.Load()
 	}
-	return view, c.finalizer()
+	return cmp.Or(view, &stranded.View{}), c.finalizer()
 }
 
 // ReleaseObjects takes the finalizer off objects, or off all stranded ones.
