@@ -71,7 +71,9 @@ func RelatedWatch(of, k plan.Watched, c Code, api *kubeapi.API, log *slog.Logger
 	w.Map, err = queue.ParseMap(k.Watch.Map, queue.Relation{
 		Group: of.Group, Kind: of.Kind.Kind, ClusterScoped: !of.Namespaced,
 		Resource: k.GVR().GroupResource().String(), WatchedClusterScoped: !k.Namespaced, ControllerOnly: k.Watch.ControllerOnly,
-		Waiting: func(child reflector.ObjectRef) []reflector.ObjectRef { return api.Released(k.GVR().GroupResource(), child) },
+		Waiting: func(child reflector.ObjectRef) []reflector.ObjectRef {
+			return api.Released(k.GVR().GroupResource(), child)
+		},
 		OnInvalid: func(object reflector.ObjectRef, key, value string, err error) {
 			log.Warn("a watched object does not name an object to reconcile", "watch", k.Name(), "object", object.String(),
 				"key", key, "value", value, "error", err.Error())
