@@ -123,9 +123,11 @@ func (c *Controller) swap(ctx context.Context, m Module, o rollout.SwapOptions) 
 }
 
 // Want brings the controller to a module and options, which replace those of its source: by
-// a swap, by new settings or by a restart, or not at all if nothing differs. If the
-// controller does not run, it is loaded with them. A module that was rolled back is swapped
-// in only by force. The error wraps ErrSettings if the live module refuses the settings.
+// a swap, by new settings or by a restart, or not at all if nothing differs. A restart begins
+// with the live module; another module is swapped in afterwards, and Want does not wait for
+// that. If the controller does not run, it is loaded with the module and the options. A module
+// that was rolled back is swapped in only by force. The error wraps ErrSettings if the live
+// module refuses the settings.
 func (c *Controller) Want(ctx context.Context, m Module, o ControllerOptions, so SwapOptions) error {
 	settings, err := o.Config.Texts()
 	if err != nil {

@@ -130,8 +130,8 @@ type Wanted struct {
 }
 
 // Want brings the controller to the wanted state: by a swap, by new settings or by a
-// restart, or not at all if nothing differs. If the controller does not run, it is loaded
-// in that state.
+// restart, or not at all if nothing differs. It does not wait for a restart, nor for the
+// swap that follows it. If the controller does not run, it is loaded in that state.
 func (l *Life) Want(ctx context.Context, w Wanted) error {
 	ev := life.Event{Kind: life.Want, Digest: w.Digest, Differs: w.Differs, Force: w.Force, Why: w.Why}
 	_, err := l.ask(ctx, &request{Event: ev, read: w.Module.Read, settings: w.Settings})
