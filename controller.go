@@ -137,12 +137,11 @@ func (c *Controller) Want(ctx context.Context, m Module, o ControllerOptions, so
 	if d, ok := m.(digested); ok {
 		digest = d.Digest()
 	}
-	if _, ok := c.modules.get(digest); !ok {
-		wasm, err := m.Read(ctx)
-		if err != nil {
+	h, ok := c.modules.get(digest)
+	if !ok {
+		if h, err = c.stored(ctx, m); err != nil {
 			return err
 		}
-		digest = c.remember(m, wasm).digest
 	}
 	c.mu.Lock()
 	differs := life.Nothing
@@ -151,7 +150,7 @@ func (c *Controller) Want(ctx context.Context, m Module, o ControllerOptions, so
 	}
 	c.wanted, c.options = m, &o
 	c.mu.Unlock()
-	return c.life.Want(ctx, engine.Wanted{Digest: digest, Module: m, Settings: settings, Differs: differs, Force: so.Force, Why: so.Why})
+	return c.life.Want(ctx, engine.Wanted{Digest: h.digest, Module: h, Settings: settings, Differs: differs, Force: so.Force, Why: so.Why})
 }
 
 // digested is implemented by modules whose digest is known before they are read.

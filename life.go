@@ -56,13 +56,13 @@ func (l loader) Load(ctx context.Context, digest string, waits func(why string))
 	return a
 }
 
-// Read implements engine.Source.
-func (l loader) Read(ctx context.Context, digest string) ([]byte, error) {
+// Borrow implements engine.Source.
+func (l loader) Borrow(ctx context.Context, digest string) (wasm []byte, done func(), err error) {
 	m, ok := l.modules.get(digest)
 	if !ok {
-		return nil, fmt.Errorf("module[%s]: is no longer stored: swap it in again", humanize.Digest(digest))
+		return nil, nil, fmt.Errorf("module[%s]: is no longer stored: swap it in again", humanize.Digest(digest))
 	}
-	return m.Read(ctx)
+	return m.Borrow(ctx)
 }
 
 // read returns the module and the options that are wanted.
@@ -89,29 +89,41 @@ func (c *Controller) read() (Module, ControllerOptions, error) {
 // module, if it could be read.
 func (c *Controller) loadModule(ctx context.Context, e *engine.Controller, m Module, tenant string) (digest string, err error) {
 	if _, ok := m.(local); !ok { // do not hold a turn while reading from a registry
-		wasm, err := m.Read(ctx)
-		if err != nil {
+		if m, err = c.stored(ctx, m); err != nil { // its signers decide about its rights
 			return "", err
 		}
-		m = c.remember(m, wasm) // its signers decide about its rights
 	}
 	end, err := c.rt.turns.take(ctx, tenant)
 	if err != nil {
 		return "", err
 	}
 	defer end()
-	wasm, err := m.Read(ctx)
+	wasm, done, err := borrow(ctx, m)
 	if err != nil {
 		return "", err
 	}
+	defer done()
 	digest = c.remember(m, wasm).digest
 	if err := c.rt.refusals.find(time.Now(), tenant, digest); err != nil {
 		return digest, err
 	}
-	if err = e.Load(ctx, wasm, digest, end); errors.Is(err, load.ErrUncompiled) {
+	loaded := func() {
+		end()
+		done()
+	}
+	if err = e.Load(ctx, wasm, digest, loaded); errors.Is(err, load.ErrUncompiled) {
 		c.rt.refusals.add(time.Now(), tenant, digest, err)
 	}
 	return digest, err
+}
+
+// borrow reads the bytes of a module, which are charged to its tenant until done is called.
+func borrow(ctx context.Context, m Module) (wasm []byte, done func(), err error) {
+	if h, ok := m.(storedModule); ok {
+		return h.Borrow(ctx)
+	}
+	wasm, err = m.Read(ctx)
+	return wasm, func() {}, err
 }
 
 // start starts a loaded engine.

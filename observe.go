@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/internal/adminserver"
 	"github.com/wasmctl/wasmctl/internal/rollout"
 	"github.com/wasmctl/wasmctl/internal/text"
@@ -209,7 +210,9 @@ func (m adminModules) Swap(ctx context.Context, from string, wasm, proof []byte,
 }
 
 // Know implements adminserver.Modules.
-func (m adminModules) Know(wasm, proof []byte) (forget func()) { return m.c.known(wasm, proof) }
+func (m adminModules) Know(wasm, proof []byte) (forget func()) {
+	return m.c.known(provenBytes{bytesModule{wasm}, proof}, load.DigestOf(wasm))
+}
 
 // Signers implements adminserver.Modules.
 func (m adminModules) Signers(digest string) []string { return m.c.signers(digest) }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/internal/engine"
 	"github.com/wasmctl/wasmctl/internal/replay"
 	comparison "github.com/wasmctl/wasmctl/internal/replay/shadow"
@@ -62,15 +63,21 @@ func (s *ShadowSummary) String() string {
 // writes, and calls report for each compared run; an error of report ends it. The error
 // wraps ErrShadowed if another module already shadows this controller.
 func (c *Controller) Shadow(ctx context.Context, m Module, o ShadowOptions, report func(Compared) error) (sum ShadowSummary, err error) {
-	wasm, err := m.Read(ctx)
-	if err != nil {
-		return sum, err
+	var from engine.Borrower
+	digest := ""
+	if s, ok := m.(spilled); ok {
+		h := c.spilled(m, s)
+		from, digest = h, h.digest
+	} else {
+		wasm, err := m.Read(ctx)
+		if err != nil {
+			return sum, err
+		}
+		from, digest = engine.Bytes(wasm), load.DigestOf(wasm)
 	}
-	if s, ok := m.(Signed); ok {
-		defer c.known(wasm, s.Proof())()
-	}
+	defer c.known(m, digest)()
 	limit := engine.ShadowOptions{Limit: replay.Limit{For: o.For, Count: o.Count}, All: o.All}
-	s, err := c.life.Shadow(ctx, wasm, limit, func(r replay.Compared) error {
+	s, err := c.life.Shadow(ctx, from, limit, func(r replay.Compared) error {
 		out := Compared{Object: r.Object, ReconcileID: r.ReconcileID}
 		for _, d := range r.Differences {
 			out.Differences = append(out.Differences, Difference(d))

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/host/oci/signature"
 	"github.com/wasmctl/wasmctl/host/share"
 	"github.com/wasmctl/wasmctl/internal/engine"
@@ -84,10 +83,9 @@ func (c *Controller) signers(digest string) []string {
 	return slices.Compact(all)
 }
 
-// known registers the signers of a module until forget is called.
-func (c *Controller) known(wasm, proof []byte) (forget func()) {
-	digest := load.DigestOf(wasm)
-	signers := c.proven(provenBytes{bytesModule{wasm}, proof}, digest)
+// known registers the signers of a module with a digest until forget is called.
+func (c *Controller) known(m Module, digest string) (forget func()) {
+	signers := c.proven(m, digest)
 	if signers == nil {
 		return func() {}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/host/load"
+	"github.com/wasmctl/wasmctl/host/share"
 	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/internal/rollout"
 	"github.com/wasmctl/wasmctl/internal/rollout/ledger"
@@ -42,11 +43,38 @@ type storedModule struct {
 	name    string // of the module that the bytes come from
 	digest  string
 	wasm    *spill.Bytes
-	signers []string // the fingerprints of the keys that have signed the bytes
+	signers []string       // the fingerprints of the keys that have signed the bytes
+	account *share.Account // of the tenant, for bytes in memory; nil for modules of the operator
+}
+
+// spilled is implemented by modules whose bytes are already outside of memory.
+type spilled interface {
+	Module
+	digested
+
+	Spilled() *spill.Bytes
+}
+
+// loadCopies is the memory of loading a module, in lengths of its bytes: they are rewritten to
+// count their work.
+const loadCopies = 2
+
+// Borrow implements engine.Borrower: it reads the bytes, which are charged to the tenant until
+// done is called.
+func (h storedModule) Borrow(ctx context.Context) (wasm []byte, done func(), err error) {
+	n := loadCopies * h.wasm.Size()
+	if err := h.account.Take(n); err != nil {
+		return nil, nil, fmt.Errorf("module[%s]: load: %w", h.name, err)
+	}
+	done = sync.OnceFunc(func() { h.account.Give(n) })
+	if wasm, err = h.Read(ctx); err != nil {
+		done()
+	}
+	return wasm, done, err
 }
 
 func (rt *Runtime) storeModule(m Module, wasm []byte, digest string, signers []string) storedModule {
-	return storedModule{m.String(), digest, rt.bytes.Put(digest, wasm), signers}
+	return storedModule{name: m.String(), digest: digest, wasm: rt.bytes.Put(digest, wasm), signers: signers}
 }
 
 // Read implements Module.
@@ -97,20 +125,52 @@ func (s *modules) add(h storedModule, open ...host.RevisionInfo) {
 	s.byDigest[h.digest] = h
 }
 
+// stored returns a module whose bytes are outside of memory, and remembers it.
+func (c *Controller) stored(ctx context.Context, m Module) (storedModule, error) {
+	switch m.(type) {
+	case storedModule, spilled:
+		return c.remember(m, nil), nil
+	}
+	wasm, err := m.Read(ctx)
+	if err != nil {
+		return storedModule{}, err
+	}
+	return c.remember(m, wasm), nil
+}
+
 // remember stores the bytes of a module for a restart, and removes those of modules without
-// an open revision.
+// an open revision. wasm may be nil for a module whose bytes are outside of memory.
 func (c *Controller) remember(m Module, wasm []byte) storedModule {
 	h, ok := m.(storedModule)
-	if !ok {
+	if s, known := m.(spilled); known {
+		h = c.spilled(m, s)
+	} else if !ok {
 		digest := load.DigestOf(wasm)
 		h = c.rt.storeModule(m, wasm, digest, c.proven(m, digest))
 	}
+	h.account = c.loadAccount()
 	var open []host.RevisionInfo
 	if e := c.life.View().Engine; e != nil && e.Module != nil {
 		open = e.Module.Revisions()
 	}
 	c.modules.add(h, open...)
 	return h
+}
+
+// spilled returns a module whose bytes are outside of memory in the form for loading it.
+func (c *Controller) spilled(m Module, s spilled) storedModule {
+	return storedModule{name: m.String(), digest: s.Digest(), wasm: s.Spilled(), signers: c.proven(m, s.Digest()), account: c.loadAccount()}
+}
+
+// loadAccount returns the account for the bytes of modules that are being loaded. It is nil if
+// the controller has no tenant: then its modules are those of the operator.
+func (c *Controller) loadAccount() *share.Account {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.options == nil || c.options.Tenant == "" {
+		return nil
+	}
+	return share.NewPinnedAccount(c.rt.shared.Budget, c.options.Tenant)
 }
 
 // lastLive returns the bytes of the module that was live last, if there are any and the error

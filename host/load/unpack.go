@@ -21,15 +21,28 @@ func Unpack(content []byte) ([]byte, error) {
 		return content, nil
 	}
 	var wasm bytes.Buffer
-	r, err := gzip.NewReader(bytes.NewReader(content))
-	if err == nil {
-		_, err = io.Copy(&wasm, io.LimitReader(r, MaxModuleSize+1))
-	}
-	if err != nil {
-		return nil, fmt.Errorf("unpack: %w", err)
-	}
-	if wasm.Len() > MaxModuleSize {
-		return nil, fmt.Errorf("unpack: more than the %s that a module may have", share.SizeText(MaxModuleSize))
+	if err := UnpackTo(&wasm, content); err != nil {
+		return nil, err
 	}
 	return wasm.Bytes(), nil
+}
+
+// UnpackTo is like Unpack, but writes the bytes.
+func UnpackTo(w io.Writer, content []byte) error {
+	if !bytes.HasPrefix(content, []byte(gzipMagic)) {
+		_, err := w.Write(content)
+		return err
+	}
+	var n int64
+	r, err := gzip.NewReader(bytes.NewReader(content))
+	if err == nil {
+		n, err = io.Copy(w, io.LimitReader(r, MaxModuleSize+1))
+	}
+	if err != nil {
+		return fmt.Errorf("unpack: %w", err)
+	}
+	if n > MaxModuleSize {
+		return fmt.Errorf("unpack: more than the %s that a module may have", share.SizeText(MaxModuleSize))
+	}
+	return nil
 }

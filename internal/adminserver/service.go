@@ -306,7 +306,7 @@ func (s Service) Shadow(ctx context.Context, name string, wasm []byte, options a
 		return shadow.Summary{}, err
 	}
 	defer c.Modules.Know(wasm, options.Proof)()
-	sum, err := c.Life.Shadow(ctx, wasm, engine.ShadowOptions{Limit: replay.Limit{For: options.For, Count: options.Count}, All: options.All}, func(of replay.Compared) error {
+	sum, err := c.Life.Shadow(ctx, engine.Bytes(wasm), engine.ShadowOptions{Limit: replay.Limit{For: options.For, Count: options.Count}, All: options.All}, func(of replay.Compared) error {
 		return report(admin.Shadowed{Object: of.Object.String(), ReconcileID: of.ReconcileID, Differences: of.Differences})
 	})
 	return sum, refused(err)

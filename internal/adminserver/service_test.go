@@ -24,7 +24,7 @@ func (source) Name() string { return "one" }
 
 func (source) Load(context.Context, string, func(string)) engine.Attempt { return engine.Attempt{} }
 
-func (source) Read(context.Context, string) ([]byte, error) { return nil, nil }
+func (source) Borrow(context.Context, string) ([]byte, func(), error) { return nil, func() {}, nil }
 
 func (source) Changed(*admin.Change) {}
 

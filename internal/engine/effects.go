@@ -159,12 +159,12 @@ func (l *loop) close() {
 // prepare prepares a revision, in a goroutine unless the change is urgent.
 func (l *loop) prepare(e *life.Effect) []life.Event {
 	ctx, cut := context.WithCancel(l.run)
-	p := preparation{run: l.run, rollout: l.current.rollout, change: e.Change, read: bytesOf(nil)}
+	p := preparation{run: l.run, rollout: l.current.rollout, change: e.Change, module: Bytes(nil)}
 	switch r := l.open[e.ID]; {
-	case r != nil && r.read != nil:
-		p.read = r.read
+	case r != nil && r.module != nil:
+		p.module = r.module
 	case e.Change.Kind == life.Swap: // its request was answered before a restart
-		p.read = func(ctx context.Context) ([]byte, error) { return l.source.Read(ctx, e.Change.Digest) }
+		p.module = stored{l.source, e.Change.Digest}
 	}
 	if e.Change.Urgent() {
 		defer cut()
@@ -182,12 +182,15 @@ type preparation struct {
 	run     context.Context
 	rollout *rollout.Rollout
 	change  life.Change
-	read    func(context.Context) ([]byte, error) // reads the module; empty for an earlier revision
+	module  Borrower // its bytes are empty for an earlier revision
 }
 
 func (p *preparation) make(ctx context.Context) result {
 	var up *rollout.Prepared
-	wasm, err := p.read(ctx)
+	wasm, done, err := p.module.Borrow(ctx)
+	if err == nil {
+		defer done()
+	}
 	switch {
 	case err != nil:
 	case p.change.Kind == life.Shadow:

@@ -172,8 +172,8 @@ func (n named) Load(context.Context, string, func(string)) Attempt {
 	return Attempt{Err: errors.New("it is loaded once")}
 }
 
-func (named) Read(context.Context, string) ([]byte, error) {
-	return nil, errors.New("it is loaded once")
+func (named) Borrow(context.Context, string) ([]byte, func(), error) {
+	return nil, nil, errors.New("it is loaded once")
 }
 
 func (named) Changed(*admin.Change) {}

@@ -41,8 +41,8 @@ type Source interface {
 	// Load loads and starts the module with this digest; if the digest is empty, the module
 	// that the options name. It calls waits with the reason whenever it waits.
 	Load(ctx context.Context, digest string, waits func(why string)) Attempt
-	// Read returns the bytes of a module that was requested before.
-	Read(ctx context.Context, digest string) ([]byte, error)
+	// Borrow is Borrower.Borrow of a module that was requested before.
+	Borrow(ctx context.Context, digest string) (wasm []byte, done func(), err error)
 	// Changed records a change of the module that runs.
 	Changed(c *admin.Change)
 }

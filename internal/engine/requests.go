@@ -20,9 +20,9 @@ import (
 type request struct {
 	life.Event
 
-	read     func(context.Context) ([]byte, error) // reads the module Digest
-	canary   *rollout.Canary                       // for Swap; if nil, that of the options
-	settings map[string]string                     // for Want
+	module   Borrower          // of Digest; nil for an earlier revision
+	canary   *rollout.Canary   // for Swap; if nil, that of the options
+	settings map[string]string // for Want
 	// do is the task. misfit is the error of a canary that refuses new settings.
 	do       func(ctx context.Context, c *Controller) (misfit, err error)
 	answered chan answer // has a buffer of one
@@ -108,21 +108,40 @@ func misfits(misfit error) []life.Event {
 // its revision. The error wraps host.ErrSameModule if that is already the case.
 func (l *Life) Swap(ctx context.Context, wasm []byte, o rollout.SwapOptions) (revision uint64, canary bool, err error) {
 	ev := life.Event{Kind: life.Swap, Digest: load.DigestOf(wasm), Force: o.Force, Why: o.Why}
-	a, err := l.ask(ctx, &request{Event: ev, read: bytesOf(wasm), canary: o.Canary})
+	a, err := l.ask(ctx, &request{Event: ev, module: Bytes(wasm), canary: o.Canary})
 	return a.revision, a.onCanary, err
 }
 
-func bytesOf(wasm []byte) func(context.Context) ([]byte, error) {
-	return func(context.Context) ([]byte, error) { return wasm, nil }
+// Borrower is a module whose bytes are outside of memory. The caller of Borrow must call done
+// when it no longer needs them.
+type Borrower interface {
+	Borrow(ctx context.Context) (wasm []byte, done func(), err error)
+}
+
+// Bytes is a module whose bytes the caller has.
+type Bytes []byte
+
+// Borrow implements Borrower.
+func (b Bytes) Borrow(context.Context) (wasm []byte, done func(), err error) {
+	return b, func() {}, nil
+}
+
+// stored is a module that a Source has stored.
+type stored struct {
+	source Source
+	digest string
+}
+
+// Borrow implements Borrower.
+func (s stored) Borrow(ctx context.Context) (wasm []byte, done func(), err error) {
+	return s.source.Borrow(ctx, s.digest)
 }
 
 // Wanted is the state that a controller is to reach.
 type Wanted struct {
 	Digest string
 	// Module is read only if it is swapped in.
-	Module interface {
-		Read(ctx context.Context) ([]byte, error)
-	}
+	Module   Borrower
 	Settings map[string]string
 	Differs  life.Difference // between its options and those that were wanted before
 	Force    bool            // accept a module that was rolled back
@@ -134,7 +153,7 @@ type Wanted struct {
 // swap that follows it. If the controller does not run, it is loaded in that state.
 func (l *Life) Want(ctx context.Context, w Wanted) error {
 	ev := life.Event{Kind: life.Want, Digest: w.Digest, Differs: w.Differs, Force: w.Force, Why: w.Why}
-	_, err := l.ask(ctx, &request{Event: ev, read: w.Module.Read, settings: w.Settings})
+	_, err := l.ask(ctx, &request{Event: ev, module: w.Module, settings: w.Settings})
 	return err
 }
 
@@ -201,8 +220,8 @@ type ShadowOptions struct {
 
 // Shadow runs a module on the input of the live module's runs, without sending its writes,
 // until the time or the count is reached.
-func (l *Life) Shadow(ctx context.Context, wasm []byte, o ShadowOptions, report func(replay.Compared) error) (sum shadow.Summary, err error) {
-	a, err := l.ask(ctx, &request{Event: life.Event{Kind: life.Shadow}, read: bytesOf(wasm)})
+func (l *Life) Shadow(ctx context.Context, m Borrower, o ShadowOptions, report func(replay.Compared) error) (sum shadow.Summary, err error) {
+	a, err := l.ask(ctx, &request{Event: life.Event{Kind: life.Shadow}, module: m})
 	if err != nil {
 		return sum, err
 	}

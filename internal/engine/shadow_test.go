@@ -27,7 +27,7 @@ import (
 func (w *swapping) shadow(module []byte, runs int) (reported []replay.Compared, sum shadow.Summary) {
 	w.t.Helper()
 	o := ShadowOptions{Limit: replay.Limit{For: time.Minute, Count: runs}, All: true}
-	sum, err := w.life.Shadow(w.t.Context(), module, o, func(c replay.Compared) error {
+	sum, err := w.life.Shadow(w.t.Context(), Bytes(module), o, func(c replay.Compared) error {
 		reported = append(reported, c)
 		return nil
 	})
@@ -175,7 +175,7 @@ func TestShadow_NothingWaitsForIt(t *testing.T) {
 	release := make(chan struct{})
 	ended := make(chan error, 1)
 	go func() {
-		_, err := w.life.Shadow(t.Context(), enginetest.Worse(enginetest.Good, 1), ShadowOptions{Limit: replay.Limit{For: time.Hour, Count: 1}, All: true}, func(replay.Compared) error {
+		_, err := w.life.Shadow(t.Context(), Bytes(enginetest.Worse(enginetest.Good, 1)), ShadowOptions{Limit: replay.Limit{For: time.Hour, Count: 1}, All: true}, func(replay.Compared) error {
 			close(started)
 			<-release
 			return errors.New("the user has gone")
@@ -184,7 +184,7 @@ func TestShadow_NothingWaitsForIt(t *testing.T) {
 	}()
 	<-started
 	report := func(replay.Compared) error { return nil }
-	if _, err := w.life.Shadow(t.Context(), enginetest.Worse(enginetest.Good, 2), ShadowOptions{Limit: replay.Limit{For: time.Hour}}, report); !errors.Is(err, replay.ErrShadowed) {
+	if _, err := w.life.Shadow(t.Context(), Bytes(enginetest.Worse(enginetest.Good, 2)), ShadowOptions{Limit: replay.Limit{For: time.Hour}}, report); !errors.Is(err, replay.ErrShadowed) {
 		t.Errorf("a second shadow: %v", err)
 	}
 	w.putAll(2, 2) // the live module continues
@@ -192,7 +192,7 @@ func TestShadow_NothingWaitsForIt(t *testing.T) {
 	if err := <-ended; err == nil || err.Error() != "the user has gone" {
 		t.Errorf("ended with %v", err)
 	}
-	sum, err := w.life.Shadow(t.Context(), enginetest.Worse(enginetest.Good, 3), ShadowOptions{Limit: replay.Limit{For: time.Millisecond}}, report)
+	sum, err := w.life.Shadow(t.Context(), Bytes(enginetest.Worse(enginetest.Good, 3)), ShadowOptions{Limit: replay.Limit{For: time.Millisecond}}, report)
 	if err != nil || sum.Runs != 0 {
 		t.Errorf("after its time: %+v %v", sum, err)
 	}
@@ -211,7 +211,7 @@ func TestShadow_EndsWithItsController(t *testing.T) {
 		parent := context.WithoutCancel(t.Context()) // the client stays connected
 		started := make(chan struct{})
 		go func() {
-			_, err := w.life.Shadow(parent, enginetest.Worse(enginetest.Good, 1), ShadowOptions{Limit: replay.Limit{For: time.Hour}, All: true}, func(replay.Compared) error {
+			_, err := w.life.Shadow(parent, Bytes(enginetest.Worse(enginetest.Good, 1)), ShadowOptions{Limit: replay.Limit{For: time.Hour}, All: true}, func(replay.Compared) error {
 				close(started)
 				return nil
 			})

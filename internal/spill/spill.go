@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync/atomic"
 )
 
 // minSize is the minimum size in bytes for which a file is worthwhile.
@@ -19,6 +20,8 @@ type Bytes struct {
 	file *os.File // nil if the bytes are in memory
 	size int
 	here []byte
+
+	charged atomic.Bool
 }
 
 // Put stores b, which must not change.
@@ -41,6 +44,25 @@ func (b *Bytes) Get() ([]byte, error) {
 		return nil, fmt.Errorf("read bytes from a temporary file: %w", err)
 	}
 	return out, nil
+}
+
+// Size returns the number of bytes that Get reads into memory: 0 if they are there already.
+func (b *Bytes) Size() int64 {
+	if b.file == nil {
+		return 0
+	}
+	return int64(b.size)
+}
+
+// Charge reports whether it is called for the first time. Its caller accounts for the Bytes.
+func (b *Bytes) Charge() (first bool) { return !b.charged.Swap(true) }
+
+// close closes the file of Bytes that no caller has.
+func (b *Bytes) close() error {
+	if b.file == nil {
+		return nil
+	}
+	return b.file.Close()
 }
 
 // write writes b to a file in the directory for temporary files.

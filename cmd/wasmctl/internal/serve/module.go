@@ -8,11 +8,11 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"reflect"
 	"slices"
 	"time"
-	"unique"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -24,7 +24,9 @@ import (
 
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/host/load"
+	"github.com/wasmctl/wasmctl/host/share"
 	"github.com/wasmctl/wasmctl/internal/humanize"
+	"github.com/wasmctl/wasmctl/internal/spill"
 )
 
 // source is the origin of a fetched module. If it changes, the module is fetched again.
@@ -37,7 +39,7 @@ type source struct {
 
 // fetched is a module that is ready to run. It implements wasmctl.Module.
 type fetched struct {
-	wasm                   unique.Handle[string] // once for all Reconcilers
+	wasm                   *spill.Bytes // once for all Reconcilers
 	digest, image, version string
 	tagged                 string // the image with its tag; empty if it has none
 	verified               bool
@@ -47,7 +49,11 @@ type fetched struct {
 }
 
 // Read implements wasmctl.Module.
-func (f *fetched) Read(context.Context) ([]byte, error) { return []byte(f.wasm.Value()), nil }
+func (f *fetched) Read(context.Context) ([]byte, error) { return f.wasm.Get() }
+
+// Spilled returns the bytes outside of memory. The Runtime reads them while it loads the module,
+// and charges the tenant.
+func (f *fetched) Spilled() *spill.Bytes { return f.wasm }
 
 // Digest returns the digest of the module.
 func (f *fetched) Digest() string { return f.digest }
@@ -116,13 +122,13 @@ func (s *Server) fromConfigMap(ctx context.Context, o *reconciler, user string, 
 	if !ok {
 		return nil, notFetched("ConfigMapFailed", fmt.Errorf("configmap[%s/%s]: there is no binaryData[%q]", o.home(), ref.Name, ref.Key), false)
 	}
-	wasm, err := load.Unpack(content)
+	wasm, digest, err := s.files.store(o.tenant(), func(w io.Writer) error { return load.UnpackTo(w, content) })
 	if err != nil {
-		return nil, notFetched("ModuleRefused", fmt.Errorf("configmap[%s/%s]: %w", o.home(), ref.Name, err), true)
+		full := errors.Is(err, share.ErrMemoryBudget)
+		return nil, notFetched(map[bool]string{true: "TooManyModules", false: "ModuleRefused"}[full], fmt.Errorf("configmap[%s/%s]: %w", o.home(), ref.Name, err), !full)
 	}
-	digest := load.DigestOf(wasm)
 	return &fetched{
-		wasm: unique.Make(string(wasm)), digest: digest, image: configMapImage + ref.Name + "/" + ref.Key, version: humanize.Digest(digest),
+		wasm: wasm, digest: digest, image: configMapImage + ref.Name + "/" + ref.Key, version: humanize.Digest(digest),
 		object: stateOf(&unstructured.Unstructured{Object: object}),
 	}, nil
 }

@@ -9,15 +9,14 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"time"
-	"unique"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
-	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/host/oci"
 	"github.com/wasmctl/wasmctl/host/oci/signature"
 	"github.com/wasmctl/wasmctl/internal/failure"
@@ -49,6 +48,13 @@ func (s *Server) fromRegistry(ctx context.Context, o *reconciler, user string) (
 		}
 		return nil, pullProblem(err)
 	}
+	wasm, digest, err := s.files.store(o.tenant(), func(w io.Writer) error {
+		_, err := w.Write(a.Wasm)
+		return err
+	})
+	if err != nil {
+		return nil, notFetched("TooManyModules", err, false)
+	}
 	insecure := ""
 	if slices.Contains(options.Insecure, ref.Host) {
 		insecure = ref.Host
@@ -56,7 +62,7 @@ func (s *Server) fromRegistry(ctx context.Context, o *reconciler, user string) (
 	tagged, pinned := a.Ref, a.Ref
 	tagged.Range, pinned.Range, pinned.Tag = "", "", ""
 	return &fetched{
-		wasm: unique.Make(string(a.Wasm)), digest: load.DigestOf(a.Wasm), image: pinned.String(), tagged: tagged.String(), version: cmp.Or(a.Ref.Tag, humanize.Digest(a.Digest)),
+		wasm: wasm, digest: digest, image: pinned.String(), tagged: tagged.String(), version: cmp.Or(a.Ref.Tag, humanize.Digest(a.Digest)),
 		insecure: insecure, verified: m.Verify != nil, proof: a.Proof,
 	}, nil
 }

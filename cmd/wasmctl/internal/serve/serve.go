@@ -73,6 +73,7 @@ type Server struct {
 	kinds  *kinds.Resolver
 	rt     *wasmctl.Runtime
 	turns  *share.Turns // of fetches, which wait for registries
+	files  *files
 
 	tenants tenants
 
@@ -100,7 +101,7 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	return &Server{
-		cfg: cfg, client: client, kinds: kinds.NewResolver(source, cfg.Log), turns: share.NewTurns(maxFetches, maxFetchesEach),
+		cfg: cfg, client: client, kinds: kinds.NewResolver(source, cfg.Log), turns: share.NewTurns(maxFetches, maxFetchesEach), files: newFiles(),
 		units: map[id]*unit{}, natives: map[string]*wasmctl.Controller{},
 	}, nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/wasmctl/wasmctl"
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
+	"github.com/wasmctl/wasmctl/host/share"
 	"github.com/wasmctl/wasmctl/internal/failure"
 )
 
@@ -53,6 +54,11 @@ func (r *reconciler) controller() string {
 	return r.meta.Namespace + "." + r.meta.Name
 }
 
+// tenant returns the tenant that is charged. A ClusterReconciler is its own.
+func (r *reconciler) tenant() string {
+	return cmp.Or(r.meta.Namespace, share.OwnTenant(r.controller()))
+}
+
 // user returns the user to impersonate for all requests.
 func (r *reconciler) user(account string) string {
 	return v1alpha1.ServiceAccountUser + r.home() + ":" + r.account(account)
@@ -81,7 +87,7 @@ func (r *reconciler) options(account string, most v1alpha1.Bounds) (wasmctl.Cont
 		Name: r.controller(), Namespaces: r.spec.Namespaces, CommonSpec: s.CommonSpec,
 	}}
 	out.Module.Controller, out.Module.Verify = s.Module.Controller, s.Module.Verify
-	out.As, out.Tenant = r.user(account), r.meta.Namespace // a ClusterReconciler is its own tenant
+	out.As, out.Tenant = r.user(account), r.meta.Namespace
 	if r.kind == v1alpha1.KindNamespaced {
 		out.Namespaces, out.Confine = []string{r.meta.Namespace}, r.meta.Namespace
 	}

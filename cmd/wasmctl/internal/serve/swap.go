@@ -11,6 +11,7 @@ import (
 
 	"github.com/wasmctl/wasmctl"
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
+	"github.com/wasmctl/wasmctl/host/share"
 )
 
 // want makes the controller run the module and the options of the spec. If the spec requests a shadow,
@@ -45,6 +46,8 @@ func (u *unit) want(ctx context.Context, o *reconciler, options wasmctl.Controll
 		return &problem{reason: "ConfigRefused", message: err.Error(), stalled: true}
 	case err != nil && ctx.Err() != nil:
 		return err
+	case errors.Is(err, share.ErrMemoryBudget):
+		return &problem{reason: "MemoryBudget", message: err.Error()}
 	}
 	if u.forced = request; force {
 		u.refusal = nil
