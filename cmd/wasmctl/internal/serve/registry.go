@@ -39,14 +39,14 @@ func (s *Server) fromRegistry(ctx context.Context, o *reconciler, user string) (
 	if err != nil {
 		return nil, err
 	}
-	client, start := oci.New(options), time.Now()
+	client := oci.New(options)
 	a, err := client.Pull(ctx, ref)
 	if err != nil {
-		s.tenants.of(o.home(), start).report(s.cfg.Log, o.controller(), err, time.Now())
-		if err = client.Public(ctx, ref, err); conceals(err) && !options.Guard.Named(ref.Host) {
-			wait(ctx, start.Add(answerTime))
-		}
-		return nil, pullProblem(err)
+		now := time.Now()
+		s.tenants.of(o.home(), now).report(s.cfg.Log, o.controller(), err, now)
+		p := pullProblem(client.Public(ctx, ref, err))
+		p.conceals = p.conceals && !options.Guard.Named(ref.Host)
+		return nil, p
 	}
 	wasm, digest, err := s.files.store(o.tenant(), func(w io.Writer) error {
 		_, err := w.Write(a.Wasm)
@@ -151,14 +151,16 @@ func policyID(keys, user string, credentials []oci.Credential) string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-func pullProblem(err error) error {
-	switch {
+func pullProblem(err error) *problem {
+	switch _, busy := errors.AsType[*oci.BusyError](err); {
 	case errors.Is(err, signature.ErrUnsigned):
 		return &problem{condition: v1alpha1.ModuleVerified, reason: "SignatureRefused", message: err.Error(), stalled: true}
 	case errors.Is(err, oci.ErrBarred):
 		return notFetched("RegistryNotAllowed", fmt.Errorf("spec.module.image: %w (--registry-allow)", err), true)
 	case errors.Is(err, oci.ErrUnreachable):
-		return notFetched("RegistryUnavailable", err, false)
+		p := notFetched("RegistryUnavailable", err, false)
+		p.conceals = !busy
+		return p
 	case errors.Is(err, oci.ErrUnauthorized):
 		return notFetched("Unauthorized", err, false)
 	case errors.Is(err, oci.ErrNotFound): // it may be pushed later

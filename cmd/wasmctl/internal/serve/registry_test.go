@@ -233,7 +233,7 @@ func TestWait_HidesTheCauseInTheTime(t *testing.T) {
 			t.Error("it waits for the end of its context")
 		}
 	})
-	if !conceals(fmt.Errorf("%w", oci.ErrUnreachable)) || conceals(oci.ErrNotFound) || conceals(errors.Join(oci.ErrUnreachable, &oci.BusyError{})) {
+	if !pullProblem(oci.ErrUnreachable).conceals || pullProblem(oci.ErrNotFound).conceals || pullProblem(errors.Join(oci.ErrUnreachable, &oci.BusyError{})).conceals {
 		t.Error("another error is delayed")
 	}
 }

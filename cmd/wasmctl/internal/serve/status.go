@@ -27,6 +27,7 @@ type problem struct {
 	reason, message string
 	stalled         bool // only a change of the spec or of its sources helps
 	denied          bool // the service account lacks a right
+	conceals        bool // it is the same for all hosts that are no registry
 }
 
 // Error implements error.

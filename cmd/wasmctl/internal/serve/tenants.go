@@ -4,7 +4,6 @@ package serve
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"maps"
 	"net"
@@ -72,12 +71,6 @@ func (t *tenant) report(log *slog.Logger, reconciler string, err error, now time
 	}
 	log.Warn("cannot pull a module", "reconciler", reconciler, "error", err.Error(), "omitted", t.omitted)
 	t.reported, t.omitted = now, 0
-}
-
-// conceals reports whether an error is the same for all hosts that are no registry.
-func conceals(err error) bool {
-	_, busy := errors.AsType[*oci.BusyError](err)
-	return errors.Is(err, oci.ErrUnreachable) && !busy
 }
 
 // wait returns at a time, or when the context ends.
