@@ -36,6 +36,7 @@ func (rt *Runtime) HandleHealth(mux *http.ServeMux) {
 func (rt *Runtime) Admin() admin.Service {
 	s := adminserver.Service{
 		Version: rt.opts.Version, Hardening: rt.opts.Hardening, InsecureRegistries: rt.opts.InsecureRegistries, Started: rt.startedAt, Gate: rt.shared.Gate,
+		Tenants: rt.tenants,
 		Controllers: func() []adminserver.Controller {
 			list := rt.Controllers()
 			out := make([]adminserver.Controller, len(list))
@@ -52,6 +53,14 @@ func (rt *Runtime) Admin() admin.Service {
 		s.Leader = rt.elector.Leader
 	}
 	return s
+}
+
+// tenants returns the accounts of the tenants, ordered by name.
+func (rt *Runtime) tenants() (list []admin.Tenant) {
+	for _, u := range rt.shared.Budget.Usage() {
+		list = append(list, admin.Tenant{Name: u.Tenant, Memory: u.Memory, Pinned: u.Pinned, Share: u.Share, Refused: u.Refused, Reclaimed: u.Reclaimed})
+	}
+	return list
 }
 
 // probes has the health checks.
@@ -144,7 +153,10 @@ func (rt *Runtime) figures() metrics.Process {
 	}
 	if rt.shared.Budget != nil {
 		st := rt.shared.Budget.Stats()
-		f.Budget = &metrics.Budget{Limit: st.Limit, Used: st.Used, Refused: st.Refused}
+		f.Budget = &metrics.Budget{Limit: st.Limit, Used: st.Used, Refused: st.Refused, Tenants: map[string]int64{}}
+		for _, t := range rt.tenants() {
+			f.Budget.Tenants[t.Name] = t.Memory
+		}
 	}
 	if rt.shared.Pool != nil {
 		st := rt.shared.Pool.Stats()

@@ -34,6 +34,9 @@ type Options struct {
 	// module may use its concurrency times its memory limit. The command sets half of the
 	// container's memory.
 	MemoryBudget int64
+	// TenantMemory limits the memory of each tenant in the MemoryBudget, in bytes; 0 means that
+	// a tenant may use all that others leave.
+	TenantMemory int64
 	// CPUs is the number of modules that compute at the same time; 0 means GOMAXPROCS.
 	CPUs int
 	// CacheDir is the directory of compiled modules; if empty, they are not cached.

@@ -124,7 +124,7 @@ func New(config *rest.Config, o Options) (*Runtime, error) {
 		OnSwap: rt.swapped, Record: rt.recordAbout,
 	}
 	if o.MemoryBudget > 0 {
-		rt.shared.Budget = share.NewBudget(o.MemoryBudget, 0)
+		rt.shared.Budget = share.NewBudget(o.MemoryBudget, o.TenantMemory)
 	}
 	if o.Workers > 0 {
 		if rt.shared.Pool, err = runner.NewPool(o.Workers); err != nil {

@@ -95,6 +95,7 @@ Exit codes:
 	f.Lookup("isolate").NoOptDefVal = serve.ByController
 	f.StringSliceVar(&o.isolation.Namespaces, "isolate-namespaces", nil, "With --isolate: isolate only the Reconcilers of these `namespaces`; repeatable")
 	flags.Bind(cmd, &o.run.controller, "memo")
+	o.run.process.BindTenants(cmd)
 	o.run.process.Bind(cmd)
 	return cmd
 }

@@ -19,10 +19,13 @@ import (
 type statusOptions struct {
 	steerOptions
 
-	output               string
+	output, by           string
 	watch, all, replicas bool
 	every                time.Duration
 }
+
+// byTenant is the value of --by.
+const byTenant = "tenant"
 
 func newCmdStatus(s streams) *cobra.Command {
 	o := &statusOptions{steerOptions: steerOptions{streams: s}}
@@ -43,6 +46,10 @@ replicas. With --all-replicas, it shows only the replicas, each with the state o
 
 With --all, the output has every process of this user on this machine, each with its socket.
 
+With --by tenant, the output has the account of each tenant: a namespace with Reconcilers, or a controller that is its own. MEMORY is
+charged to it, PINNED is the part that cannot be taken back, and SHARE is its fair share of the memory budget. REFUSED counts requests
+for memory that were refused, and RECLAIMED runs that were interrupted because other tenants needed their shares.
+
 With --watch, the output refreshes until Ctrl-C, and shows problems first.`,
 		Example: `  wasmctl status
   wasmctl status --watch
@@ -59,6 +66,8 @@ With --watch, the output refreshes until Ctrl-C, and shows problems first.`,
 	}
 	o.bind(cmd)
 	outputFlag(cmd, &o.output, "text", "json", "yaml")
+	cmd.Flags().StringVar(&o.by, "by", "", `Show the account of each "tenant" in place of the controllers`)
+	_ = cmd.RegisterFlagCompletionFunc("by", cobra.FixedCompletions([]string{byTenant}, cobra.ShellCompDirectiveNoFileComp))
 	cmd.Flags().BoolVar(&o.all, "all", false, "Show all processes of this user on this machine")
 	cmd.Flags().BoolVar(&o.replicas, "all-replicas", false, "Show the replicas that share the objects, whatever machine they are on")
 	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "Keep refreshing the output")
@@ -73,6 +82,10 @@ func (o *statusOptions) check(cmd *cobra.Command) error {
 		return usageError(cmd, fmt.Errorf("--watch prints text: omit --output %s", o.output))
 	case o.every < minRefresh:
 		return usageError(cmd, fmt.Errorf("--interval %v: want at least %v", o.every, minRefresh))
+	case o.by != "" && o.by != byTenant:
+		return usageError(cmd, fmt.Errorf("--by %q: want %q", o.by, byTenant))
+	case o.by != "" && (o.all || o.watch || o.replicas):
+		return usageError(cmd, errors.New("--by cannot be combined with --all, --watch or --all-replicas"))
 	case o.replicas && (o.all || o.watch):
 		return usageError(cmd, errors.New("--all-replicas cannot be combined with --all or --watch"))
 	case o.all && (o.watch || o.socket != "" || o.remote()):
@@ -91,6 +104,8 @@ func (o *statusOptions) run(ctx context.Context) error {
 		return err
 	case o.replicas:
 		return showReplicas(o.streams, &f[0].status, o.output)
+	case o.by == byTenant:
+		return f.showTenants(o.streams, o.output)
 	case !o.watch && len(f) > 1:
 		return f.show(o.streams, o.output)
 	case !o.watch:
@@ -165,6 +180,27 @@ func (f fleet) show(s streams, output string) error {
 		return screen.Write(lines)
 	}
 	return printer.Output(s.out, output, list, nil)
+}
+
+// showTenants shows the accounts of the tenants of each process.
+func (f fleet) showTenants(s streams, output string) error {
+	accounts := map[string][]admin.Tenant{}
+	var lines []string
+	screen := printer.ScreenOf(s.out)
+	for i := range f {
+		accounts[f[i].name] = f[i].status.Tenants
+		if len(f) > 1 {
+			lines = append(lines, f[i].name)
+		}
+		lines = append(lines, printer.TenantLines(&f[i].status, time.Now(), screen)...)
+	}
+	switch {
+	case output == "text":
+		return screen.Write(lines)
+	case len(f) == 1:
+		return printer.Output(s.out, output, f[0].status.Tenants, nil)
+	}
+	return printer.Output(s.out, output, accounts, nil)
 }
 
 // minRefresh is the shortest interval of output that refreshes.

@@ -77,6 +77,8 @@ type Service struct {
 	// Shards returns the assignment of objects to replicas; nil unless replicas share the
 	// objects.
 	Shards func() *shard.View
+	// Tenants returns the accounts of the tenants.
+	Tenants func() []admin.Tenant
 	// Controllers returns the controllers in the order in which they were added.
 	Controllers func() []Controller
 }
@@ -92,6 +94,9 @@ func (s Service) Status() admin.Status {
 		if s.Leader != nil {
 			st.LeaderID = s.Leader()
 		}
+	}
+	if s.Tenants != nil {
+		st.Tenants = s.Tenants()
 	}
 	for _, c := range s.Controllers() {
 		st.Controllers = append(st.Controllers, Status(c))

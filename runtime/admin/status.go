@@ -31,6 +31,23 @@ type Status struct {
 	Controllers []Controller `json:"controllers"`
 	// Reconcilers are the Reconcilers and ClusterReconcilers that this process serves, ordered by name.
 	Reconcilers []Reconciler `json:"reconcilers,omitempty"`
+	// Tenants are the accounts of the tenants that use memory, ordered by name.
+	Tenants []Tenant `json:"tenants,omitempty"`
+}
+
+// Tenant is the account of a tenant: what a process does for it.
+type Tenant struct {
+	// Name is a namespace, or controller/NAME for a controller that is its own tenant.
+	Name string `json:"name"`
+	// Memory is charged to the tenant, in bytes; Pinned is the part that cannot be taken back,
+	// and Share its fair share.
+	Memory int64 `json:"memory"`
+	Pinned int64 `json:"pinned"`
+	Share  int64 `json:"share"`
+	// Refused counts the requests for memory that were refused, and Reclaimed the runs that
+	// were interrupted because other tenants needed their shares.
+	Refused   uint64 `json:"refused"`
+	Reclaimed uint64 `json:"reclaimed"`
 }
 
 // Reconciler is the condition Ready of a Reconciler or a ClusterReconciler.

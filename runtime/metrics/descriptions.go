@@ -111,6 +111,7 @@ var (
 	shardLoad      = gauge("wasmctl_shard_load", "With --shards, computing time of the runs in this replica's slots (wasmctl_cpu_seconds_total), in seconds per second, averaged over 30 seconds.")
 	budgetLimit    = gauge("wasmctl_memory_budget_bytes", "Limit of the memory of all instances, and of the host for their operations: --memory-budget.")
 	budgetUsed     = gauge("wasmctl_memory_budget_used_bytes", "Memory counted against the budget: all wasmctl_guest_memory_bytes and wasmctl_host_memory_bytes.")
+	tenantMemory   = gauge("wasmctl_tenant_memory_bytes", "Memory counted against the budget, by tenant: the 20 tenants with the most, and \"other\".", "tenant")
 	budgetRefused  = counter("wasmctl_memory_budget_refused_total", "Memory requests that exceeded the budget.")
 	forgedCode     = counter("wasmctl_forged_code_total", "Entries of the compilation cache that the user's key does not authenticate; they are ignored and compiled again.")
 	workersLimit   = gauge("wasmctl_workers", "Maximum number of concurrent reconciles in the process: --workers.")

@@ -287,6 +287,24 @@ func TestReconcileTime_ExemplarsNameARunOfEachBucket(t *testing.T) {
 	}
 }
 
+// Only the tenants with the most memory have series of their own.
+func TestTenants_AreBounded(t *testing.T) {
+	tenants := map[string]int64{}
+	for i := range int64(30) {
+		tenants[fmt.Sprintf("team-%02d", i)] = i
+	}
+	r := metrics.New(metrics.Config{Version: "v1", Process: func() metrics.Process {
+		return metrics.Process{Budget: &metrics.Budget{Tenants: tenants}}
+	}})
+	lines := scrape(t, r, "")
+	want(t, lines, map[string]string{
+		`wasmctl_tenant_memory_bytes{tenant="team-29"}`: "29", `wasmctl_tenant_memory_bytes{tenant="team-10"}`: "10", `wasmctl_tenant_memory_bytes{tenant="other"}`: "45",
+	})
+	if n := strings.Count(strings.Join(lines, "\n"), "wasmctl_tenant_memory_bytes{"); n != 21 {
+		t.Errorf("%d series, want 21", n)
+	}
+}
+
 func TestWatches_AreSummedUpByResource(t *testing.T) {
 	r := metrics.New(metrics.Config{Version: "v1", Process: func() metrics.Process {
 		return metrics.Process{

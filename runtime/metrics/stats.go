@@ -113,6 +113,8 @@ type Shards struct {
 type Budget struct {
 	Limit, Used int64
 	Refused     uint64
+	// Tenants has the part of Used of each tenant.
+	Tenants map[string]int64
 }
 
 // Workers are the workers that all controllers share.

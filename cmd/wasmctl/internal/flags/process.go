@@ -23,6 +23,9 @@ type Process struct {
 	workers      int
 	memoryBudget string
 	budgetBytes  int64 // memoryBudget, parsed by validate
+	tenantMemory string
+	tenants      bool  // BindTenants was called
+	tenantBytes  int64 // tenantMemory, parsed by validate
 	compression  string
 
 	Compile Compile
@@ -86,6 +89,12 @@ func (o *Process) Bind(cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("log-format", cobra.FixedCompletions(logging.Formats, cobra.ShellCompDirectiveNoFileComp))
 }
 
+// BindTenants adds the flags that apply to each tenant of a process.
+func (o *Process) BindTenants(cmd *cobra.Command) {
+	o.tenants = true
+	cmd.Flags().StringVar(&o.tenantMemory, "tenant-memory", "", `Limit the memory of each tenant, for example 256Mi (default: half of --memory-budget)`)
+}
+
 // Fits returns an error if there are more controllers than workers. Each controller has a worker of its
 // own, so the last one would never run.
 func (o *Process) Fits(controllers int) error {
@@ -117,6 +126,12 @@ func (o *Process) Validate() error {
 	var err error
 	if o.budgetBytes, err = parseBudget(o.memoryBudget, sysmemory.Available()); err != nil {
 		bad("--memory-budget %w", err)
+	}
+	if o.tenantBytes, err = parseSize(o.tenantMemory, v1alpha1.MinMemory, math.MaxInt64); err != nil {
+		bad("--tenant-memory %w", err)
+	}
+	if o.tenants && o.tenantMemory == "" {
+		o.tenantBytes = o.budgetBytes / 2
 	}
 	return errors.Join(append(errs, o.Compile.validate(), o.Leader.validate(), o.HTTP.validate())...)
 }

@@ -39,7 +39,7 @@ func puller(t *testing.T, reg *ocitest.Registry, change func(*Config)) (*Server,
 		Registry: func() oci.Options { return oci.Options{Roots: roots} },
 	}
 	change(&cfg)
-	return &Server{cfg: cfg}, &log
+	return &Server{cfg: cfg, files: newFiles()}, &log
 }
 
 // pushed pushes a module, and returns its image.
