@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/wasmctl/wasmctl/host/load"
+	"github.com/wasmctl/wasmctl/host/share"
 	"github.com/wasmctl/wasmctl/internal/text"
 )
 
@@ -23,6 +24,7 @@ type Code struct {
 	*load.Code
 
 	isolation Isolation
+	account   *share.Account // is charged for the overhead of proc
 	id        uint64
 	workers   int
 	busy      chan struct{} // a one-token semaphore: its holder may load
@@ -43,9 +45,10 @@ type loadJob struct {
 
 var lastCode atomic.Uint64
 
-// NewCode returns isolated code. In a guest process, workers bounds the CPUs that compile it.
-func NewCode(isolation Isolation, code *load.Code, workers int) *Code {
-	return &Code{Code: code, isolation: isolation, id: lastCode.Add(1), workers: workers, busy: make(chan struct{}, 1)}
+// NewCode returns isolated code. The account is charged for the memory of its process. In a guest
+// process, workers bounds the CPUs that compile it.
+func NewCode(isolation Isolation, code *load.Code, workers int, account *share.Account) *Code {
+	return &Code{Code: code, isolation: isolation, account: account, id: lastCode.Add(1), workers: workers, busy: make(chan struct{}, 1)}
 }
 
 // connect returns a connection to a process in which the code is loaded. A process may end
@@ -80,8 +83,13 @@ func (c *Code) place(ctx context.Context) (Process, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := c.account.Take(proc.Overhead()); err != nil {
+		proc.Release()
+		return nil, err
+	}
 	conn, err := c.load(ctx, proc)
 	if err != nil {
+		c.account.Give(proc.Overhead())
 		proc.Release()
 		return nil, err
 	}
@@ -161,6 +169,7 @@ func (c *Code) unload() {
 	}
 	c.live.Store(nil)
 	_ = c.conn.Close() // it was read to its end
+	c.account.Give(c.proc.Overhead())
 	c.proc.Release()
 	c.proc, c.conn = nil, nil
 }

@@ -30,6 +30,9 @@ type Process interface {
 	Dir() string
 	// Release gives it back.
 	Release()
+	// Overhead returns the memory that the process takes for each module, in bytes, in
+	// addition to linear memory.
+	Overhead() int64
 	// Stats returns its figures.
 	Stats() Stats
 }

@@ -78,9 +78,10 @@ func (h *hostile) Ended() error {
 	return h.why
 }
 
-func (h *hostile) Dir() string  { return "" }
-func (h *hostile) Release()     {}
-func (h *hostile) Stats() Stats { return Stats{} }
+func (h *hostile) Dir() string     { return "" }
+func (h *hostile) Release()        {}
+func (h *hostile) Overhead() int64 { return 0 }
+func (h *hostile) Stats() Stats    { return Stats{} }
 
 // hostileProcess loads code and makes instances correctly, and then answers each call with
 // the script.
@@ -122,7 +123,7 @@ func open(t *testing.T, process *hostile, configured share.Limits) (*instance.In
 		},
 		Code: code, All: instance.NewSet(1), Clock: operation.Clock{}.WithDefaults(time.Now()),
 	}
-	isolated := NewCode(process, code, 1)
+	isolated := NewCode(process, code, 1, nil)
 	in, err := isolated.Maker(spec).New(t.Context(), operation.NewSettings(1, nil), true)
 	t.Cleanup(func() {
 		if in != nil {

@@ -21,6 +21,9 @@ type Isolation struct {
 	// Serve serves the connections of a process. If nil, it is isolate.Serve.
 	Serve func(accept func() (isolate.Conn, error))
 
+	// Overhead is that of the processes.
+	Overhead int64
+
 	mu   sync.Mutex
 	last *Process // guarded by mu
 }
@@ -30,7 +33,7 @@ func (l *Isolation) Process(context.Context) (isolate.Process, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.last == nil || l.last.Ended() != nil {
-		p := &Process{accepts: make(chan isolate.Conn), ended: make(chan struct{})}
+		p := &Process{overhead: l.Overhead, accepts: make(chan isolate.Conn), ended: make(chan struct{})}
 		l.last = p
 		serve := l.Serve
 		if serve == nil {
@@ -52,6 +55,8 @@ func (l *Isolation) Last() *Process {
 
 // Process implements isolate.Process.
 type Process struct {
+	overhead int64
+
 	accepts chan isolate.Conn
 	ended   chan struct{}
 	// theirs has the other end of each connection, and guests the guest that is served there.
@@ -127,6 +132,9 @@ func (p *Process) Dir() string { return "" }
 
 // Release implements isolate.Process.
 func (p *Process) Release() {}
+
+// Overhead implements isolate.Process.
+func (p *Process) Overhead() int64 { return p.overhead }
 
 // Stats implements isolate.Process.
 func (p *Process) Stats() isolate.Stats { return isolate.Stats{PID: os.Getpid()} }

@@ -187,6 +187,13 @@ func start(of *Isolation) (*process, error) {
 	return p, nil
 }
 
+// overhead is about the resident memory of a process with one module of the Go SDK, without the
+// pages of the binary, which processes share, and without linear memory.
+const overhead = 32 << 20
+
+// Overhead implements isolate.Process.
+func (p *process) Overhead() int64 { return overhead }
+
 // tidy removes the files of a process.
 func (p *process) tidy() {
 	if p.dir != "" {
