@@ -231,8 +231,11 @@ func (l *Leaver) leave(ctx context.Context) error {
 		if err == nil {
 			return nil
 		}
-		gone := apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) // perhaps another replica was faster
-		if gone || ctx.Err() != nil {
+		if _, gone := l.get(ctx, rightsOf(*l.home)[0]); apierrors.IsForbidden(gone) || apierrors.IsUnauthorized(gone) {
+			l.Log.Warn("the rights of this process are gone; another replica takes the finalizers off before it lets them go", "error", err.Error())
+			return nil
+		}
+		if ctx.Err() != nil {
 			return fmt.Errorf("installation[%s]: cannot take all finalizers off; wasmctl uninstall does: %w", l.home, err)
 		}
 		pause = time.Second
@@ -249,7 +252,7 @@ func (l *Leaver) release(ctx context.Context) error {
 			errs = append(errs, fmt.Errorf("%s[%s]: %w", all[i].GetKind(), keyOf(&all[i]), err))
 			continue
 		}
-		l.Log.Warn("released a Reconciler without cleanup", "reconciler", keyOf(&all[i]).String(), "objects", n)
+		l.Log.Warn("released a Reconciler, without cleanup", "reconciler", keyOf(&all[i]).String(), "objects", n)
 	}
 	return errors.Join(errs...)
 }
