@@ -47,10 +47,17 @@ func newRemoval(t *testing.T, cluster *devcluster.Cluster) *removal {
 	c := e2e.Start(t, exec.Command("wasmctl", "serve", "--log-format", "json", "--cache-dir", e2e.CodeDir, "--kubeconfig", e2e.WriteKubeconfig(t, i.host()), "--socket", "none"))
 	i.finalizing(false)
 	enginetest.Until(t, "all objects, and kube-root-ca.crt, have the finalizer", func() bool { return len(i.held()) == 5 })
-	enginetest.Until(t, "the rights of the process have the finalizer", func() bool {
-		account, err := i.client.CoreV1().ServiceAccounts(system).Get(t.Context(), "wasmctl", metav1.GetOptions{})
-		return err == nil && len(account.Finalizers) > 0
-	})
+	for resource, namespace := range map[string]string{"clusterroles": "", "clusterrolebindings": "", "serviceaccounts": system} {
+		gvr, name := schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: resource}, system+":wasmctl"
+		if namespace != "" {
+			gvr.Group, name = "", "wasmctl"
+		}
+		enginetest.Until(t, "the finalizer is on "+resource, func() bool {
+			right, err := i.dynamic.Resource(gvr).Namespace(namespace).Get(t.Context(), name, metav1.GetOptions{})
+			i.must(err)
+			return len(right.GetFinalizers()) > 0
+		})
+	}
 	return &removal{installation: i, process: c}
 }
 

@@ -17,6 +17,7 @@ type view struct {
 	deleting bool // one of its rights, or its namespace, is being deleted
 	needed   bool // Reconcilers need the process
 	removed  bool // its Deployment is being deleted or gone
+	unseen   bool // the last attempt to see the installation failed
 	stopping bool // a signal asks the process to stop, or its controllers have ended
 	// since is the time since deleting became true or, before that, stopping.
 	since time.Duration
@@ -38,7 +39,7 @@ func (v view) next() move {
 		return stay
 	case v.deleting:
 		return leave
-	case v.stopping && v.removed && v.needed && v.since < removalTime:
+	case v.stopping && (v.unseen || v.removed && v.needed) && v.since < removalTime:
 		return stay
 	case v.stopping:
 		return end

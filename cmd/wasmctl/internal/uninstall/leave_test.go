@@ -101,8 +101,8 @@ func (w *world) finalize() {
 	}
 }
 
-// process is a step of a Leaver.
-func (w *world) process() {
+// process is a step of a Leaver. If it is blind, it cannot reach the API server.
+func (w *world) process(blind bool) {
 	pause := idle
 	if w.view.deleting || w.view.stopping {
 		pause = busy
@@ -111,7 +111,7 @@ func (w *world) process() {
 		return
 	}
 	w.looked = w.now
-	if w.permitted() {
+	if w.view.unseen = blind || !w.permitted(); !w.view.unseen {
 		deleting := slices.ContainsFunc(w.rights(), func(o *thing) bool { return o.deleting }) || w.view.stopping && w.objects[theNamespace].deleting
 		if deleting != w.view.deleting {
 			w.since = w.now
@@ -161,7 +161,7 @@ func TestLeave_EachOrderOfDeletions(t *testing.T) {
 		seed++
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		w, name := newWorld(rnd.IntN(2) == 0), fmt.Sprint("seed ", seed, ": ", order)
-		w.process() // it has run for a while
+		w.process(false) // it has run for a while
 		left := order
 		for w.now = idle; w.now < 2*time.Minute; w.now += time.Duration(rnd.IntN(400)) * time.Millisecond {
 			switch rnd.IntN(4) {
@@ -175,7 +175,7 @@ func TestLeave_EachOrderOfDeletions(t *testing.T) {
 			case 2:
 				w.finalize()
 			default:
-				w.process()
+				w.process(rnd.IntN(5) == 0)
 			}
 		}
 		for _, deleted := range order {
@@ -204,12 +204,12 @@ func TestLeave_EachOrderOfDeletions(t *testing.T) {
 // is. If it is only replaced, it ends at once.
 func TestLeave_ADeploymentAlone(t *testing.T) {
 	w := newWorld(false)
-	w.process()
+	w.process(false)
 	w.objects[theDeployment].remove()
 	for w.now = idle; w.now < time.Minute; w.now += 100 * time.Millisecond {
 		w.cluster(0)
 		w.finalize()
-		w.process()
+		w.process(false)
 	}
 	if !w.ended || w.reconciler != (thing{finalizer: true}) || !w.objects[theAccount].finalizer {
 		t.Errorf("%+v", w)

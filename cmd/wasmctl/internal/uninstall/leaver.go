@@ -79,7 +79,8 @@ func (l *Leaver) watch(ctx context.Context, force, ended <-chan struct{}) move {
 	stop, v, since := ctx.Done(), view{}, time.Now()
 	for {
 		before := v
-		if err := l.look(context.WithoutCancel(ctx), &v); err != nil {
+		err := l.look(context.WithoutCancel(ctx), &v)
+		if v.unseen = err != nil && l.home != nil; err != nil {
 			l.Log.Debug("cannot see the installation", "error", err.Error())
 		}
 		if v.deleting != before.deleting {
