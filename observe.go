@@ -15,6 +15,7 @@ import (
 	"github.com/wasmctl/wasmctl/internal/text"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 	"github.com/wasmctl/wasmctl/runtime/health"
+	"github.com/wasmctl/wasmctl/runtime/history"
 	"github.com/wasmctl/wasmctl/runtime/leader"
 	"github.com/wasmctl/wasmctl/runtime/metrics"
 	"github.com/wasmctl/wasmctl/runtime/shard"
@@ -57,8 +58,15 @@ func (rt *Runtime) Admin() admin.Service {
 
 // tenants returns the accounts of the tenants, ordered by name.
 func (rt *Runtime) tenants() (list []admin.Tenant) {
+	cpu := map[string]history.Duration{}
+	for _, c := range rt.Controllers() {
+		if e := c.life.View().Engine; e != nil {
+			tenant, took := e.Computed()
+			cpu[tenant] += history.Duration(took)
+		}
+	}
 	for _, u := range rt.shared.Budget.Usage() {
-		list = append(list, admin.Tenant{Name: u.Tenant, Memory: u.Memory, Pinned: u.Pinned, Share: u.Share, Refused: u.Refused, Reclaimed: u.Reclaimed})
+		list = append(list, admin.Tenant{Name: u.Tenant, Memory: u.Memory, Pinned: u.Pinned, Share: u.Share, Refused: u.Refused, Reclaimed: u.Reclaimed, CPU: cpu[u.Tenant]})
 	}
 	return list
 }

@@ -138,6 +138,23 @@ func TestRuntime_TwoInOneProcess(t *testing.T) {
 	}
 }
 
+// The computing time of all controllers of a tenant is in its account.
+func TestTenants_AreChargedForComputing(t *testing.T) {
+	r := newGuestsIn(t, devclustertest.Namespace(t, devclustertest.Shared(t)), Options{MemoryBudget: 1 << 30})
+	for _, name := range []string{"one", "two"} {
+		o := r.options(name)
+		o.Tenant = "team"
+		if _, err := r.Load(t.Context(), Bytes(enginetest.Worse(enginetest.Good, 0)), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.create("x")
+	enginetest.Until(t, "both run, and their tenant is charged", func() bool {
+		list := r.Admin().Status().Tenants
+		return len(list) == 1 && list[0].Name == "team" && list[0].CPU > 0 && !strings.Contains(r.metrics(), `result="success"} 0`)
+	})
+}
+
 // With several controllers, one that swaps to a module that has to wait is still listed.
 func TestRuntime_ControllerThatWaitsIsStillThere(t *testing.T) {
 	r := newGuests(t)

@@ -48,7 +48,8 @@ With --all, the output has every process of this user on this machine, each with
 
 With --by tenant, the output has the account of each tenant: a namespace with Reconcilers, or a controller that is its own. MEMORY is
 charged to it, PINNED is the part that cannot be taken back, and SHARE is its fair share of the memory budget. REFUSED counts requests
-for memory that were refused, and RECLAIMED runs that were interrupted because other tenants needed their shares.
+for memory that were refused, and RECLAIMED runs that were interrupted because other tenants needed their shares. CPU is the computing
+time of the runs of its controllers since they started.
 
 With --watch, the output refreshes until Ctrl-C, and shows problems first.`,
 		Example: `  wasmctl status

@@ -19,6 +19,13 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/runner"
 )
 
+// Computed returns the tenant of the controller, and the computing time of its module and of the
+// host in runs.
+func (c *Controller) Computed() (tenant string, took time.Duration) {
+	cost := c.Telemetry.History.Cost()
+	return c.opts.Tenant, cost.Guest + cost.Host
+}
+
 // figures returns the metrics that are read from the controller at each scrape.
 func (c *Controller) figures() metrics.Stats {
 	st := c.Runtime.Stats()

@@ -48,6 +48,8 @@ type Tenant struct {
 	// were interrupted because other tenants needed their shares.
 	Refused   uint64 `json:"refused"`
 	Reclaimed uint64 `json:"reclaimed"`
+	// CPU is the computing time of the runs of its present controllers.
+	CPU history.Duration `json:"cpu"`
 }
 
 // Reconciler is the condition Ready of a Reconciler or a ClusterReconciler.

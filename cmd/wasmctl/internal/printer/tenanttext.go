@@ -27,6 +27,7 @@ func TenantLines(st *admin.Status, now time.Time, s Screen) []string {
 		{title: "OF SHARE", right: true},
 		{title: "REFUSED", right: true},
 		{title: "RECLAIMED", right: true},
+		{title: "CPU", right: true},
 	}}
 	list := slices.SortedStableFunc(slices.Values(st.Tenants), func(a, b admin.Tenant) int { return cmp.Compare(b.Memory, a.Memory) })
 	for i := range list {
@@ -36,7 +37,7 @@ func TenantLines(st *admin.Status, now time.Time, s Screen) []string {
 			colour = colourWarn
 		}
 		t.row(colour, text.Line(a.Name), humanize.Bytes(a.Memory), humanize.Bytes(a.Pinned), humanize.Bytes(a.Share),
-			fmt.Sprintf("%d%%", 100*a.Memory/max(1, a.Share)), a.Refused, a.Reclaimed)
+			fmt.Sprintf("%d%%", 100*a.Memory/max(1, a.Share)), a.Refused, a.Reclaimed, short(a.CPU))
 	}
 	return append([]string{head, ""}, t.render(s.width, s.coloured)...)
 }
