@@ -158,7 +158,7 @@ func walk(root *cobra.Command, visit func(*cobra.Command)) {
 // TestReach_EndsIfTheAPIServerIsSilent: one that accepts connections but never answers does not stop a command for ever.
 func TestReach_EndsIfTheAPIServerIsSilent(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes 20 seconds")
+		t.Skip("SKIPPED: it takes 20 seconds")
 	}
 	t.Parallel()
 	ended := make(chan struct{})
