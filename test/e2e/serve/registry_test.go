@@ -130,6 +130,7 @@ func TestServe_TriesAnotherImageFirst(t *testing.T) {
 		t.Errorf("%+v", r.Status)
 	}
 	e2e.Steer(t, "promote", socket, tenant.ns+".web")
+	tenant.touch("o0") // the probation begins with a run
 	if r = tenant.ready("web", "True", "Succeeded"); r.Status.Live.Version != "2" || r.Status.Live.Digest != load.DigestOf(better) {
 		t.Errorf("%+v", r.Status)
 	}
