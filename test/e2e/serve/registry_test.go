@@ -140,7 +140,7 @@ func TestServe_TriesAnotherImageFirst(t *testing.T) {
 	}
 	tenant.patch("web", map[string]any{"module": next})
 	tenant.ready("web", "True", "Succeeded")
-	if out := e2e.Steer(t, "history", socket, tenant.ns+".web"); !e2e.ContainsAll(out, []string{"/web:1 ", "/web:2 ", "/web:3 "}) {
+	if out := e2e.Steer(t, "history", socket, tenant.ns+".web"); !e2e.ContainsAll(out, []string{"/web:1", "/web:2", "/web:3"}) {
 		t.Errorf("history:\n%s", out)
 	}
 	c.Signal(syscall.SIGTERM)
