@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -54,21 +53,13 @@ func refusing(t *testing.T, err *apierrors.StatusError) string {
 	return kubeconfigTo(t, server.URL)
 }
 
-// closedPort returns an address of this machine at which nothing listens.
-func closedPort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
-}
+// closedPort is an address at which nothing listens.
+const closedPort = "127.0.0.1:1"
 
 // TestExitCodes_NameTheCauseInAllCommands: a script can tell a cluster that does not answer, a missing right, a missing thing and bad input
 // apart, whatever the command is.
 func TestExitCodes_NameTheCauseInAllCommands(t *testing.T) {
-	nowhere := "http://" + closedPort(t)
+	nowhere := "http://" + closedPort
 	clusters := map[string]string{
 		"down":      kubeconfigTo(t, nowhere),
 		"forbidden": refusing(t, apierrors.NewForbidden(schema.GroupResource{Resource: "things"}, "x", nil)),
@@ -77,7 +68,7 @@ func TestExitCodes_NameTheCauseInAllCommands(t *testing.T) {
 	}
 	process := (&asked{names: []string{"web"}}).listen(t)
 	dir := t.TempDir()
-	replace := strings.NewReplacer("PROCESS", "--socket "+process, "NONE", "--socket "+filepath.Join(dir, "none"), "DIR", dir, "REGISTRY", "oci://"+closedPort(t)+"/a/b:1")
+	replace := strings.NewReplacer("PROCESS", "--socket "+process, "NONE", "--socket "+filepath.Join(dir, "none"), "DIR", dir, "REGISTRY", "oci://"+closedPort+"/a/b:1")
 	covered := map[string]bool{}
 	check := func(want int, line string) {
 		t.Helper()
