@@ -64,7 +64,7 @@ func (s *ShadowSummary) String() string {
 // wraps ErrShadowed if another module already shadows this controller.
 func (c *Controller) Shadow(ctx context.Context, m Module, o ShadowOptions, report func(Compared) error) (sum ShadowSummary, err error) {
 	var from engine.Borrower
-	digest := ""
+	var digest string
 	if s, ok := m.(spilled); ok {
 		h := c.spilled(m, s)
 		from, digest = h, h.digest

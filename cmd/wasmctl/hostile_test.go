@@ -22,7 +22,7 @@ const evil = "a\nEVIL\r\x1b[2J\u202eb"
 
 // poison sets all texts in a value to evil, and gives lists and maps an element.
 func poison(v reflect.Value) {
-	switch v.Kind() {
+	switch v.Kind() { //nolint:exhaustive // the kinds of the fields of answers
 	case reflect.String:
 		v.SetString(evil)
 	case reflect.Bool:
@@ -52,9 +52,9 @@ func poison(v reflect.Value) {
 			v.Set(reflect.ValueOf(time.Now().Add(-time.Minute)))
 			return
 		}
-		for i := range v.NumField() {
-			if v.Field(i).CanSet() {
-				poison(v.Field(i))
+		for _, field := range v.Fields() {
+			if field.CanSet() {
+				poison(field)
 			}
 		}
 	}

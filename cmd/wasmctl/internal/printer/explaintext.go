@@ -63,11 +63,11 @@ func writeMissing(b *strings.Builder, rights []admin.MissingRight, now time.Time
 }
 
 func writeRun(b *strings.Builder, r *history.Run, now time.Time) {
-	head := fmt.Sprintf("%s ago: %s", humanize.Age(now, r.Started), r.Result)
+	kind := ""
 	if r.Kind != "" {
-		head += fmt.Sprintf(" (%s)", r.Kind)
+		kind = fmt.Sprintf(" (%s)", r.Kind)
 	}
-	head += fmt.Sprintf(" in %v, after waiting %v", short(r.Took), short(r.Queued))
+	head := []string{fmt.Sprintf("%s ago: %s%s in %v, after waiting %v", humanize.Age(now, r.Started), r.Result, kind, short(r.Took), short(r.Queued))}
 	for _, part := range []struct {
 		on   bool
 		text string
@@ -80,10 +80,10 @@ func writeRun(b *strings.Builder, r *history.Run, now time.Time) {
 		{r.TraceID != "", "trace " + r.TraceID},
 	} {
 		if part.on {
-			head += ", " + part.text
+			head = append(head, part.text)
 		}
 	}
-	writeLine(b, "%s", head)
+	writeLine(b, "%s", strings.Join(head, ", "))
 	writeLine(b, "  because   %s", strings.Join(r.Reasons.Texts(), ", "))
 	switch {
 	case len(r.Changes) > 0:
