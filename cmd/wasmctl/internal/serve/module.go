@@ -97,7 +97,7 @@ const configMapImage = "configmap "
 // fetch fetches the module of a spec, in a turn of its tenant. If a problem conceals its cause, fetch takes the same time
 // for each cause, the rest of it without a turn.
 func (s *Server) fetch(ctx context.Context, o *reconciler, user string) (m *fetched, err error) {
-	tenant := o.home()
+	tenant := o.tenant()
 	if err := s.turns.Take(ctx, tenant); err != nil {
 		return nil, err
 	}

@@ -28,13 +28,13 @@ const (
 // connection, so that the time does not show whether a port is closed, filtered, or used by another protocol.
 const answerTime = 12 * time.Second
 
-// tenants has the state of the pulls of each namespace. It is safe for concurrent use.
+// tenants has the state of the pulls of each tenant. It is safe for concurrent use.
 type tenants struct {
 	mu  sync.Mutex
-	all map[string]*tenant // by namespace; guarded by mu
+	all map[string]*tenant // by name; guarded by mu
 }
 
-// tenant has the state of the pulls of a namespace.
+// tenant has the state of the pulls of a tenant.
 type tenant struct {
 	lane *oci.Lane
 	used time.Time // guarded by the mu of tenants
@@ -44,18 +44,18 @@ type tenant struct {
 	omitted  int       // the number of failures since then; guarded by mu
 }
 
-// of returns the tenant of a namespace.
-func (s *tenants) of(namespace string, now time.Time) *tenant {
+// of returns the tenant with a name.
+func (s *tenants) of(name string, now time.Time) *tenant {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.all == nil {
 		s.all = map[string]*tenant{}
 	}
-	t := s.all[namespace]
+	t := s.all[name]
 	if t == nil {
 		maps.DeleteFunc(s.all, func(_ string, t *tenant) bool { return now.Sub(t.used) > forgetTenant })
 		t = &tenant{lane: oci.NewLane(tenantConnections)}
-		s.all[namespace] = t
+		s.all[name] = t
 	}
 	t.used = now
 	return t
