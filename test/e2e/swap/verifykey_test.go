@@ -94,9 +94,12 @@ func TestVerifyKey_OnlyWhatIsSignedRuns(t *testing.T) {
 	if st := e2e.StatusOf(t, socket); len(st.Signers) != 1 || st.Signers[0] != signer {
 		t.Errorf("%+v", st)
 	}
-	for _, with := range [][]string{verify, insecure} { // if the command does not have the key, the process verifies the module
+	for _, tt := range []struct {
+		with []string
+		exit int
+	}{{verify, e2e.ExitModule}, {insecure, e2e.ExitDenied}} { // if the command does not have the key, the process verifies the module
 		for _, command := range [][]string{{"swap"}, {"swap", "--canary", "50%"}, {"shadow", "--for", "1s"}} {
-			out := run(e2e.ExitModule, append(append(append([]string{command[0], "--socket", socket}, command[1:]...), "a", refs[1]), with...)...)
+			out := run(tt.exit, append(append(append([]string{command[0], "--socket", socket}, command[1:]...), "a", refs[1]), tt.with...)...)
 			if !strings.Contains(out, "no signature of it") && !strings.Contains(out, "module.verify: the module sha256:") {
 				t.Error(out)
 			}

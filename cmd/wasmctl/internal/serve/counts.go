@@ -55,11 +55,12 @@ func (c counts) changed() (keys []abi.Key) {
 // counted is a wasmctl.Store.
 type counted interface{ Len() (int, error) }
 
-// setCount records the number of objects in a status; nil if there is none.
+// setCount records the number of objects in a status; nil if there is none. The status of a Reconciler
+// that is being deleted still has the number after its controller has ended.
 func (u *unit) setCount(o *v1alpha1.Objects) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.store = nil; o != nil {
+	if u.store = nil; o != nil && u.controller != nil {
 		u.store, u.objects = u.controller.Store(), o.Watched
 	}
 }

@@ -65,3 +65,12 @@ func TestCounts_TriggersWhatHasChanged(t *testing.T) {
 		}
 	})
 }
+
+// A Reconciler that is being deleted has the number in its status after its controller has ended.
+func TestCounts_NeedAController(t *testing.T) {
+	u := &unit{}
+	u.setCount(&v1alpha1.Objects{Watched: 3})
+	if u.countChanged() {
+		t.Error("the number of objects without a controller has changed")
+	}
+}
