@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/redact"
 	"github.com/wasmctl/wasmctl/internal/engine"
 	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/internal/life"
@@ -27,6 +28,7 @@ type Controller struct {
 	source  source
 	native  *Native // nil for a controller with a module
 	log     *slog.Logger
+	secrets redact.Values // of the options, and those that the module has read
 	life    *engine.Life
 	modules modules
 	results results
@@ -133,6 +135,7 @@ func (c *Controller) Want(ctx context.Context, m Module, o ControllerOptions, so
 	if err != nil {
 		return err
 	}
+	c.secrets.LearnTexts(o.Secrets)
 	digest := ""
 	if d, ok := m.(digested); ok {
 		digest = d.Digest()
@@ -156,11 +159,12 @@ func (c *Controller) Want(ctx context.Context, m Module, o ControllerOptions, so
 // digested is implemented by modules whose digest is known before they are read.
 type digested interface{ Digest() string }
 
-// difference classifies the difference between options; functions are ignored.
+// difference classifies the difference between options. Functions are ignored, and so are Secrets,
+// which change with Config.
 func difference(a, b ControllerOptions) life.Difference {
 	settings := !reflect.DeepEqual(a.Config, b.Config)
 	for _, o := range []*ControllerOptions{&a, &b} {
-		o.Config, o.Audit, o.OnWrite = nil, nil, nil
+		o.Config, o.Secrets, o.Audit, o.OnWrite = nil, nil, nil, nil
 	}
 	switch {
 	case !reflect.DeepEqual(a, b):

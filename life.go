@@ -27,6 +27,7 @@ func (l loader) Load(ctx context.Context, digest string, waits func(why string))
 	if known, ok := c.modules.get(digest); ok {
 		m = known
 	}
+	c.secrets.LearnTexts(o.Secrets)
 	o.Default()
 	c.mu.Lock()
 	c.name = cmp.Or(c.name, o.Name, NameOf(m))

@@ -113,6 +113,9 @@ type ControllerOptions struct {
 	// one fair share together with its other controllers. If empty, the controller is its
 	// own tenant.
 	Tenant string
+	// Secrets are the values in Config that come from Secrets. They are hidden in logs, errors,
+	// status and histories, like values that the module reads from Secrets.
+	Secrets []string
 	// Documents is the content of the spec's GrantFile, as grant.Parse returns it, in place
 	// of the spec's Grant.
 	Documents grant.File

@@ -111,6 +111,6 @@ func (c *Controller) known(m Module, digest string) (forget func()) {
 func (c *Controller) engineOptions(o *ControllerOptions, m Module) (engine.Options, error) {
 	out, err := o.engine(m)
 	out.Tenant = cmp.Or(o.Tenant, share.OwnTenant(c.Name()))
-	out.Signed.Signers, out.OnResult = c.signers, c.results.publish
+	out.Signed.Signers, out.OnResult, out.Secrets = c.signers, c.results.publish, &c.secrets
 	return out, err
 }

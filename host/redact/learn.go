@@ -22,6 +22,18 @@ func (v *Values) Learn(message []byte) {
 	}
 }
 
+// LearnTexts adds values of Secrets that are given as texts.
+func (v *Values) LearnTexts(values []string) {
+	if v == nil || len(values) == 0 {
+		return
+	}
+	var texts []string
+	for _, value := range values {
+		plain(value, func(text string) { texts = append(texts, text) })
+	}
+	v.add(texts)
+}
+
 // LearnRequest is Learn for the object of a request that was carried out.
 func (v *Values) LearnRequest(message []byte) {
 	c := packed.At(message)

@@ -288,3 +288,18 @@ func randomText(r *rand.Rand, n int) string {
 	}
 	return string(b)
 }
+
+// TestLearnTexts_HidesTheFormsOfAText: a setting is hidden in the same forms as a value of a Secret.
+func TestLearnTexts_HidesTheFormsOfAText(t *testing.T) {
+	var v Values
+	v.LearnTexts([]string{"pass&word", "abc"})
+	for _, form := range []string{"pass&word", b64("pass&word"), `pass\u0026word`, "pass%26word"} {
+		if got := v.Text("it is " + form); strings.Contains(got, form) {
+			t.Errorf("%q is shown: %q", form, got)
+		}
+	}
+	if got := v.Text("abc"); got != "abc" {
+		t.Errorf("a value that is too short to search for is replaced: %q", got)
+	}
+	(*Values)(nil).LearnTexts([]string{"pass&word"}) // has no effect
+}

@@ -73,7 +73,7 @@ type code struct {
 
 // observation observes runs. Each of its parts guards its own state.
 type observation struct {
-	Telemetry *telemetry.Recorder // the last runs, and the Secrets that were read
+	Telemetry *telemetry.Recorder // the last runs, and the values of Secrets
 	counts    *metrics.Controller // nil if metrics are off
 	recorder  replay.Recorder
 	memo      *memo.Memo     // nil if no run may be skipped
@@ -97,9 +97,9 @@ func New(shared *Shared, opts Options, log *slog.Logger, waits func(why string))
 	if shared.Metrics != nil {
 		c.counts = metrics.NewController()
 	}
-	c.Telemetry = telemetry.NewRecorder(telemetry.Config{History: opts.HistoryBytes(), Tracing: shared.Tracing, Metrics: c.counts, OnWrite: opts.OnWrite})
+	c.Telemetry = telemetry.NewRecorder(telemetry.Config{History: opts.HistoryBytes(), Tracing: shared.Tracing, Metrics: c.counts, OnWrite: opts.OnWrite, Secrets: opts.Secrets})
 	if f := logging.FeedOf(log); f != nil {
-		f.Secrets.Store(&c.Telemetry.Secrets)
+		f.Secrets.Store(c.Telemetry.Secrets)
 	}
 	c.guests = acquirer{c}
 	return c

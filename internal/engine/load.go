@@ -36,7 +36,7 @@ func (c *Controller) Load(ctx context.Context, wasm []byte, digest string, loade
 		Process: host.Process{Tenant: o.Tenant, Account: c.account, Budget: c.shared.Budget, CPUs: c.shared.CPUs, Watchdog: c.shared.Watchdog, Codes: c.shared.Codes},
 		Code:    load.Options{CacheDir: c.shared.CacheDir, CacheKey: c.shared.CacheKey, OnForged: c.shared.OnForged, Compiler: c.shared.Compile},
 		Logger:  c.log, Settings: o.Settings,
-		Secrets: &c.Telemetry.Secrets, Keep: host.Keep{Drain: o.DrainTimeout.Or(0), Code: max(host.DefaultKeepFor, rolls.Probation.Time+time.Minute)},
+		Secrets: c.Telemetry.Secrets, Keep: host.Keep{Drain: o.DrainTimeout.Or(0), Code: max(host.DefaultKeepFor, rolls.Probation.Time+time.Minute)},
 		Observer: operation.Observer{OnCall: c.Telemetry.OnCall(), OutsideRuns: c.Telemetry.OutsideRuns, Metric: c.Telemetry.Metric},
 	}
 	var err error
@@ -116,12 +116,12 @@ func (c *Controller) connect(ctx context.Context, digest string, m *abi.Manifest
 	c.Telemetry.For(c.name, c.kind.Kind)
 	observers := []kubeapi.Observer{c.Telemetry.Requested}
 	if c.opts.Audit != nil {
-		observers = append(observers, planner.NewAudit(c.kind, first, &c.Telemetry.Secrets, c.opts.Audit).Requested)
+		observers = append(observers, planner.NewAudit(c.kind, first, c.Telemetry.Secrets, c.opts.Audit).Requested)
 	}
 	c.cache = controller.NewCache()
 	cfg := kubeapi.Config{
 		Client: c.Client, Resolver: c.shared.Resolver, Controller: c.name, Reconciled: c.kind.Kind, FormerManagers: c.opts.AdoptManagers, Policy: first.Policy, Logger: c.log, Cache: c.cache, Children: c.cache,
-		Observer: kubeapi.Observers(observers...), Rate: rate, Secrets: &c.Telemetry.Secrets,
+		Observer: kubeapi.Observers(observers...), Rate: rate, Secrets: c.Telemetry.Secrets,
 		Account: c.account,
 	}
 	if c.shared.Gate != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/wasmctl/wasmctl/host/kubeapi/events"
 	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 	"github.com/wasmctl/wasmctl/host/load"
+	"github.com/wasmctl/wasmctl/host/redact"
 	"github.com/wasmctl/wasmctl/host/share"
 	"github.com/wasmctl/wasmctl/internal/plan"
 	"github.com/wasmctl/wasmctl/internal/rollout/ledger"
@@ -40,6 +41,9 @@ type Options struct {
 	// Settings are the spec's Config as strings. The loop owns them once the controller
 	// runs.
 	Settings map[string]string
+	// Secrets are the values of Secrets that are hidden in all output. If nil, they are empty
+	// at first.
+	Secrets *redact.Values
 	// Triggers request reconciles in addition to the triggers of the spec.
 	Triggers []trigger.Source
 	// Unshared makes this replica reconcile all objects, although replicas share the objects

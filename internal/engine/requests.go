@@ -232,7 +232,7 @@ func (l *Life) Shadow(ctx context.Context, m Borrower, o ShadowOptions, report f
 	defer context.AfterFunc(a.run, func() { cancel(ErrStopping) })()
 	defer c.rollout.Shadows(0)
 	return c.recorder.Shadow(ctx, replay.Config{
-		Limit: o.Limit, Candidate: candidate, Dry: a.shadow.API, Report: report,
+		Limit: o.Limit, Candidate: candidate, Dry: a.shadow.API, Secrets: c.Telemetry.Secrets, Report: report,
 		Begin: func() {
 			c.rollout.Shadows(candidate.Number())
 			if o.All {

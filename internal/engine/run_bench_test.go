@@ -35,7 +35,7 @@ func BenchmarkRun(b *testing.B) {
 	c := New(&Shared{Metrics: metrics.New(metrics.Config{})}, Options{Options: plan.Options{ControllerSpec: v1alpha1.ControllerSpec{HostSpec: v1alpha1.HostSpec{History: v1alpha1.DefaultHistory}}}}, log, nil)
 	c.name = "bench"
 	c.Telemetry.For("bench", kinds.Kind{Version: "v1", Resource: "configmaps", Kind: "ConfigMap"})
-	module, err := host.Load(b.Context(), wasm.Empty, host.Config{Observer: operation.Observer{OnCall: c.Telemetry.OnCall(), OutsideRuns: c.Telemetry.OutsideRuns, Metric: c.Telemetry.Metric}, Secrets: &c.Telemetry.Secrets})
+	module, err := host.Load(b.Context(), wasm.Empty, host.Config{Observer: operation.Observer{OnCall: c.Telemetry.OnCall(), OutsideRuns: c.Telemetry.OutsideRuns, Metric: c.Telemetry.Metric}, Secrets: c.Telemetry.Secrets})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -40,6 +40,8 @@ type Config struct {
 	Candidate *host.Candidate
 	// Dry is the API with the candidate's policy. It does not carry out writes.
 	Dry *kubeapi.API
+	// Secrets are the values to hide in differences. They learn those that the runs read.
+	Secrets *redact.Values
 	// Begin, if not nil, is called when recording starts.
 	Begin func()
 	// Idle reports whether the controller is idle.
@@ -58,7 +60,7 @@ type Compared struct {
 // shadowing compares the runs of the live module with those of another one.
 type shadowing struct {
 	runs   chan *recording // closed at the end
-	values redact.Values   // of Secrets that the runs have read
+	values *redact.Values  // hidden in differences
 
 	mu      sync.Mutex
 	over    bool // runs is closed; guarded by mu
@@ -95,7 +97,7 @@ func (x *shadowing) end() {
 // Shadow runs a module with the input of the live module's runs, until the limit is reached. The error wraps ErrShadowed if another shadow
 // is running.
 func (r *Recorder) Shadow(ctx context.Context, cfg Config) (sum shadow.Summary, err error) {
-	x := &shadowing{runs: make(chan *recording, maxShadowed), candidate: cfg.Candidate, dry: cfg.Dry}
+	x := &shadowing{runs: make(chan *recording, maxShadowed), candidate: cfg.Candidate, dry: cfg.Dry, values: cfg.Secrets}
 	if !r.shadow.CompareAndSwap(nil, x) {
 		return sum, ErrShadowed
 	}

@@ -5,6 +5,7 @@
 package telemetry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync/atomic"
@@ -39,14 +40,16 @@ type Config struct {
 	Metrics *metrics.Controller
 	// OnWrite, if not nil, is called for each write that the API server has answered.
 	OnWrite func(Write)
+	// Secrets are the known values of Secrets. If nil, they are empty at first.
+	Secrets *redact.Values
 }
 
 // Recorder observes the runs of one controller for its history, metrics and traces. It
 // implements applier.Observer and kubeapi.Observer. It is safe for concurrent use.
 type Recorder struct {
-	// Secrets are the values of Secrets that the module has read. They are hidden in
-	// everything that is recorded.
-	Secrets redact.Values
+	// Secrets are the values of Secrets that the module has read, or has as settings. They are
+	// hidden in everything that is recorded.
+	Secrets *redact.Values
 	// History has the last runs.
 	History *history.Recorder
 
@@ -58,7 +61,7 @@ type Recorder struct {
 
 // NewRecorder returns a Recorder. For must be called before the first run.
 func NewRecorder(cfg Config) *Recorder {
-	r := &Recorder{History: history.New(cfg.History), cfg: cfg}
+	r := &Recorder{History: history.New(cfg.History), Secrets: cmp.Or(cfg.Secrets, &redact.Values{}), cfg: cfg}
 	r.History.Shown = r.shownRelated
 	return r
 }

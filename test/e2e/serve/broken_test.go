@@ -54,6 +54,11 @@ func (t *tenant) brokenness(group string, reg, secure *ocitest.Registry, closed 
 	private := t.pushed(secure, "good:1", enginetest.Worse(enginetest.Good, 0))
 	t.config("authority", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate()})))
 	t.config("no-authority", "not a certificate")
+	_, err := t.client.CoreV1().Secrets(t.ns).Create(t.Context(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "colour"}, StringData: map[string]string{"word": "bad colour"}, // as the module says
+	}, metav1.CreateOptions{})
+	t.must(err)
+	t.allow("colour", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"colour"}, Verbs: []string{"get"}})
 	return []broken{
 		{name: "no-account", reason: "ServiceAccountNotFound", message: "serviceaccount[" + t.ns + "/absent] does not exist", condition: v1alpha1.Granted, spec: in("serviceAccountName", "absent"), mend: in("serviceAccountName", nil)},
 		{name: "private-authority", reason: "RegistryUnavailable", message: "spec.module.registryCA", condition: v1alpha1.ModuleFetched, spec: module(private), mend: module(in("registryCA", ref("authority", "key")))},
@@ -80,6 +85,9 @@ func (t *tenant) brokenness(group string, reg, secure *ocitest.Registry, closed 
 		}},
 		{name: "nothing-granted", reason: "NotGranted", message: "spec.grant", condition: v1alpha1.Granted, stalled: true, spec: module(t.module("asks", asks)), mend: in("grant", in("manifest", true))},
 		{name: "config-refused", reason: "ConfigRefused", message: "config", stalled: true, spec: withAll(module(t.module("configure", wasm.Configure)), in("config", in("word", "r"))), mend: in("config", in("word", "fine"))},
+		{name: "secret-refused", reason: "ConfigRefused", message: "[redacted]", stalled: true, spec: withAll(module(t.module("refuses", wasm.Configure)), in("configFrom", []any{
+			in("secretKeyRef", map[string]any{"name": "colour", "key": "word"}),
+		})), mend: in("config", in("word", "fine"))},
 		{name: "config-missing", reason: "ConfigMissing", message: "spec.configFrom[0]", spec: in("configFrom", []any{ref("absent-config", "key")}), mend: in("configFrom", nil)},
 		{name: "memory", reason: "InvalidSpec", message: "spec.limits.memory", stalled: true, spec: in("limits", in("memory", "1Gi")), mend: in("limits", in("memory", "16Mi"))},
 		{name: "api-rate", reason: "InvalidSpec", message: "spec.limits.api_rate", stalled: true, spec: in("limits", in("api_rate", "1M")), mend: in("limits", in("api_rate", "10"))},

@@ -157,23 +157,27 @@ func (s *Server) unchanged(ctx context.Context, o *reconciler, user string, m *f
 	return err == nil && stateOf(now) == m.object // reading it reports an error
 }
 
-// settings returns the settings of the spec, which take precedence, and of ConfigMaps and Secrets.
-func (s *Server) settings(ctx context.Context, o *reconciler, user string) (v1alpha1.Config, error) {
-	out := v1alpha1.Config{}
+// settings returns the settings of the spec, which take precedence, and of ConfigMaps and Secrets. secrets are the values that come from
+// Secrets.
+func (s *Server) settings(ctx context.Context, o *reconciler, user string) (out v1alpha1.Config, secrets []string, err error) {
+	out = v1alpha1.Config{}
 	for i := range o.spec.ConfigFrom {
 		from := &o.spec.ConfigFrom[i]
 		value, err := s.keyOf(ctx, o, user, from.KeySource)
 		switch {
 		case from.Optional && (apierrors.IsNotFound(err) || errors.Is(err, errNoKey)):
 		case err != nil:
-			return nil, &problem{reason: "ConfigMissing", message: fmt.Sprintf("spec.configFrom[%d]: %v", i, err), denied: apierrors.IsForbidden(err)}
+			return nil, nil, &problem{reason: "ConfigMissing", message: fmt.Sprintf("spec.configFrom[%d]: %v", i, err), denied: apierrors.IsForbidden(err)}
 		default:
 			ref, _ := refOf(from.KeySource)
 			out[cmp.Or(from.Setting, ref.Key)] = value
+			if from.SecretKeyRef != nil {
+				secrets = append(secrets, value)
+			}
 		}
 	}
 	maps.Copy(out, o.spec.Config)
-	return out, nil
+	return out, secrets, nil
 }
 
 // errNoKey means that a ConfigMap or a Secret lacks a key.

@@ -195,7 +195,7 @@ func (u *unit) step(ctx context.Context, o *reconciler) error {
 	if err := u.fetch(ctx, o, options.As); err != nil {
 		return err
 	}
-	if options.Config, err = u.server.settings(ctx, o, options.As); err != nil {
+	if options.Config, options.Secrets, err = u.server.settings(ctx, o, options.As); err != nil {
 		return err
 	}
 	options = u.audited(options)
