@@ -3,6 +3,8 @@
 package plan
 
 import (
+	"log/slog"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -10,6 +12,7 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/host/kubeapi/grant"
+	"github.com/wasmctl/wasmctl/internal/failure"
 )
 
 // TestGrantOf_HasEachFieldOfTheSpec: the grant of a spec has the rules, finalizers and digests of the spec.
@@ -26,5 +29,26 @@ func TestGrantOf_HasEachFieldOfTheSpec(t *testing.T) {
 	want := Grant{Path: "grant", File: grant.File{{Digests: []string{digest}, Capabilities: []abi.Capability{rule}, Finalizers: []string{"example.com/web"}}}}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v %s", err, diff)
+	}
+}
+
+// TestGrantOf_DigestsBindTheManifest: a grant of the manifest's capabilities is for the modules with its digests only.
+func TestGrantOf_DigestsBindTheManifest(t *testing.T) {
+	own, other := "sha256:"+strings.Repeat("a", 64), "sha256:"+strings.Repeat("b", 64)
+	s := &v1alpha1.ControllerSpec{CommonSpec: v1alpha1.CommonSpec{Grant: &v1alpha1.Grant{Manifest: true, Digests: []string{own}}}}
+	g, err := GrantOf(s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := &Planner{Options: Options{Grant: g}, Controller: "web", Log: slog.New(slog.DiscardHandler)}
+	if p, err := base.Of(own); err != nil || !p.Grant.Manifest {
+		t.Errorf("the module of the grant: %v", err)
+	}
+	if _, err := base.Of(other); failure.Of(err) != failure.Denied || !strings.Contains(err.Error(), own) {
+		t.Errorf("another module: %v", err)
+	}
+	s.Grant.Digests = []string{"sha256:a"}
+	if _, err := GrantOf(s, nil); failure.Of(err) != failure.Usage {
+		t.Errorf("a partial digest: %v", err)
 	}
 }

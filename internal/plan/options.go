@@ -54,15 +54,17 @@ func GrantOf(s *v1alpha1.ControllerSpec, file grant.File) (Grant, error) {
 		return Grant{Everything: true}, nil
 	case s.Grant.IsZero():
 		return Grant{}, nil
-	case s.Grant.Manifest:
-		return Grant{Manifest: true}, nil
 	}
 	d := grant.Document{Digests: s.Grant.Digests, Capabilities: s.Grant.Capabilities, Finalizers: s.Grant.Finalizers}
 	content, err := d.Marshal() // parsed like a file, with the same checks
 	if err != nil {
 		return Grant{}, err
 	}
-	return ParseGrant("grant", content)
+	g, err := ParseGrant("grant", content)
+	if s.Grant.Manifest {
+		g.Manifest, g.Path = true, "" // no document limits the rights, but its digests apply
+	}
+	return g, err
 }
 
 // ParseGrant parses the content of a grant file.
@@ -105,7 +107,7 @@ func (g *Grant) of(controller, digest string, signers []string) (of Grant, elsew
 	if elsewhere = boundTo(others, digest, signers); elsewhere == "" {
 		return of, "", nil
 	}
-	elsewhere = "grant " + g.Path + ": " + elsewhere
+	elsewhere = "grant " + cmp.Or(g.Path, "grant") + ": " + elsewhere
 	if len(of.File) == 0 {
 		err = notGranted("nothing is granted to the module: " + elsewhere)
 	}
