@@ -24,7 +24,8 @@ type Grant struct {
 	// +listType=set
 	Finalizers []string `json:"finalizers,omitempty"`
 	// Digests are the digests of the modules that the grant applies to; if empty, all.
-	// +kubebuilder:validation:MaxItems=50
+	// +kubebuilder:validation:MaxItems=20
+	// +kubebuilder:validation:items:Pattern=`^sha256:[0-9a-f]{64}$`
 	// +listType=set
 	Digests []string `json:"digests,omitempty"`
 }
