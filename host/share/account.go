@@ -27,8 +27,8 @@ func NewAccount(budget *Budget, tenant string) *Account {
 	return &Account{budget: budget, tenant: tenant}
 }
 
-// NewPinnedAccount returns an account of memory that cannot be taken back, such as compiled
-// code: it remains bounded while other tenants have none.
+// NewPinnedAccount returns an account of memory that cannot be taken back, such as the bytes
+// of a module: it remains bounded while other tenants have none.
 func NewPinnedAccount(budget *Budget, tenant string) *Account {
 	return &Account{budget: budget, tenant: tenant, pin: true}
 }
