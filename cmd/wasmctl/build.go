@@ -28,6 +28,7 @@ type buildOptions struct {
 	output    string
 	sdk       string
 	main      operator.Main
+	goFlags   project.GoFlags
 	roles     []string
 	objects   []string
 	files     []string
@@ -49,6 +50,9 @@ An operator that uses controller-runtime is built without changes: wasmctl repla
 rights of the module from the +kubebuilder:rbac markers, DIR/config/rbac/role.yaml and the files of --roles. The manifest follows from
 the calls that main makes, so the module stores the arguments after "--" and the environment of --env. The keys args, env, objects,
 roles and without of DIR/wasmctl.yaml have the same effect as the flags.
+
+For Go and TinyGo, the build takes the tags and the variables of --tags and --ldflags, of the keys tags and ldflags, or of GOFLAGS. A
+flag of GOFLAGS that it cannot take, and that would make another program, is an error.
 
 Any module can read only the files that are part of it: those of --files and --namespace (keys files and namespace). Put no secrets
 there: everybody who has the module can read them.`,
@@ -87,6 +91,8 @@ there: everybody who has the module can read them.`,
 	f.StringArrayVar(&o.files, "files", nil, "`PATH=FILE`: the module reads FILE at PATH, an absolute one; repeatable")
 	f.StringVar(&o.namespace, "namespace", "", "The module reads this `name` in the namespace file of a service account")
 	f.StringSliceVar(&o.main.Without, "without", nil, "Build an operator although its main sets up "+strings.Join(operator.Leavable, ", ")+", which have no effect in a module; KIND.GROUP: tell main that the API server lacks it")
+	f.StringSliceVar(&o.goFlags.Tags, "tags", nil, "Build `tags`, as for go build (default: those of GOFLAGS)")
+	f.StringVar(&o.goFlags.LDFlags, "ldflags", "", `Variables to set, as for go build: "-X main.version=1.2" (default: those of GOFLAGS)`)
 	f.StringVar(&o.cacheDir, "cache-dir", "", `Cache the compiled code in this directory, for wasmctl run; "none" turns it off (default: as wasmctl run)`)
 	outputFlag(cmd, &o.output, "text", "json")
 	_ = cmd.RegisterFlagCompletionFunc("without", cobra.FixedCompletions(operator.Leavable, cobra.ShellCompDirectiveNoFileComp))
@@ -95,7 +101,7 @@ there: everybody who has the module can read them.`,
 }
 
 func runBuild(ctx context.Context, o *buildOptions) error {
-	po := project.Options{Toolchain: project.Toolchain(o.toolchain), Output: o.file, SDK: o.sdk, Main: o.main, Roles: o.roles, Objects: o.objects, Files: o.files, Namespace: o.namespace, Stderr: o.streams.err}
+	po := project.Options{Toolchain: project.Toolchain(o.toolchain), Output: o.file, SDK: o.sdk, Main: o.main, Go: o.goFlags, Roles: o.roles, Objects: o.objects, Files: o.files, Namespace: o.namespace, Stderr: o.streams.err}
 	po.CacheDir, po.CacheKey = flags.CodeCache(o.cacheDir)
 	if version != "dev" {
 		po.Release = version

@@ -32,6 +32,8 @@ type Options struct {
 	SDK, Release string
 	// Main is the input of an operator's main. It overrides that of the project file.
 	Main operator.Main
+	// Go are flags for go build. They override those of the project file, and these those of GOFLAGS.
+	Go GoFlags
 	// Roles are files with roles of an operator. Objects are files with the objects that its main
 	// sees. They are added to those of the project file.
 	Roles, Objects []string
@@ -184,11 +186,15 @@ func choose(dir string, found Toolchain, file File, o Options) (builder, Toolcha
 	if err != nil {
 		return nil, "", fmt.Errorf("project[%s]: %w", dir, err)
 	}
+	goFlags := o.Go.over(file.GoFlags)
 	if t == Rust {
+		if len(goFlags.Tags) > 0 || goFlags.LDFlags != "" {
+			return nil, "", fmt.Errorf("project[%s]: %w for --tags or --ldflags: they are flags of go build", dir, ErrNoProject)
+		}
 		return &rustProject{dir: abs, target: cmp.Or(file.Target, DefaultTarget)}, t, nil
 	}
 	if t == TinyGo {
-		return &tinyGoProject{dir: abs}, t, nil
+		return &tinyGoProject{dir: abs, flags: goFlags}, t, nil
 	}
 	p, err := operator.Find(abs)
 	if err != nil {
@@ -197,9 +203,9 @@ func choose(dir string, found Toolchain, file File, o Options) (builder, Toolcha
 	main := o.Main.Over(file.Main)
 	if p != nil {
 		p.Roles, p.Objects = append(within(abs, file.Roles), o.Roles...), append(within(abs, file.Objects), o.Objects...)
-		return &operatorProject{Project: p, sdk: operator.SDK{Checkout: cmp.Or(o.SDK, checkout), Release: o.Release}, main: main}, t, nil
+		return &operatorProject{Project: p, sdk: operator.SDK{Checkout: cmp.Or(o.SDK, checkout), Release: o.Release}, main: main, flags: goFlags}, t, nil
 	}
-	return goProject{dir: abs}, t, nil
+	return goProject{dir: abs, flags: goFlags}, t, nil
 }
 
 // within returns files with their paths relative to a folder made complete.

@@ -257,7 +257,7 @@ func TestArtifact_IsTheProjectsOwn(t *testing.T) {
 }
 
 // TestBuild_AControllerThatNoModuleCanBeIsLeftOut: the build reports it, and each other controller
-// has a manifest.
+// has a manifest, with the name that the flags of the build give it.
 func TestBuild_AControllerThatNoModuleCanBeIsLeftOut(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: -short: builds an operator")
@@ -265,8 +265,10 @@ func TestBuild_AControllerThatNoModuleCanBeIsLeftOut(t *testing.T) {
 	dir := write(t, "op", map[string]string{
 		"go.mod":  "module example.com/op\n\ngo 1.24.0\n\nrequire (\n\tk8s.io/api v0.34.0\n\tsigs.k8s.io/controller-runtime v0.22.0\n)\n",
 		"main.go": severalMain,
+		"pro.go":  "//go:build pro\n\npackage main\n\nfunc init() { first = \"op\" }\n",
 	})
-	res, err := Build(t.Context(), dir, Options{SDK: "../../../.."})
+	t.Setenv("GOFLAGS", os.Getenv("GOFLAGS")+" -tags=pro")
+	res, err := Build(t.Context(), dir, Options{SDK: "../../../..", Go: GoFlags{LDFlags: "-X main.second=two"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -296,6 +298,8 @@ import (
 
 // +kubebuilder:rbac:groups="",resources=configmaps;secrets,verbs=get;list;watch
 
+var first, second = "free", "dev"
+
 func main() {
 	mgr, err := ctrl.NewManager(ctrl.GetConfigOrDie(), ctrl.Options{})
 	if err != nil {
@@ -304,9 +308,9 @@ func main() {
 	r := reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) { return reconcile.Result{}, nil })
 	some := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request { return nil })
 	for _, err := range []error{
-		ctrl.NewControllerManagedBy(mgr).Named("op").For(&corev1.ConfigMap{}).Complete(r),
+		ctrl.NewControllerManagedBy(mgr).Named(first).For(&corev1.ConfigMap{}).Complete(r),
 		ctrl.NewControllerManagedBy(mgr).Named("bad").Watches(&corev1.Secret{}, some).Complete(r),
-		ctrl.NewControllerManagedBy(mgr).Named("two").For(&corev1.Secret{}).Complete(r),
+		ctrl.NewControllerManagedBy(mgr).Named(second).For(&corev1.Secret{}).Complete(r),
 		mgr.Start(ctrl.SetupSignalHandler()),
 	} {
 		if err != nil {

@@ -39,6 +39,8 @@ type File struct {
 	Namespace string            `json:"namespace,omitempty"`
 	// Main is the input of an operator's main.
 	operator.Main
+	// GoFlags are flags for go build.
+	GoFlags
 }
 
 // readFile reads the project file of a folder. Without the file, it returns an empty one. An

@@ -21,7 +21,8 @@ const getGo = "install Go 1.24 or newer from https://go.dev/dl, or with the syst
 
 // goProject is a folder with a Go main package, for the standard toolchain.
 type goProject struct {
-	dir string // absolute
+	dir   string // absolute
+	flags GoFlags
 }
 
 // name implements builder. It returns the name of the folder.
@@ -48,7 +49,11 @@ func versionOf(ctx context.Context, c *command, get string) (string, error) {
 
 // compile implements builder.
 func (p goProject) compile(ctx context.Context, file string, stderr io.Writer) error {
+	flags, err := p.flags.effective(ctx, p.dir)
+	if err != nil {
+		return err
+	}
 	c := command{dir: p.dir, name: "go", env: []string{"GOOS=wasip1", "GOARCH=wasm", "GOWASM="}}
-	c.args = slices.Concat([]string{"build"}, goFlags, []string{"-ldflags=" + goLinker, "-o", file, mainPackage(p.dir)})
+	c.args = slices.Concat([]string{"build", "-tags=" + flags.tags}, goFlags, []string{"-ldflags=" + goLinker + flags.linker, "-o", file, mainPackage(p.dir)})
 	return c.run(ctx, stderr, stderr)
 }

@@ -18,8 +18,9 @@ import (
 type operatorProject struct {
 	*operator.Project
 
-	sdk  operator.SDK
-	main operator.Main
+	sdk   operator.SDK
+	main  operator.Main
+	flags GoFlags
 }
 
 // name implements builder.
@@ -32,6 +33,11 @@ func (p *operatorProject) version(ctx context.Context) (string, error) {
 
 // compile implements builder.
 func (p *operatorProject) compile(ctx context.Context, file string, stderr io.Writer) error {
+	flags, err := p.flags.effective(ctx, p.Root)
+	if err != nil {
+		return err
+	}
+	p.Tags, p.LDFlags = flags.tags, flags.linker
 	stage, err := p.Stage(ctx, filepath.Join(filepath.Dir(file), "stage"), p.sdk, stderr)
 	if err != nil {
 		return err
@@ -78,6 +84,11 @@ func Check(ctx context.Context, dir string, o Options) (*operator.Report, error)
 	if _, err := p.version(ctx); err != nil {
 		return nil, fmt.Errorf("project[%s]: %w", dir, err)
 	}
+	flags, err := p.flags.effective(ctx, p.Root)
+	if err != nil {
+		return nil, fmt.Errorf("project[%s]: %w", dir, err)
+	}
+	p.Tags, p.LDFlags = flags.tags, flags.linker
 	r, err := p.Check(ctx, p.sdk, o.Stderr)
 	if err != nil {
 		return nil, fmt.Errorf("project[%s]: %w", dir, err)

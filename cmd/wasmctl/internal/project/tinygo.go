@@ -41,8 +41,9 @@ var lastPatches = map[int]int{23: 12, 24: 13}
 
 // tinyGoProject is a folder with a Go main package, for TinyGo.
 type tinyGoProject struct {
-	dir string // absolute
-	env []string
+	dir   string // absolute
+	env   []string
+	flags GoFlags
 }
 
 // name implements builder. It returns the name of the folder.
@@ -57,10 +58,14 @@ func (p *tinyGoProject) version(ctx context.Context) (string, error) {
 // the linker choose the memory.
 func (p *tinyGoProject) compile(ctx context.Context, file string, stderr io.Writer) error {
 	linker := []string{tinyGoStack, tinyGoMemory}
+	flags, err := p.flags.effective(ctx, p.dir)
+	if err != nil {
+		return err
+	}
 	for {
 		var said bytes.Buffer
 		c := command{dir: p.dir, env: p.env, name: "tinygo"}
-		c.args = append(append(c.args, tinyGoFlags...), "-ldflags=-extldflags '"+strings.Join(linker, " ")+"'", "-o", file, ".")
+		c.args = append(append(c.args, tinyGoFlags...), "-tags="+flags.tags, "-ldflags=-extldflags '"+strings.Join(linker, " ")+"'"+flags.linker, "-o", file, ".")
 		err := c.run(ctx, &said, &said)
 		if err != nil && len(linker) > 1 && strings.Contains(said.String(), memoryTooSmall) {
 			linker = linker[:1]

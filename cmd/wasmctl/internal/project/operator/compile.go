@@ -35,7 +35,7 @@ type compiled struct {
 func (s *Stage) compile(ctx context.Context) (*compiled, error) {
 	args := []string{"list", "-e", "-export", "-deps", "-trimpath", "-buildmode=c-shared", "-json=ImportPath,Dir,Export,Standard,GoFiles,Imports,Module,Error"}
 	var out bytes.Buffer
-	if err := s.command(ctx, &out, append(args, "-tags="+strings.Join(s.apiTags(), ","), s.pkg)...); err != nil {
+	if err := s.command(ctx, &out, append(args, "-tags="+s.tags(), s.pkg)...); err != nil {
 		return nil, err
 	}
 	packages, err := readPackages(&out)

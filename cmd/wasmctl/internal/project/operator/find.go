@@ -32,6 +32,8 @@ type Project struct {
 	// Roles are files with further roles of the operator's deployment. Objects are files with the
 	// objects that main sees before it starts the manager.
 	Roles, Objects []string
+	// Tags are the build tags of the program, separated by commas. LDFlags are its flags for the linker.
+	Tags, LDFlags string
 }
 
 var requires = regexp.MustCompile(`(?m)^\s*(require\s+)?` + regexp.QuoteMeta(runtimePath) + `\s+v`)

@@ -97,6 +97,7 @@ func (p *Project) Check(ctx context.Context, sdk SDK, stderr io.Writer) (*Report
 	c.check(r)
 	r.Findings = append(r.Findings, c.size()...)
 	r.Findings = append(r.Findings, p.version()...)
+	r.Findings = append(r.Findings, p.ownBuild()...)
 	place := func(a, b Place) int { return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line)) }
 	slices.SortStableFunc(r.Findings, func(a, b Finding) int {
 		return cmp.Or(strings.Compare(string(a.Verdict), string(b.Verdict)), place(a.Place, b.Place))

@@ -33,6 +33,8 @@ type SDK struct {
 // Stage is a folder with a project in the form that is built.
 type Stage struct {
 	dir, pkg string
+	own      string            // the program's build tags
+	ldflags  string            // the program's flags for the linker
 	pinned   map[string]string // versions that the project's replace lines name
 	required map[string]string // versions that the project requires, or pins
 	rest     bool              // the program has clients of client-go
@@ -51,7 +53,7 @@ type Stage struct {
 
 // Stage makes dir a folder for go build: the project with the stand-in for controller-runtime.
 func (p *Project) Stage(ctx context.Context, dir string, sdk SDK, stderr io.Writer) (*Stage, error) {
-	s := &Stage{dir: dir, pkg: "./" + filepath.ToSlash(p.Package), stderr: stderr, pinned: map[string]string{}, required: map[string]string{}}
+	s := &Stage{dir: dir, own: p.Tags, ldflags: p.LDFlags, pkg: "./" + filepath.ToSlash(p.Package), stderr: stderr, pinned: map[string]string{}, required: map[string]string{}}
 	if err := linkRoot(p.Root, dir); err != nil {
 		return nil, err
 	}
@@ -149,7 +151,7 @@ func (s *Stage) Build(ctx context.Context, file string, m Main, flags []string, 
 	if err != nil {
 		return err
 	}
-	ldflags += ofMain
+	ldflags += s.ldflags + ofMain
 	if len(s.Capabilities) > 0 {
 		text, err := json.Marshal(s.Capabilities)
 		if err != nil {
@@ -157,26 +159,22 @@ func (s *Stage) Build(ctx context.Context, file string, m Main, flags []string, 
 		}
 		ldflags += " -X '" + runtimePath + "/pkg/internal/rules.linked=" + string(text) + "'"
 	}
-	args := append([]string{"build", "-tags=" + s.tags()}, flags...)
+	tags := s.tags()
+	if s.zones {
+		tags += "," + zonesTag
+	}
+	args := append([]string{"build", "-tags=" + tags}, flags...)
 	args = append(args, "-ldflags="+ldflags, "-o", file, s.pkg)
 	return s.command(ctx, s.stderr, args...)
 }
 
-// tags returns the build tags of the stand-in's files that this program needs.
+// tags returns the build tags of the program, and those of the stand-in's API that it needs.
 func (s *Stage) tags() string {
-	tags := s.apiTags()
-	if s.zones {
-		tags = append(tags, zonesTag)
-	}
-	return strings.Join(tags, ",")
-}
-
-// apiTags returns the tags that change the API.
-func (s *Stage) apiTags() []string {
+	tags := append([]string{s.own}, s.older...)
 	if s.rest {
-		return append(slices.Clone(s.older), restTag)
+		tags = append(tags, restTag)
 	}
-	return slices.Clone(s.older)
+	return strings.Trim(strings.Join(tags, ","), ",")
 }
 
 // writeSum writes go.sum, with the sums of the project and of the stand-in.
