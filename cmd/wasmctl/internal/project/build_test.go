@@ -309,7 +309,7 @@ func main() {
 	some := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request { return nil })
 	for _, err := range []error{
 		ctrl.NewControllerManagedBy(mgr).Named(first).For(&corev1.ConfigMap{}).Complete(r),
-		ctrl.NewControllerManagedBy(mgr).Named("bad").Watches(&corev1.Secret{}, some).Complete(r),
+		ctrl.NewControllerManagedBy(mgr).Named("bad").Watches(&corev1.Secret{}, some).Watches(&corev1.Pod{}, some).Complete(r),
 		ctrl.NewControllerManagedBy(mgr).Named(second).For(&corev1.Secret{}).Complete(r),
 		mgr.Start(ctrl.SetupSignalHandler()),
 	} {

@@ -105,6 +105,26 @@ func TestManifest_AHandlerOfTheProgramForItsOwnKind(t *testing.T) {
 	}
 }
 
+// TestManifest_TheOnlyWatchedKindIsReconciled: also a kind of Kubernetes, for the objects that the map
+// function returns for themselves.
+func TestManifest_TheOnlyWatchedKindIsReconciled(t *testing.T) {
+	m := newManager(t, ctrl.Options{})
+	lower := func(_ context.Context, o client.Object) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: strings.ToLower(o.GetName())}}}
+	}
+	must(t, ctrl.NewControllerManagedBy(m).Named("dns").Watches(&corev1.Service{}, handler.EnqueueRequestsFromMapFunc(lower)).Complete(nothing))
+	got := declared(t, m).Manifest
+	if got.For == nil || got.For.Kind != "Service" || len(got.Watches) > 0 {
+		t.Fatalf("for %+v, watches %+v", got.For, got.Watches)
+	}
+	for name, want := range map[string]bool{"a": true, "A": false} {
+		e := wasmctl.WatchEvent{Type: wasmctl.WatchUpdated, Key: wasmctl.ObjectKey{Name: name}, New: object(t, map[string]any{"metadata": map[string]any{"name": name}})}
+		if got.For.Filter(&wasmctl.Context{}, e) != want {
+			t.Errorf("%s passes: %t", name, !want)
+		}
+	}
+}
+
 // TestManifest_AWatchThatMainAsksForIsOptional covers kinds that an API server
 // may lack, except for the reconciled kind.
 func TestManifest_AWatchThatMainAsksForIsOptional(t *testing.T) {

@@ -62,6 +62,9 @@ func (p *planner) plan() error {
 	if own < 0 {
 		own = slices.IndexFunc(all, isLikelyOwn)
 	}
+	if own < 0 && len(all) == 1 && !isOwner(all[0]) {
+		own = 0
+	}
 	if own < 0 {
 		return errors.New("it has no kind of its own: a module reconciles objects of one kind; name it by For(...), " +
 			"or watch it with &handler.EnqueueRequestForObject{}")
@@ -90,8 +93,13 @@ func enqueuesItself(w watched) bool {
 // isLikelyOwn reports whether a controller may reconcile a kind that it watches
 // with a custom handler: it must not be a built-in kind.
 func isLikelyOwn(w watched) bool {
+	return !isOwner(w) && !kinds.OfKubernetes(w.gvk.Group)
+}
+
+// isOwner reports whether events of a kind reconcile the owners of the object.
+func isOwner(w watched) bool {
 	_, _, owner := handler.Owner(w.Handler)
-	return !owner && !kinds.OfKubernetes(w.gvk.Group)
+	return owner
 }
 
 // enqueues returns a filter for events for which the program's handler enqueues
