@@ -37,9 +37,10 @@ type overlay struct {
 	// feature gets the change.
 	Unless feature `json:"unless,omitempty"`
 
-	// Remove lists patterns of files; each must match a file. Folder, next to the table, has the
-	// files to add. Edits replace text.
+	// Remove lists patterns of files; each must match a file. Of the removed files, the methods named
+	// in Keep stay, of types that the program can reach. Folder, next to the table, has the files to add. Edits replace text.
 	Remove []string `json:"remove,omitempty"`
+	Keep   []string `json:"keep,omitempty"`
 	Folder string   `json:"folder,omitempty"`
 	Edits  []edit   `json:"edits,omitempty"`
 }
@@ -86,7 +87,7 @@ func (s *Stage) librariesOf(packages []pkg) (list []library) {
 }
 
 // change applies the entries that suit a library to a copy of it, and makes go.mod use the copy.
-func (s *Stage) change(ctx context.Context, runtime string, l library, table []overlay, unused features) error {
+func (s *Stage) change(ctx context.Context, runtime string, l library, table []overlay, unused features, reachable func(typeName) bool) error {
 	var entries []overlay
 	for _, o := range table {
 		if o.suits(l, s.required[l.path], unused) {
@@ -97,7 +98,7 @@ func (s *Stage) change(ctx context.Context, runtime string, l library, table []o
 		return nil
 	}
 	at := filepath.Join(s.dir, links, filepath.FromSlash(l.path))
-	err := copyWithout(l.dir, at, entries)
+	err := copyWithout(l, at, entries, reachable)
 	for i := range entries {
 		if err == nil {
 			err = entries[i].add(runtime, at)
@@ -121,19 +122,29 @@ func (o *overlay) suits(l library, required string, unused features) bool {
 }
 
 // copyWithout links the files of a library into the folder at, without those that the entries
-// remove.
-func copyWithout(dir, at string, entries []overlay) error {
+// remove. It writes what the entries keep of these, for types that are reachable.
+func copyWithout(l library, at string, entries []overlay, reachable func(typeName) bool) error {
 	found := map[string]bool{}
-	err := linkFiles(dir, at, func(rel string) (remove bool) {
+	keep := map[string][]string{} // by file
+	err := linkFiles(l.dir, at, func(rel string) (remove bool) {
 		for i := range entries {
 			for _, pattern := range entries[i].Remove {
 				if matches(pattern, rel) {
 					found[pattern], remove = true, true
+					if entries[i].Keep != nil {
+						keep[rel] = entries[i].Keep
+					}
 				}
 			}
 		}
 		return remove
 	})
+	for rel, methods := range keep {
+		if err == nil {
+			own := path.Join(l.path, path.Dir(rel))
+			err = writeCut(filepath.Join(l.dir, rel), filepath.Join(at, rel), methods, func(name string) bool { return reachable(typeName{own, name}) })
+		}
+	}
 	for i := range entries {
 		for _, pattern := range entries[i].Remove {
 			if err == nil && !found[pattern] {

@@ -5,7 +5,6 @@ package operator
 import (
 	"bytes"
 	"context"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -49,10 +48,6 @@ func usesOpenAPI(packages []pkg) bool {
 	})
 }
 
-// textOfTemplate matches code that makes a text of a template of Pods or Jobs, for a hash. Without
-// its own String method, a template would have that of its metadata.
-var textOfTemplate = regexp.MustCompile(`Template(Spec)?\.String\(\)`)
-
 // feature is a part of Kubernetes' libraries that overlays remove from programs that do not
 // use it.
 type feature string
@@ -61,7 +56,7 @@ type feature string
 const (
 	cbor     feature = "cbor"     // the encoding
 	docs     feature = "docs"     // the documentation of fields
-	protobuf feature = "protobuf" // the encoding of API objects
+	protobuf feature = "protobuf" // the encoding of API objects, without their texts and sizes
 )
 
 // features has the modules that can lose a feature.
@@ -72,16 +67,13 @@ const (
 	policyPackage = "k8s.io/apiserver/pkg/admission/plugin/policy/"
 )
 
-// unusedBy returns the features that the program does not use. texts reports whether it makes
-// texts of templates.
+// unusedBy returns the features that the program does not use.
 //
 // Protobuf can go only from all modules of Kubernetes at once, because their encoders call one
-// another, and only if no other module calls them. The same files have the methods that print
-// API objects: programs that make texts of templates use these, and so do policies of the API
-// server.
-func unusedBy(packages []pkg, texts bool) features {
+// another, and only if no other module calls them.
+func unusedBy(packages []pkg) features {
 	unused := features{docs: {kubeAPI: true}, protobuf: {}, cbor: {"k8s.io/apimachinery": true}}
-	shared := texts
+	shared := false
 	for i := range packages {
 		p := &packages[i]
 		if slices.Contains(p.Imports, cborPackage) || p.ofProgram() && slices.Contains(p.Imports, cborPackage+"/direct") {
@@ -89,7 +81,6 @@ func unusedBy(packages []pkg, texts bool) features {
 		}
 		if strings.HasPrefix(p.ImportPath, policyPackage) {
 			delete(unused, docs)
-			shared = true
 		}
 		if p.encodesAPI() {
 			unused[protobuf][p.Module.Path] = true

@@ -52,15 +52,13 @@ func TestUnusedBy_KeepsProtobufForModulesOfOthers(t *testing.T) {
 	for _, tc := range []struct {
 		want     string
 		packages []pkg
-		texts    bool
 	}{
-		{"k8s.io/api", []pkg{api, api, machinery, other}, false},
-		{"k8s.io/api k8s.io/apiserver", []pkg{api, audit}, false},
-		{"", []pkg{api, own, audit}, false},
-		{"", []pkg{api, audit, policy}, false},
-		{"", []pkg{api, audit}, true},
+		{"k8s.io/api", []pkg{api, api, machinery, other}},
+		{"k8s.io/api k8s.io/apiserver", []pkg{api, audit}},
+		{"", []pkg{api, own, audit}},
+		{"k8s.io/api k8s.io/apiserver", []pkg{api, audit, policy}},
 	} {
-		unused := unusedBy(tc.packages, tc.texts)
+		unused := unusedBy(tc.packages)
 		if got := strings.Join(slices.Sorted(maps.Keys(unused[protobuf])), " "); got != tc.want {
 			t.Errorf("%q, want %q", got, tc.want)
 		}
@@ -81,7 +79,7 @@ func TestUnusedBy_KeepsCBORForItsUsers(t *testing.T) {
 		{of(t, "k8s.io/client-go", "a.go", cborPackage), false},
 		{of(t, "example.com/op", "a.go", cborPackage+"/direct"), false},
 	} {
-		if got := unusedBy([]pkg{types, c.user}, false)[cbor]["k8s.io/apimachinery"]; got != c.want {
+		if got := unusedBy([]pkg{types, c.user})[cbor]["k8s.io/apimachinery"]; got != c.want {
 			t.Errorf("%s: CBOR is unused: %v, want %v", c.user.Module.Path, got, c.want)
 		}
 	}

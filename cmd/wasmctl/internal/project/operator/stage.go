@@ -98,7 +98,7 @@ func (s *Stage) fit(ctx context.Context, runtime string) ([]pkg, error) {
 	}
 	for _, l := range s.librariesOf(packages) {
 		if !late[l.path] {
-			if err := s.change(ctx, runtime, l, table, nil); err != nil {
+			if err := s.change(ctx, runtime, l, table, nil, nil); err != nil {
 				return nil, err
 			}
 		}
@@ -109,13 +109,13 @@ func (s *Stage) fit(ctx context.Context, runtime string) ([]pkg, error) {
 	if packages, err = s.withOpenAPI(ctx); err != nil {
 		return nil, err
 	}
-	texts, err := anyMatches(packages, textOfTemplate)
+	unused := unusedBy(packages)
+	reachable, err := reached(packages, unused[protobuf])
 	if err != nil {
 		return nil, err
 	}
-	unused := unusedBy(packages, texts)
 	for _, l := range s.librariesOf(packages) {
-		if err := s.change(ctx, runtime, l, table, unused); err != nil {
+		if err := s.change(ctx, runtime, l, table, unused, reachable); err != nil {
 			return nil, err
 		}
 	}

@@ -30,8 +30,5 @@ func TestAnyMatches_InTheProgramAndWhatItIsMadeOf(t *testing.T) {
 		if got, err := anyMatches([]pkg{{Standard: true}, p}, zoneByName); got != c.want || err != nil {
 			t.Errorf("%+v: %v, %v", c, got, err)
 		}
-		if got, err := anyMatches([]pkg{p}, textOfTemplate); got != (c.file == "b.go") || err != nil {
-			t.Errorf("%+v: a text of a template: %v, %v", c, got, err)
-		}
 	}
 }
