@@ -49,7 +49,7 @@ func (w *sharedWatch) listAgain() {
 // present returns the current version of the resource, which does not come from a cache. The error is the cause of ctx.
 func (r *requests) present(ctx context.Context) (string, error) {
 	for {
-		list, err := r.list(ctx, metav1.ListOptions{Limit: 1})
+		list, err := r.list(ctx, metav1.ListOptions{Limit: 1}, nil)
 		if err == nil {
 			return list.ResourceVersion, nil
 		}

@@ -136,16 +136,16 @@ func (r *requests) listsFirst(ctx context.Context) bool {
 	return r.minor.Load() >= listsFrom
 }
 
-// list requests one page, or the whole list, and packs its objects as they arrive.
-func (r *requests) list(ctx context.Context, opts metav1.ListOptions) (*metainternalversion.List, error) {
+// list requests one page, or the whole list, and packs its objects as they arrive. If the objects are not stored, listing is nil.
+func (r *requests) list(ctx context.Context, opts metav1.ListOptions, listing *listing) (*metainternalversion.List, error) {
 	body, err := r.get(&opts, acceptMetadataList).Stream(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer body.Close() //nolint:errcheck // all that is needed has been read
-	list, err := readList(body, r.decoder)
+	list, err := readList(body, r.decoder, listing)
 	if errors.Is(err, reflector.ErrNotRead) {
-		return r.list(ctx, opts) // as JSON this time
+		return r.list(ctx, opts, listing) // as JSON this time
 	}
 	return list, err
 }

@@ -167,7 +167,7 @@ func sameList(t *testing.T, js []byte) {
 	t.Helper()
 	for _, opts := range []reflector.Options{{}, {ManagedFields: true}, {Metadata: true, APIVersion: "v1", Kind: "Pod"}} {
 		want, wantErr := slowList(js, opts)
-		list, err := readList(iotest.HalfReader(bytes.NewReader(js)), testDecoder(opts))
+		list, err := readList(iotest.HalfReader(bytes.NewReader(js)), testDecoder(opts), nil)
 		if (err == nil) != (wantErr == nil) {
 			t.Errorf("%.300q: %v, want %v", js, err, wantErr)
 		}
@@ -264,7 +264,7 @@ func TestReadList_KeepsWhatIsKnown(t *testing.T) {
 		`"uid":"u","resourceVersion":"1"`: true, `"uid":"u","resourceVersion":"2"`: false, `"uid":"v","resourceVersion":"1"`: false,
 		`"uid":"u","resourceVersion":"2","labels":"none"`: true,
 	} {
-		list, err := readList(strings.NewReader(`{"kind":"List","apiVersion":"v1","items":[{"metadata":{"name":"a",`+meta+`}}]}`), d)
+		list, err := readList(strings.NewReader(`{"kind":"List","apiVersion":"v1","items":[{"metadata":{"name":"a",`+meta+`}}]}`), d, nil)
 		if err != nil || len(list.Items) != 1 || (list.Items[0] == known) != want {
 			t.Errorf("%s: %v, %v, the known one: want %t", meta, list, err, want)
 		}
@@ -288,7 +288,7 @@ func TestReadList_CountsObjectsAsTheyArrive(t *testing.T) {
 		}
 		return 0, io.EOF
 	})
-	list, err := readList(io.MultiReader(strings.NewReader(begin), rest), d)
+	list, err := readList(io.MultiReader(strings.NewReader(begin), rest), d, nil)
 	if err != nil || len(list.Items) != 3 || d.arrived.Load() != 3 {
 		t.Fatalf("%v, %d", err, d.arrived.Load())
 	}

@@ -30,8 +30,8 @@ type decoder struct {
 	// newEpoch means that the store is of an earlier epoch: its versions are not comparable.
 	newEpoch bool
 	log      *slog.Logger
-	// list is the account of lists, with the other watches of the kind. It is nil if the objects are not stored.
-	list *listing
+	// watches are the watches of the same kind. It is nil if the objects are not stored.
+	watches *kindWatches
 
 	decoded *atomic.Int64 // bytes of objects
 	arrived *atomic.Int64 // objects of lists; nil if they are not counted
@@ -87,10 +87,10 @@ func (d *decoder) known(o *reflector.Object) *reflector.Object {
 			return known
 		}
 	}
-	if d.list == nil {
+	if d.watches == nil {
 		return o
 	}
-	return d.list.kind.known(o)
+	return d.watches.known(o)
 }
 
 // packed returns the packed object of obj. An object that cannot be packed must not affect others: it is logged and skipped (nil). If the
@@ -111,30 +111,30 @@ func (d *decoder) packed(obj k8sruntime.Object) *reflector.Object {
 	return nil
 }
 
-// listed is like packed, for an object of a list, which is charged until it is stored. The error is that of the tenant's bound. It compresses
-// an object at once if no store has it yet; otherwise the complete first list would be in memory uncompressed.
-func (d *decoder) listed(obj k8sruntime.Object) (*reflector.Object, error) {
+// listed is like packed, for an object of a list, which is charged until it is stored; a nil list is never stored. The error is that of the
+// tenant's bound. It compresses an object at once if no store has it yet; otherwise the complete first list would be in memory uncompressed.
+func (d *decoder) listed(obj k8sruntime.Object, list *listing) (*reflector.Object, error) {
 	if d.arrived != nil {
 		d.arrived.Add(1)
 	}
 	o := d.packed(obj)
-	if o == nil || d.list == nil {
+	if o == nil || list == nil {
 		return o, nil
 	}
 	before := d.store.Get(o.Ref())
-	if before == nil && d.list.kind.compressor != nil && !o.Stored() {
-		d.list.kind.compressor.Compress(o)
+	if before == nil && d.watches.compressor != nil && !o.Stored() {
+		d.watches.compressor.Compress(o)
 	}
-	return o, d.list.add(o, before)
+	return o, list.add(o, before)
 }
 
 // admitted is like packed, for an object of a change. The error is that of the tenant's bound.
 func (d *decoder) admitted(obj k8sruntime.Object) (*reflector.Object, error) {
 	o := d.packed(obj)
-	if o == nil || d.list == nil {
+	if o == nil || d.watches == nil {
 		return o, nil
 	}
-	return o, d.list.tenant.admit(growth(o, d.store.Get(o.Ref())))
+	return o, d.watches.tenant.admit(growth(o, d.store.Get(o.Ref())))
 }
 
 // bookmarkOf returns the content of a bookmark, however it was decoded.

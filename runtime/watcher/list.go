@@ -24,6 +24,7 @@ import (
 type listReader struct {
 	in      *jsonReader
 	decoder *decoder
+	listing *listing // nil if the objects are not stored
 	list    metainternalversion.List
 	untyped []untyped
 
@@ -38,14 +39,13 @@ type untyped struct {
 }
 
 // readList reads the body of a list. Its items are *reflector.Object; those that cannot be packed are skipped, or replaced by their last
-// known state.
-func readList(body io.Reader, d *decoder) (*metainternalversion.List, error) {
+// known state. If the objects are not stored, listing is nil.
+func readList(body io.Reader, d *decoder, listing *listing) (*metainternalversion.List, error) {
 	in := bufio.NewReaderSize(body, 64<<10)
 	if start, _ := in.Peek(len(protobufMagic)); bytes.Equal(start, protobufMagic) {
-		return readProtobufList(in, d)
+		return readProtobufList(in, d, listing)
 	}
-	body = in
-	l := &listReader{in: newJSONReader(body, 64<<10), decoder: d}
+	l := &listReader{in: newJSONReader(in, 64<<10), decoder: d, listing: listing}
 	err := l.read()
 	switch {
 	case errors.Is(err, io.EOF):
@@ -176,5 +176,5 @@ func (l *listReader) item(js []byte) (*reflector.Object, error) {
 	if err != nil {
 		return nil, fmt.Errorf("item %d: %w", len(l.list.Items), err)
 	}
-	return l.decoder.listed(o)
+	return l.decoder.listed(o, l.listing)
 }

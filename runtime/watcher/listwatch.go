@@ -20,8 +20,8 @@ type listWatcher struct {
 	api     *requests
 	status  *status
 	backoff *backoff
-	listing *listing  // of the watch
 	lists   bool      // see requests.listsFirst
+	listing *listing  // the last list; nil before the first; belongs to the reflector's goroutine
 	until   time.Time // the requested end of the last watch; belongs to the reflector's goroutine
 	ops     chan<- op // to the loop of the watch
 
@@ -64,6 +64,16 @@ func (lw *listWatcher) close() {
 	lw.listing.end()
 }
 
+// begin begins a list, which ends when it is stored, when it fails, or when the next one begins.
+func (lw *listWatcher) begin(ctx context.Context, opts metav1.ListOptions) {
+	lw.listing.end()
+	lw.listing = lw.api.decoder.watches.list(ctx, lw.api.decoder.store)
+	if opts.ResourceVersion == "" { // otherwise the list can come from a cache
+		lw.listing.asked = time.Now()
+	}
+	lw.status.arrived.Store(0)
+}
+
 // list requests one page, or the whole list.
 func (lw *listWatcher) list(ctx context.Context, opts metav1.ListOptions) (k8sruntime.Object, error) {
 	if !lw.enter() {
@@ -78,15 +88,14 @@ func (lw *listWatcher) list(ctx context.Context, opts metav1.ListOptions) (k8sru
 		opts.ResourceVersion, opts.Limit = "", 0
 	}
 	if opts.Continue == "" {
-		lw.listing.begin(ctx)
-		lw.status.asks(opts.ResourceVersion == "")
-		lw.status.arrived.Store(0)
+		lw.begin(ctx, opts)
 	}
 	bounded, cancel := context.WithTimeoutCause(ctx, listTimeout, errNoAnswer)
 	defer cancel()
-	page, err := lw.api.list(bounded, opts)
+	page, err := lw.api.list(bounded, opts, lw.listing)
 	if err != nil {
 		err = causeOf(bounded, err)
+		lw.listing.end()
 		// After an expired resourceVersion, the reflector immediately lists again without one.
 		lw.failed(ctx, err, false, !isExpired(err))
 		return nil, err
@@ -107,8 +116,7 @@ func (lw *listWatcher) watch(ctx context.Context, opts metav1.ListOptions) (watc
 	streaming := opts.SendInitialEvents != nil && *opts.SendInitialEvents
 	lw.status.attempted()
 	if streaming {
-		lw.listing.begin(ctx)
-		lw.status.asks(opts.ResourceVersion == "")
+		lw.begin(ctx, opts)
 	}
 	bounded, cancel := context.WithTimeoutCause(ctx, watchTimeout(opts)+watchMargin, errNoAnswer)
 	w, err := lw.api.watch(bounded, opts)
@@ -116,6 +124,7 @@ func (lw *listWatcher) watch(ctx context.Context, opts metav1.ListOptions) (watc
 		cancel()
 		lw.running.Done()
 		err = causeOf(bounded, err)
+		lw.listing.end()
 		lw.failed(ctx, err, streaming, true)
 		return nil, err
 	}
@@ -125,8 +134,11 @@ func (lw *listWatcher) watch(ctx context.Context, opts metav1.ListOptions) (watc
 			lw.checkOrder(bounded)
 		}()
 	}
-	s := newStream(lw, w, streaming, lw.status.opened(streaming))
+	s := newStream(lw, w, lw.status.opened(streaming))
 	s.expired = bounded.Done()
+	if streaming {
+		s.list = lw.listing
+	}
 	go func() {
 		defer lw.running.Done()
 		defer cancel()
@@ -153,7 +165,6 @@ func causeOf(ctx context.Context, err error) error {
 
 // failed reports a failure, unless the watch is being stopped. With delay, the next request waits.
 func (lw *listWatcher) failed(ctx context.Context, err error, streaming, delay bool) {
-	lw.listing.end()
 	if ctx.Err() != nil {
 		return
 	}

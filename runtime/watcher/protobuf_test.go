@@ -61,12 +61,12 @@ func TestProtobufList_IsTheListInJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := readList(bytes.NewReader(js), testDecoder(reflector.Options{}))
+	want, err := readList(bytes.NewReader(js), testDecoder(reflector.Options{}), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, body := range []io.Reader{bytes.NewReader(pb), iotest.OneByteReader(bytes.NewReader(pb))} {
-		got, err := readList(body, testDecoder(reflector.Options{}))
+		got, err := readList(body, testDecoder(reflector.Options{}), nil)
 		if err != nil || len(got.Items) != 20 || got.ResourceVersion != "7" || got.Continue != "more" {
 			t.Fatalf("%v, %d items at %s", err, len(got.Items), got.ResourceVersion)
 		}
@@ -84,7 +84,7 @@ func TestProtobufList_CutAnywhereIsNoList(t *testing.T) {
 	pb := inProtobuf(t, "ConfigMapList", someConfigMaps(3))
 	list := bytes.LastIndex(pb, []byte("\x1a\x00\x22\x00")) // the bytes after the list have no meaning
 	for n := len(protobufMagic); n < list; n++ {
-		if l, err := readList(bytes.NewReader(pb[:n]), testDecoder(reflector.Options{})); err == nil {
+		if l, err := readList(bytes.NewReader(pb[:n]), testDecoder(reflector.Options{}), nil); err == nil {
 			t.Errorf("%d of %d bytes: %d items", n, list, len(l.Items))
 		}
 	}
@@ -101,7 +101,7 @@ func TestProtobuf_UnknownFieldsAskForJSON(t *testing.T) {
 	for what, try := range map[string]func(d *decoder) error{
 		"list": func(d *decoder) error {
 			l := append([]byte{0x0a, 0, 0x12}, byte(len(later(cm))))
-			_, err := readList(bytes.NewReader(inProtobuf(t, "ConfigMapList", raw(append(l, later(cm)...)))), d)
+			_, err := readList(bytes.NewReader(inProtobuf(t, "ConfigMapList", raw(append(l, later(cm)...)))), d, nil)
 			return err
 		},
 		"event": func(d *decoder) error {
@@ -126,7 +126,7 @@ func TestProtobufList_AnEmptyOneAsksForJSON(t *testing.T) {
 	for kind, want := range map[string]bool{"StatefulSetList": false, "DeploymentList": true} {
 		d := testDecoder(reflector.Options{})
 		d.source.Resource = schema.GroupVersionResource{Group: "apps", Version: "v1"}
-		_, err := readList(bytes.NewReader(inProtobufOf(t, "apps/v1", kind, raw("\x0a\x00"))), d)
+		_, err := readList(bytes.NewReader(inProtobufOf(t, "apps/v1", kind, raw("\x0a\x00"))), d, nil)
 		if errors.Is(err, reflector.ErrNotRead) == want || d.takesProtobuf() != want {
 			t.Errorf("%s: %v; protobuf is asked for: %v", kind, err, d.takesProtobuf())
 		}
@@ -157,7 +157,7 @@ func TestProtobuf_OtherObjectsOfAWatch(t *testing.T) {
 func FuzzProtobufList(f *testing.F) {
 	f.Add(inProtobuf(f, "ConfigMapList", someConfigMaps(2))[len(protobufMagic):])
 	f.Fuzz(func(t *testing.T, b []byte) {
-		got, err := readProtobufList(bufio.NewReader(bytes.NewReader(append([]byte("k8s\x00"), b...))), testDecoder(reflector.Options{}))
+		got, err := readProtobufList(bufio.NewReader(bytes.NewReader(append([]byte("k8s\x00"), b...))), testDecoder(reflector.Options{}), nil)
 		if err != nil {
 			return
 		}

@@ -21,7 +21,7 @@ import (
 const maxField = 64 << 20
 
 // readProtobufList is readList for protobuf. It also packs each object as soon as it has arrived.
-func readProtobufList(in *bufio.Reader, d *decoder) (*metainternalversion.List, error) {
+func readProtobufList(in *bufio.Reader, d *decoder, listing *listing) (*metainternalversion.List, error) {
 	_, _ = in.Discard(len(protobufMagic)) // the caller has checked it
 	list := &metainternalversion.List{Items: []k8sruntime.Object{}}
 	var k *kind
@@ -46,7 +46,7 @@ func readProtobufList(in *bufio.Reader, d *decoder) (*metainternalversion.List, 
 				return fmt.Errorf("%w: a list without a kind", errProtobuf)
 			}
 			complete = true
-			return readItems(m, list, k, d)
+			return readItems(m, list, k, d, listing)
 		}
 		return nil
 	})
@@ -68,7 +68,7 @@ func itemKind(list *kind) (*kind, error) {
 	return newKind("", list.apiVersion, name), nil
 }
 
-func readItems(m *message, list *metainternalversion.List, k *kind, d *decoder) error {
+func readItems(m *message, list *metainternalversion.List, k *kind, d *decoder, listing *listing) error {
 	return m.each(func(num protowire.Number, m *message) error {
 		if num != 1 && num != 2 {
 			return nil
@@ -87,7 +87,7 @@ func readItems(m *message, list *metainternalversion.List, k *kind, d *decoder) 
 		if err != nil {
 			return fmt.Errorf("item %d: %w", len(list.Items), err)
 		}
-		item, err := d.listed(o)
+		item, err := d.listed(o, listing)
 		if item != nil {
 			list.Items = append(list.Items, item)
 		}

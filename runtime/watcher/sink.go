@@ -4,7 +4,6 @@ package watcher
 
 import (
 	"fmt"
-	"time"
 
 	"k8s.io/client-go/tools/cache"
 
@@ -15,10 +14,9 @@ import (
 // received it.
 type sink struct {
 	source Source
-	ops    chan<- op
+	lw     *listWatcher
 	done   <-chan struct{}
-	asked  func() time.Time // returns when the last list was requested
-	epoch  uint64           // in which the reflector was started
+	epoch  uint64 // in which the reflector was started
 }
 
 var (
@@ -47,7 +45,7 @@ func (s *sink) Replace(items []any, resourceVersion string) error {
 			list = append(list, o)
 		}
 	}
-	s.put(op{kind: opReplace, list: list, version: resourceVersion, asked: s.asked(), epoch: s.epoch})
+	s.put(op{kind: opReplace, list: list, version: resourceVersion, listing: s.lw.listing, epoch: s.epoch})
 	return nil
 }
 
@@ -70,7 +68,7 @@ func (s *sink) send(kind opKind, obj any) error {
 
 func (s *sink) put(op op) {
 	select {
-	case s.ops <- op:
+	case s.lw.ops <- op:
 	case <-s.done:
 	}
 }

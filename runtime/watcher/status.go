@@ -29,8 +29,7 @@ type status struct {
 	complete bool      // guarded by mu; the last list is in the store and has been passed to all subscribers
 	opens    int       // guarded by mu; number of answered watch requests
 	open     int       // guarded by mu; the number of the open one, or 0
-	asked    time.Time // guarded by mu; when the last list was requested; zero if it may be an outdated one
-	asOf     time.Time // guarded by mu; the asked time of the list in the store
+	asOf     time.Time // guarded by mu; when the list in the store was requested; see listing.asked
 	outage   time.Time // guarded by mu; when the watch last stopped being ready
 }
 
@@ -82,27 +81,9 @@ func (s *status) opened(streaming bool) int {
 	s.open = s.opens
 	if streaming {
 		s.complete = false
-		s.arrived.Store(0)
 	}
 	s.settle()
 	return s.opens
-}
-
-// asks records a request for a list. If fresh, the list includes everything written before now; otherwise it may come from a cache.
-func (s *status) asks(fresh bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.asked = time.Time{}
-	if fresh {
-		s.asked = time.Now()
-	}
-}
-
-// lastAsked returns when the last list was requested. See asks.
-func (s *status) lastAsked() time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.asked
 }
 
 // has reports whether the list in the store includes everything that was written before a given time.
@@ -112,7 +93,7 @@ func (s *status) has(before time.Time) bool {
 	return s.asOf.After(before)
 }
 
-// listed records that a list is in the store and was passed to all subscribers.
+// listed records that a list is in the store and was passed to all subscribers. asked is when it was requested.
 func (s *status) listed(asked time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,19 +16,19 @@ import (
 
 // stream is the response to one watch request. It handles errors of the decoder, and reports the end of the response.
 type stream struct {
-	lw        *listWatcher
-	source    watch.Interface
-	streaming bool // the list comes first, up to a marked bookmark
-	number    int  // the number of the request, for status
-	result    chan watch.Event
-	stopped   chan struct{}
-	expired   <-chan struct{} // closed when the API server should have ended it
-	stop      sync.Once
+	lw      *listWatcher
+	source  watch.Interface
+	list    *listing // comes first, up to a marked bookmark; nil if the stream has changes only
+	number  int      // the number of the request, for status
+	result  chan watch.Event
+	stopped chan struct{}
+	expired <-chan struct{} // closed when the API server should have ended it
+	stop    sync.Once
 }
 
-func newStream(lw *listWatcher, source watch.Interface, streaming bool, number int) *stream {
+func newStream(lw *listWatcher, source watch.Interface, number int) *stream {
 	return &stream{
-		lw: lw, source: source, streaming: streaming, number: number,
+		lw: lw, source: source, number: number,
 		result:  make(chan watch.Event),
 		stopped: make(chan struct{}),
 	}
@@ -45,12 +45,13 @@ func (s *stream) Stop() {
 	})
 }
 
-// run passes events on until the source ends or Stop is called.
+// run passes events on until the source ends, an error has been passed on, or Stop is called.
 func (s *stream) run(ctx context.Context) {
 	defer close(s.result)
 	defer s.lw.status.closed(s.number)
 	defer s.source.Stop()
 	end := streamEnd{opened: time.Now()}
+	defer end.endList(s)
 	for {
 		select {
 		case <-s.stopped:
@@ -71,6 +72,9 @@ func (s *stream) run(ctx context.Context) {
 			case s.result <- ev:
 			case <-s.stopped:
 				return
+			}
+			if ev.Type == watch.Error {
+				return // the reflector has stopped reading
 			}
 		}
 	}
@@ -100,13 +104,12 @@ func (s *stream) packed(ctx context.Context, ev watch.Event, end *streamEnd) (wa
 		return ev, true
 	case ev.Type == watch.Deleted:
 		o = d.packed(ev.Object)
-	case s.streaming && !end.complete:
-		o, err = d.listed(ev.Object)
+	case end.inList(s):
+		o, err = d.listed(ev.Object, s.list)
 	default:
 		o, err = d.admitted(ev.Object)
 	}
 	if err != nil {
-		end.failed = true
 		end.fail(ctx, s, err)
 		gone := apierrors.NewResourceExpired(err.Error()).Status()
 		return watch.Event{Type: watch.Error, Object: &gone}, true
@@ -124,12 +127,10 @@ type streamEnd struct {
 	last     time.Time // when the last event arrived
 	events   int
 	complete bool // the list has ended
-	failed   bool // the failure was reported
 }
 
 func (e *streamEnd) see(ctx context.Context, s *stream, ev watch.Event) {
 	if ev.Type == watch.Error {
-		e.failed = true
 		e.lived(s)
 		e.fail(ctx, s, apierrors.FromObject(ev.Object))
 		return
@@ -137,11 +138,18 @@ func (e *streamEnd) see(ctx context.Context, s *stream, ev watch.Event) {
 	s.lw.status.progressed()
 	e.last = time.Now()
 	e.events++
-	switch {
-	case ev.Type == watch.Bookmark:
+	if ev.Type == watch.Bookmark {
 		e.complete = e.complete || bookmarkOf(ev.Object).Annotations[metav1.InitialEventsAnnotationKey] == "true"
-	case s.streaming && !e.complete:
-		s.lw.status.arrived.Add(1)
+	}
+}
+
+// inList reports whether the stream is in its list.
+func (e *streamEnd) inList(s *stream) bool { return s.list != nil && !e.complete }
+
+// endList ends a list that did not come to its end. Otherwise, the loop of the watch ends it.
+func (e *streamEnd) endList(s *stream) {
+	if e.inList(s) {
+		s.list.end()
 	}
 }
 
@@ -154,8 +162,8 @@ func (e *streamEnd) report(ctx context.Context, s *stream) {
 	}
 	lived := e.lived(s)
 	switch {
-	case e.failed || ctx.Err() != nil:
-	case s.streaming && !e.complete:
+	case ctx.Err() != nil:
+	case e.inList(s):
 		e.fail(ctx, s, errCutList)
 	case lived < shortWatch && e.events == 0:
 		e.fail(ctx, s, errShortWatch)
@@ -177,7 +185,7 @@ func (e *streamEnd) overdue(ctx context.Context, s *stream) {
 // the watch look ready.
 func (e *streamEnd) fail(ctx context.Context, s *stream, err error) {
 	s.lw.status.closed(s.number)
-	s.lw.failed(ctx, err, s.streaming && !e.complete, true)
+	s.lw.failed(ctx, err, e.inList(s), true)
 }
 
 // lived returns how long the stream has been open. If that is long enough, the failure that ends it is not counted as part of a series.

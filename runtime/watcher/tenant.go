@@ -8,7 +8,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/wasmctl/wasmctl/internal/humanize"
 	"github.com/wasmctl/wasmctl/runtime/reflector"
@@ -20,7 +19,7 @@ type Tenant struct {
 	maxBytes int64         // 0 is no bound
 	slots    chan struct{} // one element for each watch; nil is no bound
 	account  reflector.Account
-	listing  atomic.Int64 // the bytes of objects in lists that are not in a store yet
+	listing  atomic.Int64 // the bytes of listed objects that are not in a store yet
 
 	mu    sync.Mutex
 	kinds map[Source]*kindWatches // guarded by mu; those with a watch
@@ -80,6 +79,7 @@ func (t *Tenant) leave() {
 
 // kindWatches are watches that can have the same objects: they differ in selectors or identity only.
 type kindWatches struct {
+	tenant     *Tenant
 	compressor *reflector.Compressor // nil if nothing is compressed
 	turn       chan struct{}         // has an element while a watch lists
 
@@ -94,7 +94,7 @@ func (t *Tenant) join(source Source, store *reflector.Store, compress bool) *kin
 	defer t.mu.Unlock()
 	k := t.kinds[source.kind()]
 	if k == nil {
-		k = &kindWatches{turn: make(chan struct{}, 1)}
+		k = &kindWatches{tenant: t, turn: make(chan struct{}, 1)}
 		if compress {
 			k.compressor = &reflector.Compressor{}
 		}
@@ -139,81 +139,4 @@ func (k *kindWatches) known(o *reflector.Object) *reflector.Object {
 		}
 	}
 	return o
-}
-
-// maxTurn is the longest time that a list waits for those of other watches, which may have lost their connection (rule 13).
-const maxTurn = 10 * time.Second
-
-// listing is the account of the list that a watch reads, from its request until its objects are in the store.
-type listing struct {
-	tenant *Tenant
-	kind   *kindWatches
-	store  *reflector.Store // of the watch
-	bytes  atomic.Int64     // of objects that no store has yet
-	turn   atomic.Bool      // it is the only list of the kind
-	// missing is the cost of the objects that only this store has and that have not come in the list: those that the list replaces.
-	missing atomic.Int64
-}
-
-// begin begins a list. The watches of one kind list one after the other, so that each finds the objects of the previous one.
-func (l *listing) begin(ctx context.Context) {
-	l.end()
-	wait := time.NewTimer(maxTurn)
-	defer wait.Stop()
-	select {
-	case l.kind.turn <- struct{}{}:
-		l.turn.Store(true)
-	case <-wait.C:
-	case <-ctx.Done():
-	}
-	if l.tenant.maxBytes > 0 {
-		for _, o := range l.store.List() {
-			l.missing.Add(exclusive(o))
-		}
-	}
-}
-
-// exclusive returns the cost of an object of a store, or 0 if another store has it too.
-func exclusive(o *reflector.Object) int64 {
-	if o.Shared() {
-		return 0
-	}
-	return o.Cost()
-}
-
-// end ends a list. A second call has no effect.
-func (l *listing) end() {
-	l.tenant.listing.Add(-l.bytes.Swap(0))
-	l.missing.Store(0)
-	if l.turn.Swap(false) {
-		<-l.kind.turn
-	}
-}
-
-// add charges an object of the list. If the store of the watch has a state of it, that is before.
-func (l *listing) add(o, before *reflector.Object) error {
-	if before != nil && l.tenant.maxBytes > 0 {
-		l.missing.Add(-exclusive(before))
-	}
-	if o.Stored() {
-		return nil
-	}
-	n := growth(o, before)
-	if err := l.tenant.admit(n - max(0, l.missing.Load())); err != nil {
-		return err
-	}
-	l.bytes.Add(n)
-	l.tenant.listing.Add(n)
-	return nil
-}
-
-// growth returns the memory that the store of a watch needs for the next state of an object.
-func growth(o, before *reflector.Object) int64 {
-	switch {
-	case o.Stored():
-		return 0
-	case before != nil:
-		return max(0, o.Cost()-before.Cost())
-	}
-	return o.Cost()
 }

@@ -26,8 +26,7 @@ type sharedWatch struct {
 	client *Client
 	cfg    Config
 
-	kind    *kindWatches // with the other watches of the tenant
-	listing listing
+	kind *kindWatches // with the other watches of the tenant
 
 	ops    chan op          // from the reflector, unbuffered
 	join   chan *subscriber // from Subscription.Run
@@ -55,9 +54,9 @@ type op struct {
 	kind    opKind
 	obj     *reflector.Object
 	list    []*reflector.Object
-	version string    // of the list or the bookmark
-	asked   time.Time // of the list; see status.asks
-	epoch   uint64    // in which the list was requested
+	version string // of the list or the bookmark
+	listing *listing
+	epoch   uint64 // in which the list was requested
 }
 
 // at returns the version of the operation.
@@ -100,7 +99,6 @@ func (w *sharedWatch) run(ctx context.Context) {
 	defer tenant.leave()
 	w.kind = tenant.join(w.source, w.writer.Store(), w.cfg.Compress && !w.source.secret())
 	defer tenant.part(w.source, w.kind, w.writer.Store())
-	w.listing.tenant, w.listing.kind, w.listing.store = tenant, w.kind, w.writer.Store()
 	w.writer.Account = &tenant.account
 	defer w.writer.Close()
 	var reflecting sync.WaitGroup
@@ -131,17 +129,17 @@ func (w *sharedWatch) reflectAll(ctx context.Context) {
 func (w *sharedWatch) reflect(ctx context.Context) {
 	epoch := w.set.epoch.Load()
 	decoder := &decoder{
-		source: w.source, options: w.source.options(), store: w.writer.Store(), newEpoch: epoch != w.epoch.Load(), log: w.cfg.Log, list: &w.listing,
+		source: w.source, options: w.source.options(), store: w.writer.Store(), newEpoch: epoch != w.epoch.Load(), log: w.cfg.Log, watches: w.kind,
 		decoded: &w.decoded, arrived: &w.status.arrived,
 	}
 	api := w.client.requests(w.source, decoder)
-	lw := &listWatcher{api: api, status: w.status, backoff: newBackoff(w.cfg.Backoff), listing: &w.listing, lists: api.listsFirst(ctx), ops: w.ops}
+	lw := &listWatcher{api: api, status: w.status, backoff: newBackoff(w.cfg.Backoff), lists: api.listsFirst(ctx), ops: w.ops}
 	defer lw.close()
 	// The status reports, in the user's terms, what the reflector would log.
 	silent := klog.Logger{}
 	r := cache.NewReflectorWithOptions(
 		&listerWatcher{&cache.ListWatch{ListWithContextFunc: lw.list, WatchFuncWithContext: lw.watch}, lw}, nil,
-		&sink{source: w.source, ops: w.ops, done: ctx.Done(), asked: w.status.lastAsked, epoch: epoch},
+		&sink{source: w.source, lw: lw, done: ctx.Done(), epoch: epoch},
 		cache.ReflectorOptions{
 			Name: w.source.String(), TypeDescription: w.source.Name(), Logger: &silent,
 			Backoff: &wait.Backoff{Duration: time.Millisecond}, // see type backoff
@@ -182,7 +180,7 @@ func (w *sharedWatch) apply(op op) {
 		w.writer.Delete(op.obj, w.emit)
 	case opReplace:
 		w.writer.Replace(op.list, op.version, w.emit)
-		w.listing.end()
+		op.listing.end()
 		w.epoch.Store(op.epoch)
 		w.listed = true
 		for _, m := range w.subscribers {
@@ -190,7 +188,7 @@ func (w *sharedWatch) apply(op op) {
 				w.handOver(m)
 			}
 		}
-		w.status.listed(op.asked)
+		w.status.listed(op.listing.asked)
 	case opBookmark:
 		w.writer.Advance(op.version)
 	case opCurrent:
