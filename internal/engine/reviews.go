@@ -63,12 +63,20 @@ type review struct {
 	right
 }
 
+// uses are rights in use, by identity, with the time since which the watches of the right are in
+// their phase; of several watches, the last one counts.
+type uses map[identityKey]map[right]time.Time
+
 // inTurns returns all rights in an order in which the identities take turns, so that one with
 // many rights delays only itself.
-func inTurns(used map[identityKey][]right) (list []review) {
+func (u uses) inTurns() (list []review) {
+	rights := map[identityKey][]right{}
+	for key, since := range u {
+		rights[key] = slices.Collect(maps.Keys(since))
+	}
 	for i, more := 0, true; more; i++ {
 		more = false
-		for key, rights := range used {
+		for key, rights := range rights {
 			if i < len(rights) {
 				list, more = append(list, review{key, rights[i]}), true
 			}
@@ -77,20 +85,18 @@ func inTurns(used map[identityKey][]right) (list []review) {
 	return list
 }
 
-// doubt counts the rounds that leave out a right that a review has denied.
-type doubt struct{ length, left int }
-
-// next returns the doubt after a denial, for twice as many rounds.
-func (d doubt) next() doubt {
-	n := min(2*d.length+1, mostDoubt)
-	return doubt{n, n}
+// doubt is that of a right that a review has denied and the API server grants. length is the
+// number of rounds that leave out the right after the denial, and left the number of those to come.
+type doubt struct {
+	length, left int
+	since        time.Time // when the review denied the right
 }
 
 // reviewer is the state of Identities.Run.
 type reviewer struct {
 	*Identities
 
-	doubts map[review]doubt
+	doubts map[review]doubt     // of rights in use
 	early  map[identityKey]bool // identities that were reviewed early in this round
 }
 
@@ -99,13 +105,23 @@ type reviewer struct {
 // back, the watch lists again, so that the API server denies it. A denied watch is not
 // reviewed: its own attempts find out when the right is back.
 func (ids *Identities) Run(ctx context.Context) {
-	r := reviewer{ids, map[review]doubt{}, nil}
+	newReviewer(ids).run(ctx)
+}
+
+func newReviewer(ids *Identities) *reviewer {
+	return &reviewer{Identities: ids, doubts: map[review]doubt{}}
+}
+
+func (r *reviewer) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		end := time.Now().Add(reviewEvery)
 		r.early = map[identityKey]bool{}
-		for _, v := range inTurns(ids.inUse()) {
+		used := r.inUse()
+		r.resolve(used)
+		for _, v := range used.inTurns() {
 			if d := r.doubts[v]; d.left > 0 {
-				r.doubts[v] = doubt{d.length, d.left - 1}
+				d.left--
+				r.doubts[v] = d
 				continue
 			}
 			r.review(ctx, v)
@@ -113,6 +129,15 @@ func (ids *Identities) Run(ctx context.Context) {
 		}
 		r.pause(ctx, time.Until(end))
 	}
+}
+
+// resolve ends the doubt about a right that is not in use, or whose watch has changed its phase
+// since the review: the API server has denied it too, even if it grants it again.
+func (r *reviewer) resolve(used uses) {
+	maps.DeleteFunc(r.doubts, func(v review, d doubt) bool {
+		since, ok := used[v.identityKey][v.right]
+		return !ok || since.After(d.since)
+	})
 }
 
 // pause waits. Meanwhile it reviews identities whose requests are refused.
@@ -130,25 +155,26 @@ func (r *reviewer) pause(ctx context.Context, d time.Duration) {
 				continue
 			}
 			r.early[key] = true
-			for _, right := range r.inUse()[key] {
+			for right := range r.inUse()[key] {
 				r.review(ctx, review{key, right})
 			}
 		}
 	}
 }
 
-// review asks for one right.
+// review asks for one right. After a denial, its watches list again, and the next rounds leave
+// out the right: twice as many as after the previous denial.
 func (r *reviewer) review(ctx context.Context, v review) {
 	id := r.get(v.identityKey)
 	if id == nil {
-		delete(r.doubts, v)
 		return
 	}
 	if len(id.Client.CheckAccess(ctx, v.access())) == 0 {
 		delete(r.doubts, v)
 		return
 	}
-	r.doubts[v] = r.doubts[v].next()
+	n := min(2*r.doubts[v].length+1, mostDoubt)
+	r.doubts[v] = doubt{n, n, time.Now()}
 	id.Watches.ListAgain(func(s watcher.Source) bool { return rightOf(s) == v.right })
 }
 
@@ -166,16 +192,19 @@ func (ids *Identities) get(key identityKey) *Identity {
 }
 
 // inUse returns the rights of all watches that are not denied.
-func (ids *Identities) inUse() map[identityKey][]right {
-	used := map[identityKey][]right{}
+func (ids *Identities) inUse() uses {
+	used := uses{}
 	for key, set := range ids.sets() {
-		rights := map[right]bool{}
+		used[key] = map[right]time.Time{}
 		for source, state := range set.States() {
-			if state.Phase != watcher.Denied && state.Phase != watcher.Absent {
-				rights[rightOf(source)] = true
+			if state.Phase == watcher.Denied || state.Phase == watcher.Absent {
+				continue
+			}
+			right := rightOf(source)
+			if last := used[key][right]; state.Since.After(last) {
+				used[key][right] = state.Since
 			}
 		}
-		used[key] = slices.Collect(maps.Keys(rights))
 	}
 	return used
 }

@@ -4,16 +4,19 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
@@ -26,10 +29,11 @@ import (
 // watch outlives its right, as in a real one. Secrets are always refused.
 type revocable struct {
 	mu      sync.Mutex
-	denied  bool // lists and watches; guarded by mu
-	lying   bool // reviews deny what is allowed; guarded by mu
-	reviews int  // guarded by mu
-	lists   int  // guarded by mu
+	denied  bool           // lists and watches; guarded by mu
+	revoked map[place]bool // lists and watches, too; guarded by mu
+	lying   bool           // reviews deny what is allowed; guarded by mu
+	reviews int            // guarded by mu
+	lists   int            // guarded by mu
 }
 
 func (r *revocable) set(denied, lying bool) {
@@ -44,6 +48,24 @@ func (r *revocable) counts() (reviews, lists int) {
 	return r.reviews, r.lists
 }
 
+// place is where one user lists objects.
+type place struct{ user, namespace, resource string }
+
+// allows reports whether the user of a request has the right to list. The caller must hold mu.
+func (r *revocable) allows(req *http.Request) bool {
+	at := place{user: req.Header.Get("Impersonate-User")}
+	if req.Method == http.MethodPost {
+		var review authorizationv1.SelfSubjectAccessReview
+		if err := json.NewDecoder(req.Body).Decode(&review); err != nil {
+			panic(err)
+		}
+		at.namespace, at.resource = review.Spec.ResourceAttributes.Namespace, review.Spec.ResourceAttributes.Resource
+	} else if path := strings.Split(req.URL.Path, "/"); len(path) == 6 {
+		at.namespace, at.resource = path[4], path[5]
+	}
+	return !r.denied && !r.revoked[at]
+}
+
 // RoundTrip implements http.RoundTripper.
 func (r *revocable) RoundTrip(req *http.Request) (*http.Response, error) {
 	r.mu.Lock()
@@ -54,8 +76,8 @@ func (r *revocable) RoundTrip(req *http.Request) (*http.Response, error) {
 	switch {
 	case strings.HasSuffix(req.URL.Path, "accessreviews"):
 		r.reviews++
-		return answer(http.StatusCreated, fmt.Sprintf(`{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","spec":{},"status":{"allowed":%t}}`, !r.denied && !r.lying))
-	case r.denied, strings.Contains(req.URL.Path, "secrets"):
+		return answer(http.StatusCreated, fmt.Sprintf(`{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","spec":{},"status":{"allowed":%t}}`, !r.lying && r.allows(req)))
+	case !r.allows(req), strings.Contains(req.URL.Path, "secrets"):
 		return answer(http.StatusForbidden, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"no right"}`)
 	case req.URL.Query().Get("watch") == "":
 		return answer(http.StatusNotFound, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`)
@@ -66,8 +88,13 @@ func (r *revocable) RoundTrip(req *http.Request) (*http.Response, error) {
 		_, _ = io.WriteString(feed, `{"type":"ADDED","object":{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a","namespace":"shop","uid":"u","resourceVersion":"5"}}}
 {"type":"BOOKMARK","object":{"kind":"ConfigMap","apiVersion":"v1","metadata":{"resourceVersion":"9","annotations":{"k8s.io/initial-events-end":"true"}}}}
 `)
-		<-req.Context().Done()
-		_ = feed.CloseWithError(req.Context().Err())
+		seconds, _ := strconv.Atoi(req.URL.Query().Get("timeoutSeconds"))
+		select {
+		case <-time.After(time.Duration(seconds) * time.Second):
+			_ = feed.Close()
+		case <-req.Context().Done():
+			_ = feed.CloseWithError(req.Context().Err())
+		}
 	}()
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: body, Request: req}, nil
 }
@@ -162,13 +189,15 @@ func TestReviews_TheAPIServerDecides(t *testing.T) {
 
 // TestReviews_TakeTurns: each identity has its first right reviewed before any has its second.
 func TestReviews_TakeTurns(t *testing.T) {
-	used := map[identityKey][]right{}
+	used := uses{}
 	for i := range 5 {
+		rights := map[right]time.Time{}
 		for j := range 3 * i {
-			used[identityKey{user: fmt.Sprint(i)}] = append(used[identityKey{user: fmt.Sprint(i)}], right{namespace: fmt.Sprint(j)})
+			rights[right{namespace: fmt.Sprint(j)}] = time.Time{}
 		}
+		used[identityKey{user: fmt.Sprint(i)}] = rights
 	}
-	list, seen := inTurns(used), map[identityKey]int{}
+	list, seen := used.inTurns(), map[identityKey]int{}
 	for _, v := range list {
 		for key, rights := range used {
 			if n := min(seen[v.identityKey], len(rights)); seen[key] < n {
@@ -180,4 +209,20 @@ func TestReviews_TakeTurns(t *testing.T) {
 	if len(list) != 3+6+9+12 {
 		t.Errorf("%d reviews", len(list))
 	}
+}
+
+// TestReviews_ADenialEndsTheDoubt: a right that comes back and goes again soon is reviewed as
+// often as any other.
+func TestReviews_ADenialEndsTheDoubt(t *testing.T) {
+	watched(t, func(t *testing.T, api *revocable, _ *Identity, phase func(watcher.Phase)) {
+		api.set(true, false)
+		pass(reviewEvery + time.Second) // the first second of a round
+		phase(watcher.Denied)
+		api.set(false, false)
+		pass(6 * time.Second)
+		phase(watcher.Ready)
+		api.set(true, false)
+		pass(reviewEvery)
+		phase(watcher.Denied)
+	})
 }
