@@ -215,8 +215,9 @@ func TestReviews_TakeTurns(t *testing.T) {
 // often as any other.
 func TestReviews_ADenialEndsTheDoubt(t *testing.T) {
 	watched(t, func(t *testing.T, api *revocable, _ *Identity, phase func(watcher.Phase)) {
+		pass(time.Second)
 		api.set(true, false)
-		pass(reviewEvery + time.Second) // the first second of a round
+		pass(reviewEvery)
 		phase(watcher.Denied)
 		api.set(false, false)
 		pass(6 * time.Second)
