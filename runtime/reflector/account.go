@@ -28,9 +28,6 @@ func (o *Object) Cost() int64 { return int64(o.size) + objectBytes + entryBytes 
 // Stored reports whether a store with an Account has the object.
 func (o *Object) Stored() bool { return o.stores.Load() > 0 }
 
-// Shared reports whether several stores with an Account have the object.
-func (o *Object) Shared() bool { return o.stores.Load() > 1 }
-
 // enter charges the objects of a store.
 func (a *Account) enter(objects iter.Seq[*Object]) {
 	if a == nil {

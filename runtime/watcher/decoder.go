@@ -131,10 +131,14 @@ func (d *decoder) listed(obj k8sruntime.Object, list *listing) (*reflector.Objec
 // admitted is like packed, for an object of a change. The error is that of the tenant's bound.
 func (d *decoder) admitted(obj k8sruntime.Object) (*reflector.Object, error) {
 	o := d.packed(obj)
-	if o == nil || d.watches == nil {
+	if o == nil || d.watches == nil || o.Stored() {
 		return o, nil
 	}
-	return o, d.watches.tenant.admit(growth(o, d.store.Get(o.Ref())))
+	replaced := int64(0)
+	if before := d.store.Get(o.Ref()); before != nil {
+		replaced = before.Cost()
+	}
+	return o, d.watches.tenant.admit(o.Cost(), replaced)
 }
 
 // bookmarkOf returns the content of a bookmark, however it was decoded.

@@ -19,13 +19,11 @@ type listing struct {
 	kind  *kindWatches
 	asked time.Time // when the list was requested; zero if it may be an outdated one
 
-	mu    sync.Mutex
-	ended bool  // guarded by mu
-	turn  bool  // guarded by mu; the list holds the turn of the kind
-	bytes int64 // guarded by mu; of objects that no store has yet
-	// missing is the cost of the objects that only this store has and that have not come in the list: those that the list replaces. It is
-	// guarded by mu.
-	missing int64
+	mu       sync.Mutex
+	ended    bool  // guarded by mu
+	turn     bool  // guarded by mu; the list holds the turn of the kind
+	bytes    int64 // guarded by mu; of objects that no store has yet
+	replaced int64 // guarded by mu; the cost of the objects of the store that have not come unchanged
 }
 
 // list begins a list for a store. The watches of one kind list one after the other, so that each finds the objects of the previous one. The
@@ -42,18 +40,10 @@ func (k *kindWatches) list(ctx context.Context, store *reflector.Store) *listing
 	}
 	if k.tenant.maxBytes > 0 {
 		for _, o := range store.List() {
-			l.missing += exclusive(o)
+			l.replaced += o.Cost()
 		}
 	}
 	return l
-}
-
-// exclusive returns the cost of an object of a store, or 0 if another store has it too.
-func exclusive(o *reflector.Object) int64 {
-	if o.Shared() {
-		return 0
-	}
-	return o.Cost()
 }
 
 // end ends the list. For a nil list or a second call, it has no effect.
@@ -73,36 +63,28 @@ func (l *listing) end() {
 	}
 }
 
-// add charges an object of the list, unless the list has ended. before is the state of the object in the store of the watch, or nil.
+// add charges an object of the list, unless the list has ended. before is the state of the object in the store of the watch, or nil. The error
+// is that of the tenant's bound. An object that a store has needs no memory, but it shows that the list replaces less than it seemed.
 func (l *listing) add(o, before *reflector.Object) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ended {
 		return nil
 	}
-	tenant := l.kind.tenant
-	if before != nil && tenant.maxBytes > 0 {
-		l.missing -= exclusive(before)
+	if o == before {
+		l.replaced -= o.Cost()
 	}
-	if o.Stored() {
+	n := int64(0)
+	if !o.Stored() {
+		n = o.Cost()
+	}
+	if l.bytes+n == 0 {
 		return nil
 	}
-	n := growth(o, before)
-	if err := tenant.admit(n - max(0, l.missing)); err != nil {
+	if err := l.kind.tenant.admit(n, l.replaced); err != nil {
 		return err
 	}
 	l.bytes += n
-	tenant.listing.Add(n)
+	l.kind.tenant.listing.Add(n)
 	return nil
-}
-
-// growth returns the memory that the store of a watch needs for the next state of an object.
-func growth(o, before *reflector.Object) int64 {
-	switch {
-	case o.Stored():
-		return 0
-	case before != nil:
-		return max(0, o.Cost()-before.Cost())
-	}
-	return o.Cost()
 }

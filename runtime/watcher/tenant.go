@@ -43,9 +43,11 @@ type boundError struct{ message string }
 // Error implements error.
 func (e *boundError) Error() string { return e.message }
 
-// admit returns an error if n more bytes of objects exceed the bound.
-func (t *Tenant) admit(n int64) error {
-	if t.maxBytes == 0 || t.Bytes()+n <= t.maxBytes {
+// admit returns an error if n more bytes of objects exceed the bound after they have replaced other bytes. Until then, and while another
+// watch has the previous state of the same objects, they may take twice the bound.
+func (t *Tenant) admit(n, replaced int64) error {
+	used := t.Bytes() + n
+	if t.maxBytes == 0 || used-replaced <= t.maxBytes && used <= 2*t.maxBytes {
 		return nil
 	}
 	return &boundError{fmt.Sprintf("the cached objects of all controllers of this tenant would exceed %s (--max-cache): select fewer objects, or ask the operator for a higher bound", humanize.Bytes(t.maxBytes))}

@@ -9,6 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"k8s.io/client-go/rest"
+
+	"github.com/wasmctl/wasmctl/internal/memapi"
 	"github.com/wasmctl/wasmctl/runtime/watcher"
 )
 
@@ -155,5 +158,40 @@ func TestTenant_BoundsTheNumberOfWatches(t *testing.T) {
 		waiting := subscribe(t, set, selected(4))
 		waiting.end()
 		last.expect("Listed ns/a")
+	})
+}
+
+// The objects that a list adds are bounded together with those that it does not replace, also if they come first in the list.
+func TestTenant_AListDoesNotReplaceWhatItContains(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := memapi.New(memapi.Config{Untracked: true})
+		client, err := watcher.NewClient(&rest.Config{Host: "http://in-memory", Transport: distant{server}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		put := func(names ...string) {
+			for _, name := range names {
+				if err := server.Put(map[string]any{
+					"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": "ns", "name": name},
+					"data": map[string]any{"k": strings.Repeat("x", 40_000)},
+				}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		tenant := watcher.NewTenant(100_000, 0)
+		put("z1", "z2")
+		u := subscribe(t, watcher.NewSet(client, watcher.Config{Tenant: tenant}), watcher.Source{Resource: configMaps})
+		after(time.Second)
+		u.expect("Listed ns/z1", "Listed ns/z2")
+		put("a1", "a2")
+		for range 10 {
+			after(time.Minute)
+			u.phase(watcher.Refused)
+		}
+		u.expect()
+		if n := tenant.Bytes(); n > 100_000 {
+			t.Errorf("%d bytes, want no more than 100,000", n)
+		}
 	})
 }

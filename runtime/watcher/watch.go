@@ -175,11 +175,11 @@ func (w *sharedWatch) apply(op op) {
 	}
 	switch op.kind {
 	case opApply:
-		w.store(op.obj)
+		w.store(op)
 	case opDelete:
 		w.writer.Delete(op.obj, w.emit)
 	case opReplace:
-		w.writer.Replace(op.list, op.version, w.emit)
+		w.store(op)
 		op.listing.end()
 		w.epoch.Store(op.epoch)
 		w.listed = true
@@ -195,14 +195,25 @@ func (w *sharedWatch) apply(op op) {
 	}
 }
 
-// store applies a change. If another watch of the kind has decoded the same change at the same time, one copy remains.
-func (w *sharedWatch) store(o *reflector.Object) {
+// store applies a change or a list. If another watch of the kind has decoded the same objects at the same time, one copy remains.
+func (w *sharedWatch) store(op op) {
 	if w.kind.shared() {
 		w.kind.storing.Lock()
 		defer w.kind.storing.Unlock()
-		o = w.kind.known(o)
+		for i, o := range op.list {
+			if !o.Stored() {
+				op.list[i] = w.kind.known(o)
+			}
+		}
+		if op.obj != nil {
+			op.obj = w.kind.known(op.obj)
+		}
 	}
-	w.writer.Apply(o, w.emit)
+	if op.kind == opReplace {
+		w.writer.Replace(op.list, op.version, w.emit)
+	} else {
+		w.writer.Apply(op.obj, w.emit)
+	}
 }
 
 // emit passes an event to the subscribers that have received the content before it.
