@@ -337,7 +337,7 @@ func (m *cacheModel) compare(s *selector) {
 // TestTenant_ModelOfSelectors: whatever happens to objects, watches, connections, versions and rights, each subscriber of a tenant sees what its
 // selectors select, of which the tenant has and pays one copy. Without a right, it sees no change.
 func TestTenant_ModelOfSelectors(t *testing.T) {
-	for seed := range uint64(30) {
+	for seed := range uint64(40) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m := newCacheModel(t, seed)
