@@ -66,7 +66,7 @@ func (rt *Runtime) tenants() (list []admin.Tenant) {
 		}
 	}
 	for _, u := range rt.shared.Budget.Usage() {
-		list = append(list, admin.Tenant{Name: u.Tenant, Memory: u.Memory, Pinned: u.Pinned, Share: u.Share, Refused: u.Refused, Reclaimed: u.Reclaimed, CPU: cpu[u.Tenant]})
+		list = append(list, admin.Tenant{Name: u.Tenant, Memory: u.Memory, Kinds: u.Kinds, Pinned: u.Pinned, Share: u.Share, Refused: u.Refused, Reclaimed: u.Reclaimed, CPU: cpu[u.Tenant]})
 	}
 	return list
 }

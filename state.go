@@ -170,7 +170,7 @@ func (c *Controller) loadAccount() *share.Account {
 	if c.options == nil || c.options.Tenant == "" {
 		return nil
 	}
-	return share.NewPinnedAccount(c.rt.shared.Budget, c.options.Tenant)
+	return share.NewAccount(c.rt.shared.Budget, c.options.Tenant, share.Modules)
 }
 
 // lastLive returns the bytes of the module that was live last, if there are any and the error

@@ -24,7 +24,7 @@ func TestAccount_IsASumWithinTheBudget(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(seed, 3))
 		const limit = 100
 		b := share.NewBudget(limit, 0)
-		accounts := []*share.Account{share.NewAccount(b, "t"), share.NewAccount(b, "t"), share.NewAccount(nil, ""), nil}
+		accounts := []*share.Account{share.NewAccount(b, "t", share.Operations), share.NewAccount(b, "t", share.Operations), share.NewAccount(nil, "", share.Operations), nil}
 		held := make([][]int64, len(accounts))
 		want, sum := make([]int64, len(accounts)), int64(0)
 		for range 200 {
@@ -60,7 +60,7 @@ func TestAccount_IsASumWithinTheBudget(t *testing.T) {
 func TestAccount_ClosesIdleInstances(t *testing.T) {
 	b := share.NewBudget(pages(5), 0)
 	m := loaded(t, wasm.Calls, Config{Process: Process{Budget: b}}) // 4 pages, idle
-	a := share.NewAccount(b, "t")
+	a := share.NewAccount(b, "t", share.Operations)
 	if err := a.Take(pages(3)); err != nil || len(m.last.Load().pool.idle) != 0 {
 		t.Errorf("%v, %d instances are idle", err, len(m.last.Load().pool.idle))
 	}

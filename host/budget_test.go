@@ -198,7 +198,7 @@ func TestBudget_AnInstanceThatARunTakesFirst(t *testing.T) {
 	g := m.last.Load()
 	var wg sync.WaitGroup
 	const enough = 1000
-	account := share.NewAccount(b, m.cfg.Process.Tenant)
+	account := share.NewAccount(b, m.cfg.Process.Tenant, share.Operations)
 	var evicted atomic.Int64
 	for range 2 {
 		wg.Go(func() {

@@ -136,7 +136,7 @@ func (c Config) withDefaults() Config {
 	c.Keep.Idle = cmp.Or(c.Keep.Idle, DefaultKeepIdle)
 	c.Isolation = cmp.Or(c.Isolation, defaultIsolation)
 	if c.Process.Account == nil {
-		c.Process.Account = share.NewAccount(c.Process.Budget, c.Process.Tenant)
+		c.Process.Account = share.NewAccount(c.Process.Budget, c.Process.Tenant, share.Operations)
 	}
 	c.Secrets = cmp.Or(c.Secrets, &redact.Values{})
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))

@@ -72,7 +72,7 @@ func (m *Module) newRevision(number uint64, p *program) *revision {
 	r.spec = &instance.Spec{
 		Env: &operation.Env{
 			Number: number, Secrets: c.Secrets, Metric: c.Observer.Metric, Share: &m.shared.use, Module: &m.shared.requests,
-			Memory: share.NewAccount(c.Process.Budget, c.Process.Tenant), Account: c.Process.Account,
+			Memory: share.NewAccount(c.Process.Budget, c.Process.Tenant, share.Instances), Account: c.Process.Account,
 		},
 		Code: p.Code, Tenant: c.Process.named, Slice: c.Process.slice, CPUs: c.Process.CPUs, Watchdog: c.Process.Watchdog,
 		Clock: c.Clock, Observer: c.Observer, All: instance.NewSet(number),

@@ -136,7 +136,7 @@ func (m *Module) load(ctx context.Context, bin *load.Module, workers int, accept
 	}
 	p := &program{Code: code, home: here{code, m.cfg.Process.Codes.sharedImages()}}
 	if m.cfg.Isolation != nil {
-		p.home = isolate.NewCode(m.cfg.Isolation, code, workers, share.NewPinnedAccount(m.cfg.Process.Budget, m.cfg.Process.Tenant))
+		p.home = isolate.NewCode(m.cfg.Isolation, code, workers, share.NewAccount(m.cfg.Process.Budget, m.cfg.Process.Tenant, share.Code))
 	}
 	p.refs.Store(1)
 	return m.add(number, p), nil

@@ -55,7 +55,7 @@ func TestBudget_TenantThatTakesAllAndSleeps(t *testing.T) {
 			t.Errorf("%+v", u)
 		}
 	}
-	if a := share.NewAccount(b, "greedy"); a.Take(pages(8)) == nil || len(small.last.Load().pool.idle) != 1 {
+	if a := share.NewAccount(b, "greedy", share.Operations); a.Take(pages(8)) == nil || len(small.last.Load().pool.idle) != 1 {
 		t.Error("the greedy tenant took memory of the other one")
 	}
 }

@@ -119,7 +119,7 @@ func open(t *testing.T, process *hostile, configured share.Limits) (*instance.In
 	limits, _ := configured.For(nil)
 	spec := &instance.Spec{
 		Env: &operation.Env{
-			Name: "m", Limits: limits, Log: log, Secrets: &redact.Values{}, Share: &share.Module{}, Module: &operation.Module{}, Account: share.NewAccount(nil, ""),
+			Name: "m", Limits: limits, Log: log, Secrets: &redact.Values{}, Share: &share.Module{}, Module: &operation.Module{}, Account: share.NewAccount(nil, "", share.Operations),
 		},
 		Code: code, All: instance.NewSet(1), Clock: operation.Clock{}.WithDefaults(time.Now()),
 	}

@@ -144,7 +144,7 @@ func (s *server) spec(job *newJob) (_ *instance.Spec, release func()) {
 
 // spec returns the spec of an instance.
 func (j *newJob) spec(code *load.Code, module *share.Module, cpus *share.CPUScheduler) *instance.Spec {
-	env := &operation.Env{Name: j.Program, Limits: j.Limits, Share: module, Log: discard, Account: share.NewAccount(nil, "")}
+	env := &operation.Env{Name: j.Program, Limits: j.Limits, Share: module, Log: discard, Account: share.NewAccount(nil, "", share.Operations)}
 	if j.Metric {
 		env.Metric = unsupported
 	}

@@ -9,28 +9,41 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// Account charges memory to a tenant of a Budget: the linear memory of a module's instances,
-// or the memory that the host itself uses to serve the module, such as the requests and
-// answers of its operations and their decoded form. A nil Account counts nothing. All methods
-// are safe for concurrent use.
+// Kind is a kind of memory that is charged to a tenant.
+type Kind int
+
+// The kinds of memory. Those from Modules on are pinned: they cannot be taken back, so they
+// remain bounded while other tenants have no memory.
+const (
+	Instances  Kind = iota // the linear memory of instances, and its images
+	Operations             // requests and answers of operations, and their decoded form
+	Modules                // the bytes of modules that are being loaded, or that are in files
+	Code                   // compiled code, and the memory with which instances start
+	Objects                // cached objects
+	kinds                  // the number of kinds
+)
+
+var kindNames = [kinds]string{"instances", "operations", "modules", "code", "objects"}
+
+// String returns the name of a kind.
+func (k Kind) String() string { return kindNames[k] }
+
+func (k Kind) pinned() bool { return k >= Modules }
+
+// Account charges memory of one kind to a tenant of a Budget. A nil Account counts nothing.
+// All methods are safe for concurrent use.
 type Account struct {
 	budget  *Budget
 	tenant  string
-	pin     bool
+	kind    Kind
 	used    atomic.Int64
 	refused atomic.Uint64
 }
 
 // NewAccount returns an account of a tenant in a budget. With a nil budget, nothing is ever
 // refused.
-func NewAccount(budget *Budget, tenant string) *Account {
-	return &Account{budget: budget, tenant: tenant}
-}
-
-// NewPinnedAccount returns an account of memory that cannot be taken back, such as the bytes
-// of a module: it remains bounded while other tenants have none.
-func NewPinnedAccount(budget *Budget, tenant string) *Account {
-	return &Account{budget: budget, tenant: tenant, pin: true}
+func NewAccount(budget *Budget, tenant string, kind Kind) *Account {
+	return &Account{budget: budget, tenant: tenant, kind: kind}
 }
 
 // Take charges n bytes. If the budget does not have them, even after it has taken back what
@@ -40,7 +53,7 @@ func (a *Account) Take(n int64) error {
 	if a.TryTake(n) {
 		return nil
 	}
-	if err := a.budget.take(a.tenant, n, a.pin); err != nil {
+	if err := a.budget.take(a.tenant, n, a.kind); err != nil {
 		a.refused.Add(1)
 		return err
 	}
@@ -53,7 +66,7 @@ func (a *Account) TryTake(n int64) bool {
 	switch {
 	case a == nil || n <= 0:
 		return true
-	case a.budget != nil && !a.budget.tryTake(a.tenant, n, a.pin):
+	case a.budget != nil && !a.budget.tryTake(a.tenant, n, a.kind):
 		return false
 	}
 	a.used.Add(n)
@@ -67,7 +80,7 @@ func (a *Account) Give(n int64) {
 	}
 	a.used.Add(-n)
 	if a.budget != nil {
-		a.budget.give(a.tenant, n, a.pin)
+		a.budget.give(a.tenant, n, a.kind)
 	}
 }
 

@@ -97,7 +97,14 @@ func (b *Budget) Usage() (list []Usage) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for name, r := range b.ledger.entries {
-		list = append(list, Usage{Tenant: name, Memory: r.used, Pinned: r.pinned, Share: b.ledger.share(name), Refused: r.refused, Reclaimed: r.reclaimed})
+		u := Usage{Tenant: name, Memory: r.used, Pinned: r.pinned, Share: b.ledger.share(name), Refused: r.refused, Reclaimed: r.reclaimed}
+		u.Kinds = map[string]int64{}
+		for kind, n := range r.kinds {
+			if n > 0 {
+				u.Kinds[Kind(kind).String()] = n
+			}
+		}
+		list = append(list, u)
 	}
 	slices.SortFunc(list, func(a, b Usage) int { return strings.Compare(a.Tenant, b.Tenant) })
 	return list
@@ -127,34 +134,34 @@ func (b *Budget) Leave(tenant string, p Pool) {
 }
 
 // tryTake charges n bytes if they are free.
-func (b *Budget) tryTake(tenant string, n int64, pin bool) bool {
+func (b *Budget) tryTake(tenant string, n int64, kind Kind) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.ledger.take(tenant, n, pin)
+	return b.ledger.take(tenant, n, kind)
 }
 
 // take charges n bytes that are not free: it takes them from others if it must and may. The
 // error is an *abi.LimitError that matches ErrMemoryBudget.
-func (b *Budget) take(tenant string, n int64, pin bool) error {
-	if !b.mayTake(tenant, n, pin) {
+func (b *Budget) take(tenant string, n int64, kind Kind) error {
+	if !b.mayTake(tenant, n, kind) {
 		return b.refuse(tenant, n)
 	}
 	for b.evict(tenant, n) {
-		if b.tryTake(tenant, n, pin) {
+		if b.tryTake(tenant, n, kind) {
 			return nil
 		}
 	}
-	if !b.reclaim(tenant, n, pin) {
+	if !b.reclaim(tenant, n, kind) {
 		return b.refuse(tenant, n)
 	}
 	return nil
 }
 
 // mayTake reports whether a tenant could have n more bytes if there were memory.
-func (b *Budget) mayTake(tenant string, n int64, pin bool) bool {
+func (b *Budget) mayTake(tenant string, n int64, kind Kind) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return n <= b.ledger.most && (!pin || b.ledger.mayPin(tenant, n))
+	return n <= b.ledger.most && (!kind.pinned() || b.ledger.mayPin(tenant, n))
 }
 
 func (b *Budget) refuse(tenant string, n int64) error {
@@ -162,9 +169,7 @@ func (b *Budget) refuse(tenant string, n int64) error {
 	defer b.mu.Unlock()
 	b.refused++
 	l := &b.ledger
-	if r := l.entries[tenant]; r != nil {
-		r.refused++
-	}
+	l.entry(tenant).refused++
 	used, _ := l.usedBy(tenant)
 	return &abi.LimitError{
 		Limit: abi.LimitMemoryBudget, Value: SizeText(l.limit), Err: ErrMemoryBudget,
@@ -174,9 +179,9 @@ func (b *Budget) refuse(tenant string, n int64) error {
 }
 
 // give returns n bytes that were taken.
-func (b *Budget) give(tenant string, n int64, pin bool) {
+func (b *Budget) give(tenant string, n int64, kind Kind) {
 	b.mu.Lock()
-	b.ledger.give(tenant, n, pin)
+	b.ledger.give(tenant, n, kind)
 	b.mu.Unlock()
 	select {
 	case b.freed <- struct{}{}:
@@ -202,21 +207,21 @@ func (b *Budget) evict(tenant string, n int64) bool {
 // reclaim takes n bytes within the share of a tenant from running guests of those that exceed
 // theirs, and reports whether it could. One caller at a time interrupts guests, so that no
 // more of them end than necessary.
-func (b *Budget) reclaim(tenant string, n int64, pin bool) bool {
+func (b *Budget) reclaim(tenant string, n int64, kind Kind) bool {
 	late := time.NewTimer(reclaimWait)
 	defer late.Stop()
 	if !b.owed(tenant, n) {
-		return b.tryTake(tenant, n, pin)
+		return b.tryTake(tenant, n, kind)
 	}
 	select {
 	case b.turn <- struct{}{}:
 		defer func() { <-b.turn }()
 	case <-late.C:
-		return b.tryTake(tenant, n, pin)
+		return b.tryTake(tenant, n, kind)
 	}
 	tick := time.NewTicker(endWait)
 	defer tick.Stop()
-	for patient := true; !b.tryTake(tenant, n, pin); {
+	for patient := true; !b.tryTake(tenant, n, kind); {
 		if b.evict(tenant, n) {
 			continue
 		}
@@ -230,7 +235,7 @@ func (b *Budget) reclaim(tenant string, n int64, pin bool) bool {
 		case <-tick.C:
 			patient = false
 		case <-late.C:
-			return b.tryTake(tenant, n, pin)
+			return b.tryTake(tenant, n, kind)
 		}
 	}
 	return true

@@ -116,8 +116,8 @@ func TestBudget_SharesAreFair(t *testing.T) {
 			pins := map[string]*Account{}
 			for i := range 2 + rnd.IntN(5) {
 				name := fmt.Sprint(i)
-				w.pools[name] = &poolModel{t: t, world: w, tenant: name, account: NewAccount(b, name)}
-				pins[name] = NewPinnedAccount(b, name)
+				w.pools[name] = &poolModel{t: t, world: w, tenant: name, account: NewAccount(b, name, Instances)}
+				pins[name] = NewAccount(b, name, Code)
 				b.Join(name, w.pools[name])
 			}
 			names := slices.Sorted(maps.Keys(w.pools))
@@ -168,8 +168,33 @@ func (w *worldModel) step(rnd *rand.Rand, b *Budget, name string, pins map[strin
 		w.t.Errorf("%+v, want %d", st, w.total())
 	}
 	for _, u := range b.Usage() {
+		if u.Kinds["code"] != u.Pinned || u.Kinds["instances"] != u.Memory-u.Pinned {
+			w.t.Errorf("%+v: the kinds are not the memory", u)
+		}
 		if u.Memory != w.used(u.Tenant) || u.Pinned != w.pinned[u.Tenant] || u.Memory > w.most || u.Share != w.share(u.Tenant) {
 			w.t.Errorf("%+v, want %d, %d pinned, share %d", u, w.used(u.Tenant), w.pinned[u.Tenant], w.share(u.Tenant))
 		}
+	}
+}
+
+// The counters of a tenant never decrease, also after it had no memory. Those of tenants that
+// never return are not remembered forever.
+func TestBudget_CountersOutliveTheMemory(t *testing.T) {
+	b := NewBudget(10, 0)
+	for i := range uint64(3) {
+		a := NewAccount(b, "t", Code)
+		if a.Take(2) != nil || a.Take(20) == nil {
+			t.Fatal("want 2 of 10 bytes, and not 20")
+		}
+		a.Give(2)
+		if u := b.Usage(); len(u) != 1 || u[0].Refused != i+1 || u[0].Memory != 0 {
+			t.Errorf("%+v, want %d refusals", u, i+1)
+		}
+	}
+	for i := range 3 * maxIdle {
+		_ = NewAccount(b, fmt.Sprint(i), Code).Take(20)
+	}
+	if n := len(b.Usage()); n > maxIdle {
+		t.Errorf("%d tenants without memory are remembered", n)
 	}
 }

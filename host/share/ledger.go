@@ -4,6 +4,7 @@ package share
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 )
 
@@ -22,9 +23,14 @@ type ledger struct {
 	entries map[string]*entry
 }
 
-// entry is the memory of one tenant. There is one while the tenant uses memory or has pools.
+// maxIdle bounds the tenants without memory whose counters are remembered.
+const maxIdle = 1000
+
+// entry is the memory of one tenant. There is one while the tenant uses memory or has pools,
+// and afterwards if a counter is not 0.
 type entry struct {
 	used, pinned int64
+	kinds        [kinds]int64 // the parts of used
 	refused      uint64
 	reclaimed    uint64
 	pools        map[Pool]struct{}
@@ -34,15 +40,21 @@ type entry struct {
 func (l *ledger) entry(tenant string) *entry {
 	r := l.entries[tenant]
 	if r == nil {
+		if len(l.entries) >= maxIdle {
+			maps.DeleteFunc(l.entries, func(_ string, r *entry) bool { return r.idle() })
+		}
 		r = &entry{pools: map[Pool]struct{}{}}
 		l.entries[tenant] = r
 	}
 	return r
 }
 
-// forget removes the entry of a tenant that has nothing.
+// idle reports whether a tenant has nothing.
+func (r *entry) idle() bool { return r.used == 0 && len(r.pools) == 0 }
+
+// forget removes the entry of a tenant that has nothing, not even counters.
 func (l *ledger) forget(tenant string) {
-	if r := l.entries[tenant]; r != nil && r.used == 0 && len(r.pools) == 0 {
+	if r := l.entries[tenant]; r != nil && r.idle() && r.refused == 0 && r.reclaimed == 0 {
 		delete(l.entries, tenant)
 	}
 }
@@ -79,18 +91,24 @@ func (l *ledger) share(tenant string) int64 {
 }
 
 // take charges n bytes to a tenant if they are free, and reports whether they were.
-func (l *ledger) take(tenant string, n int64, pin bool) bool {
+func (l *ledger) take(tenant string, n int64, kind Kind) bool {
 	used, _ := l.usedBy(tenant)
-	if n > l.limit-l.used || n > l.most-used || pin && !l.mayPin(tenant, n) {
+	if n > l.limit-l.used || n > l.most-used || kind.pinned() && !l.mayPin(tenant, n) {
 		return false
 	}
 	r := l.entry(tenant)
+	l.charge(r, n, kind)
+	return true
+}
+
+// charge adds n bytes, which may be negative, to what a tenant uses.
+func (l *ledger) charge(r *entry, n int64, kind Kind) {
 	l.used += n
 	r.used += n
-	if pin {
+	r.kinds[kind] += n
+	if kind.pinned() {
 		r.pinned += n
 	}
-	return true
 }
 
 // mayPin reports whether a tenant may pin n more bytes.
@@ -104,13 +122,8 @@ func (l *ledger) mayPin(tenant string, n int64) bool {
 }
 
 // give returns n bytes that a tenant has taken.
-func (l *ledger) give(tenant string, n int64, pin bool) {
-	r := l.entries[tenant]
-	l.used -= n
-	r.used -= n
-	if pin {
-		r.pinned -= n
-	}
+func (l *ledger) give(tenant string, n int64, kind Kind) {
+	l.charge(l.entries[tenant], -n, kind)
 	l.forget(tenant)
 }
 

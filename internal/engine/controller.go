@@ -92,7 +92,7 @@ type running struct {
 // New returns a Controller. It calls waits with the reason whenever loading waits.
 func New(shared *Shared, opts Options, log *slog.Logger, waits func(why string)) *Controller {
 	c := &Controller{shared: shared, opts: opts, log: log}
-	c.account, c.install, c.active = share.NewAccount(shared.Budget, opts.Tenant), "kubectl apply -f crd.yaml", make(chan struct{})
+	c.account, c.install, c.active = share.NewAccount(shared.Budget, opts.Tenant, share.Operations), "kubectl apply -f crd.yaml", make(chan struct{})
 	c.waits.Store(&waits)
 	if shared.Metrics != nil {
 		c.counts = metrics.NewController()

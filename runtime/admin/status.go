@@ -39,11 +39,12 @@ type Status struct {
 type Tenant struct {
 	// Name is a namespace, or controller/NAME for a controller that is its own tenant.
 	Name string `json:"name"`
-	// Memory is charged to the tenant, in bytes; Pinned is the part that cannot be taken back,
-	// and Share its fair share.
-	Memory int64 `json:"memory"`
-	Pinned int64 `json:"pinned"`
-	Share  int64 `json:"share"`
+	// Memory is charged to the tenant, in bytes, and Kinds are its parts that are not 0, by name;
+	// Pinned is the part that cannot be taken back, and Share its fair share.
+	Memory int64            `json:"memory"`
+	Kinds  map[string]int64 `json:"kinds,omitempty"`
+	Pinned int64            `json:"pinned"`
+	Share  int64            `json:"share"`
 	// Refused counts the requests for memory that were refused, and Reclaimed the runs that
 	// were interrupted because other tenants needed their shares.
 	Refused   uint64 `json:"refused"`

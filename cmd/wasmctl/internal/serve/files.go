@@ -29,7 +29,7 @@ func newFiles() *files { return &files{budget: share.NewBudget(maxFiles, 0)} }
 // store stores the module that write writes. The error matches share.ErrMemoryBudget if the
 // tenant has too many modules.
 func (f *files) store(tenant string, write func(io.Writer) error) (b *spill.Bytes, digest string, err error) {
-	m := &meter{account: share.NewPinnedAccount(f.budget, tenant)}
+	m := &meter{account: share.NewAccount(f.budget, tenant, share.Modules)}
 	defer func() { m.account.Give(m.charged) }()
 	b, digest, err = f.bytes.Fill(func(w io.Writer) (string, error) {
 		sum := sha256.New()
