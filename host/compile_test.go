@@ -20,7 +20,11 @@ import (
 )
 
 // large is the empty guest with so much beside it that a Compiler is asked.
-func large(n int) []byte { return variant(withSection(wasm.Empty, "pad", make([]byte, 8<<10)), n) }
+func large(n int) []byte {
+	const size = 8 << 10 // of the name of function 0
+	names := append(binary.AppendU32([]byte{1, 0}, size), bytes.Repeat([]byte("x"), size)...)
+	return variant(withSection(wasm.Empty, "name", binary.AppendSection(nil, binary.NamesOfFunctions, names)), n)
+}
 
 // runIt compiles in this process, where a Compiler would start another.
 func runIt(ctx context.Context, job load.Compilation) error { return job.Run(ctx) }

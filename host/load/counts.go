@@ -68,10 +68,14 @@ func checkData(r *binary.Reader) {
 	r.Block()
 }
 
-// checkElement checks one segment of the element section. Of its flags, the
-// lowest says that it is not active, the next that it has a table index or is
-// declared only, the third that it holds expressions and not functions.
-func checkElement(r *binary.Reader) {
+// maxElements bounds the entries of all element segments, which an instance has in memory
+// with 8 bytes each.
+const maxElements = 2 * maxTableEntries
+
+// checkElement checks one segment of the element section. Bit 0 of its flags means that it
+// is not active, bit 1 that it has a table index or is only declared, and bit 2 that it has
+// expressions instead of functions.
+func (m *Module) checkElement(r *binary.Reader) {
 	flags := r.U32()
 	if flags > 7 {
 		r.Failf("element flags %d are unknown", flags)
@@ -86,6 +90,9 @@ func checkElement(r *binary.Reader) {
 		r.Byte()
 	}
 	r.Each(func(r *binary.Reader) {
+		if m.elements++; m.elements > maxElements {
+			r.Failf("segments have more than %d entries together", maxElements)
+		}
 		if flags&4 != 0 {
 			checkConst(r)
 		} else {

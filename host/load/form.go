@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/internal/binary"
 	"github.com/wasmctl/wasmctl/host/internal/shell"
 	"github.com/wasmctl/wasmctl/host/meter"
 )
@@ -14,7 +15,7 @@ import (
 // formVersion names the form in which modules are compiled. It is part of the name of an
 // entry of the cache, so it must change whenever the result of form changes; a test checks
 // that.
-const formVersion = 4
+const formVersion = 5
 
 // source is a module that is to be compiled.
 type source struct {
@@ -25,16 +26,19 @@ type source struct {
 }
 
 // form sets the bytes that are compiled in place of the module's own: its tables are
-// bounded, it counts its work (docs/metering.md), and its data is detached.
+// bounded, it counts its work (docs/metering.md), and its data is detached. Guest processes
+// also read the files of the module from them.
 func (c *Compiler) form(code *Code, src *source) error {
 	wasm := src.boundTables()
-	if !c.Isolated {
-		var err error
-		if wasm, err = withoutSections(wasm, ownSection); err != nil {
-			return err
-		}
+	rest := wasm
+	if !c.Isolated && len(src.memories) == 1 {
+		rest, src.data = shell.Detach(wasm, code.StartSize)
 	}
-	out, err := meter.Rewrite(wasm, meter.Config{MaxStack: c.stack(code.Info)})
+	out, err := meter.Rewrite(rest, meter.Config{MaxStack: c.stack(code.Info)})
+	if err == nil && src.data != nil && out.Segments { // the code needs the data
+		src.data = nil
+		out, err = meter.Rewrite(wasm, meter.Config{MaxStack: c.stack(code.Info)})
+	}
 	if err != nil {
 		return fmt.Errorf("cannot be metered: %w", err)
 	}
@@ -42,12 +46,11 @@ func (c *Compiler) form(code *Code, src *source) error {
 	if src.start || !src.Exports(abi.ExportInitialize) { // would run in each instance; nothing runs
 		code.Globals = -1
 	}
-	if len(out.Dropped) > 0 {
-		c.Log.Debug("left out sections of the module with offsets into its code, because it is metered", "sections", out.Dropped)
-	}
 	src.form = out.Wasm
-	if !c.Isolated && !out.Segments && len(src.memories) == 1 {
-		src.form, src.data = shell.Detach(out.Wasm, code.StartSize)
+	for i := range src.sections {
+		if s := &src.sections[i]; c.Isolated && s.ID == binary.SectionCustom && s.Name == abi.FilesSection {
+			src.form = append(src.form, src.wasm[s.Start:s.End]...)
+		}
 	}
 	return nil
 }

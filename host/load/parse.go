@@ -34,6 +34,7 @@ type Module struct {
 	fileList []Section // what they are
 	start    bool
 	locals   uint64 // of all functions
+	elements int    // of all segments
 }
 
 type imported struct {
@@ -111,7 +112,7 @@ func (m *Module) parseSection(s *binary.Section, r binary.Reader) error {
 	case binary.SectionData:
 		r.Each(checkData)
 	case binary.SectionElement:
-		r.Each(checkElement)
+		r.Each(m.checkElement)
 	}
 	if !r.OK() {
 		return fmt.Errorf("section %s: %w", s, errors.Unwrap(r.Err()))

@@ -53,26 +53,20 @@ func WithFiles(wasm []byte, files map[string][]byte) ([]byte, error) {
 // replaceSections returns a copy of a module with these payloads in place of all custom
 // sections of a name.
 func replaceSections(wasm []byte, name string, payloads ...[]byte) ([]byte, error) {
-	out, err := withoutSections(wasm, func(s *binary.Section) bool { return s.ID == binary.SectionCustom && s.Name == name })
+	sections, err := binary.Sections(wasm)
 	if err != nil {
 		return nil, Invalid(name, err)
+	}
+	out := append(make([]byte, 0, len(wasm)), binary.Header...)
+	for _, s := range sections {
+		if s.ID != binary.SectionCustom || s.Name != name {
+			out = append(out, wasm[s.Start:s.End]...)
+		}
 	}
 	for _, payload := range payloads {
 		out = binary.AppendSection(out, binary.SectionCustom, append(binary.AppendName(nil, name), payload...))
 	}
 	return out, nil
-}
-
-// withoutSections returns a copy of a module without some sections.
-func withoutSections(wasm []byte, omit func(*binary.Section) bool) ([]byte, error) {
-	sections, err := binary.Sections(wasm)
-	out := append(make([]byte, 0, len(wasm)), binary.Header...)
-	for i := range sections {
-		if s := &sections[i]; !omit(s) {
-			out = append(out, wasm[s.Start:s.End]...)
-		}
-	}
-	return out, err
 }
 
 // ownSection reports whether a section is for the host, and not part of the code.

@@ -142,45 +142,45 @@ func (a *apartCode) install(m *machine) error {
 // that has it: one in that directory if the cache cannot be used. Trouble with the cache
 // only costs time. Guest processes load their code themselves, in one part.
 func (c *Compiler) put(code *Code, src *source, private string, outer []byte) (codecache.Store, error) {
-	form := code.appendForm(outer, src.data)
+	head := code.formHead(outer)
 	split := layout.Split
 	if c.Isolated {
 		split = nil
 	}
 	id := c.codeID(src)
 	if c.CacheDir != "" {
-		err := c.store().Put(id, private, form, split)
+		err := c.store().Put(id, private, split, head, outer, src.data)
 		if err == nil {
 			return c.store(), nil
 		}
 		c.warn(fmt.Errorf("%w: %w", ErrCacheDir, err))
 	}
 	store := codecache.Store{Dir: private}
-	return store, store.Put(id, private, form, split)
+	return store, store.Put(id, private, split, head, outer, src.data)
 }
 
-// formHead is the length of the numbers at the beginning of a stored form.
-const formHead = 4 * 8
+// headSize is the length of the numbers at the beginning of a stored form.
+const headSize = 4 * 8
 
-// appendForm returns the part of a cache entry beside compiled code: numbers, shell, data.
-func (c *Code) appendForm(outer, data []byte) []byte {
-	b := make([]byte, 0, formHead+len(outer)+len(data))
+// formHead returns the numbers of a stored form. The shell and the data of the module follow.
+func (c *Code) formHead(outer []byte) []byte {
+	b := make([]byte, 0, headSize)
 	for _, n := range []int64{c.MaxStack, c.work, int64(c.Globals), int64(len(outer))} {
 		b = binary.LittleEndian.AppendUint64(b, uint64(n)) //nolint:gosec // the bits of an i64
 	}
-	return append(append(b, outer...), data...)
+	return b
 }
 
-// readForm is the reverse.
+// readForm reads a stored form.
 func (c *Code) readForm(b []byte) (outer, data []byte, err error) {
-	if len(b) < formHead {
+	if len(b) < headSize {
 		return nil, nil, errNotStored
 	}
-	var n [formHead / 8]int64
+	var n [headSize / 8]int64
 	for i := range n {
 		n[i] = int64(binary.LittleEndian.Uint64(b[8*i:])) //nolint:gosec // the bits of an i64
 	}
-	b = b[formHead:]
+	b = b[headSize:]
 	if n[3] < 0 || n[3] > int64(len(b)) {
 		return nil, nil, errNotStored
 	}

@@ -86,13 +86,10 @@ type Output struct {
 	Globals int
 	// Segments reports whether the code copies or drops data segments.
 	Segments bool
-	// Dropped are the names of custom sections that were omitted because they have invalid code
-	// offsets: mostly debug information.
-	Dropped []string
 }
 
-// Rewrite returns the metered form of a core module. The same module and Config give the same
-// bytes. wasm is neither changed nor retained. A module with unknown features is refused, with
+// Rewrite returns the metered form of a core module, without its custom sections other than the
+// names of functions. The same module and Config give the same bytes. wasm is neither changed nor retained. A module with unknown features is refused, with
 // *UnknownOpcodeError for an instruction. Rewrite does not validate: invalid WebAssembly is refused
 // here or by the compiler of the output.
 func Rewrite(wasm []byte, cfg Config) (*Output, error) {
@@ -110,9 +107,9 @@ func Rewrite(wasm []byte, cfg Config) (*Output, error) {
 	if err := m.survey(); err != nil {
 		return nil, inMeter(err)
 	}
-	out, dropped, err := m.rewrite(maxStack)
+	out, err := m.rewrite(maxStack)
 	if err != nil {
 		return nil, inMeter(err)
 	}
-	return &Output{Wasm: out, MaxStack: maxStack, Work: m.work, Globals: m.exported(), Segments: m.segments, Dropped: dropped}, nil
+	return &Output{Wasm: out, MaxStack: maxStack, Work: m.work, Globals: m.exported(), Segments: m.segments}, nil
 }

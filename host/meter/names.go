@@ -4,16 +4,19 @@ package meter
 
 import (
 	"strconv"
-	"strings"
 
 	"github.com/wasmctl/wasmctl/host/internal/binary"
 )
 
 const nameSection = "name"
 
-// names rewrites the name section. Names stay with their functions. A function without a name gets
-// the one that wazero would show: its index in the original module, so that stack traces stay the
-// same.
+// maxNames bounds the name section, in bytes, because the names stay in memory. Without them, stack
+// traces show the numbers of functions.
+const maxNames = 8 << 20
+
+// names rewrites the name section: the names of the module and of its functions stay, and those of
+// locals, which no stack trace shows, are omitted. A function without a name gets the one that
+// wazero would show: its index in the original module, so that stack traces stay the same.
 func (w *rewriter) names(s *binary.Section) error {
 	w.payload = w.payload[:0]
 	r := s.Body
@@ -35,10 +38,14 @@ func (w *rewriter) names(s *binary.Section) error {
 			_ = part.End() // part still has the error
 		case binary.NamesOfFunctions:
 			w.functionNames(&part)
-		case binary.NamesOfLocals, binary.NamesOfLabels:
-			w.indirectNames(id, &part)
-		default:
-			w.copyFrom(&r, from)
+		case binary.NamesOfLocals:
+			part.Each(func(r *binary.Reader) {
+				r.U32()
+				r.Each(func(r *binary.Reader) {
+					r.U32()
+					r.Name()
+				})
+			})
 		}
 		r.Fail(part.Err())
 	}
@@ -77,37 +84,7 @@ func (w *rewriter) functionNames(r *binary.Reader) {
 	w.namePart(binary.NamesOfFunctions, count, out)
 }
 
-// indirectNames writes names that are grouped by function: those of locals and labels.
-func (w *rewriter) indirectNames(id byte, r *binary.Reader) {
-	var out []byte
-	n := r.Count()
-	count := uint32(n) //nolint:gosec // counts fit
-	for ; n > 0 && r.OK(); n-- {
-		out = binary.AppendU32(out, w.shift(r.U32()))
-		from := r.Pos()
-		for m := r.Count(); m > 0 && r.OK(); m-- {
-			r.U32()
-			r.Name()
-		}
-		out = append(out, r.Since(from)...)
-	}
-	if r.End() == nil {
-		w.namePart(id, count, out)
-	}
-}
-
 // namePart writes one part of the name section.
 func (w *rewriter) namePart(id byte, count uint32, names []byte) {
 	w.payload = binary.AppendSection(w.payload, id, append(binary.AppendU32(nil, count), names...))
-}
-
-// custom writes a custom section. It omits sections with offsets into the code.
-func (w *rewriter) custom(s *binary.Section) {
-	switch {
-	case strings.HasPrefix(s.Name, ".debug_"), strings.HasPrefix(s.Name, "reloc."), strings.HasPrefix(s.Name, "metadata.code."),
-		s.Name == "linking", s.Name == "sourceMappingURL", s.Name == "external_debug_info":
-		w.dropped = append(w.dropped, s.Name)
-	default:
-		w.out = append(w.out, w.wasm[s.Start:s.End]...)
-	}
 }

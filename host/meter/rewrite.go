@@ -14,12 +14,18 @@ type rewriter struct {
 	stack   int64 // Output.MaxStack
 	out     []byte
 	payload []byte // of the current section
-	dropped []string
 }
 
-// rewrite returns the metered module and the names of the omitted sections.
-func (m *module) rewrite(maxStack int64) ([]byte, []string, error) {
-	w := &rewriter{module: m, stack: maxStack, out: make([]byte, 0, len(m.wasm)+len(m.wasm)/2+256)}
+// rewrite returns the metered module. Of its custom sections, it has only the names: others are
+// never read, and many have offsets into the code.
+func (m *module) rewrite(maxStack int64) ([]byte, error) {
+	size := 0
+	for i := range m.sections {
+		if s := &m.sections[i]; s.ID != binary.SectionCustom {
+			size += s.End - s.Start
+		}
+	}
+	w := &rewriter{module: m, stack: maxStack, out: make([]byte, 0, size+size/2+256)}
 	w.out = append(w.out, binary.Header...)
 	// Additions go into these sections. Missing ones are created at their position.
 	missing := []byte{binary.SectionType, binary.SectionImport, binary.SectionGlobal, binary.SectionExport}
@@ -35,24 +41,29 @@ func (m *module) rewrite(maxStack int64) ([]byte, []string, error) {
 			}
 			missing = missing[1:]
 		}
-		if s.ID == binary.SectionCustom && s.Name == nameSection {
-			if names.End > 0 {
-				return nil, nil, binary.Errorf(s.Start, "second name section")
+		if s.ID == binary.SectionCustom {
+			if s.Name != nameSection {
+				continue
 			}
-			names = s // it must follow all others
+			if names.End > 0 {
+				return nil, binary.Errorf(s.Start, "second name section")
+			}
+			if names.End = s.End; s.End-s.Start <= maxNames {
+				names = s // it must follow all others
+			}
 			continue
 		}
 		if err := w.section(s); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
 	for _, id := range missing {
 		w.make(id)
 	}
 	if err := w.names(names); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	return w.out, w.dropped, nil
+	return w.out, nil
 }
 
 // emptyVector reads a vector without elements.
@@ -71,9 +82,6 @@ func (w *rewriter) section(s *binary.Section) error {
 	r := s.Body
 	w.payload = w.payload[:0]
 	switch s.ID {
-	case binary.SectionCustom:
-		w.custom(s)
-		return nil
 	case binary.SectionType:
 		w.appendTo(&r, w.voidType < 0, binary.FormFunc, 0, 0)
 	case binary.SectionImport:

@@ -54,7 +54,6 @@ const (
 	NameOfModule     = 0
 	NamesOfFunctions = 1
 	NamesOfLocals    = 2
-	NamesOfLabels    = 3
 )
 
 // maxSections bounds the sections of a module: each of two bytes takes many more

@@ -92,10 +92,10 @@ func (s Store) Take(id ID, private string, place Place) (*Entry, error) {
 	return e, nil
 }
 
-// Put keeps the code that wazero has written into a private directory, parted by split
-// where that is not nil, and a form beside it. It removes the entries that were written
-// first where there are too many bytes.
-func (s Store) Put(id ID, private string, form []byte, split Split) error {
+// Put stores the code that wazero has written into a private directory, divided by split
+// unless that is nil, and a form, which is given in parts. If the store has too many bytes
+// afterwards, Put removes the entries that were written first.
+func (s Store) Put(id ID, private string, split Split, form ...[]byte) error {
 	paths, _ := filepath.Glob(filepath.Join(private, "*-*", "*")) // the pattern is fine
 	for _, path := range paths {
 		name, err := filepath.Rel(private, path)
@@ -110,13 +110,13 @@ func (s Store) Put(id ID, private string, form []byte, split Split) error {
 		if err != nil {
 			return err
 		}
-		e, rest := Entry{Form: form, name: name}, io.Reader(file)
+		e, rest := Entry{name: name}, io.Reader(file)
 		if split != nil {
 			if head, code := split(file, info.Size()); code != nil {
 				e.head, e.code, rest = head, code.Size(), code
 			}
 		}
-		err = write(s.path(id), func(out io.Writer) error { return s.seal(id, out, &e, rest) })
+		err = write(s.path(id), func(out io.Writer) error { return s.seal(id, out, &e, form, rest) })
 		if err = errors.Join(err, file.Close()); err == nil {
 			trim(s.Dir, maxCache, time.Now())
 		}
@@ -152,19 +152,25 @@ func (s Store) unseal(id ID, f io.Reader, size int64, private string, place Plac
 	return e, nil
 }
 
-// seal writes an entry: the lengths of the name, the form, the head and the code, these,
-// and the code or the whole file.
-func (s Store) seal(id ID, f io.Writer, e *Entry, rest io.Reader) error {
+// seal writes an entry: the lengths of the name, the form, the head and the code, then these
+// parts, and the code or the whole file.
+func (s Store) seal(id ID, f io.Writer, e *Entry, form [][]byte, rest io.Reader) error {
 	out, err := s.sealer(id, f)
 	if err != nil {
 		return err
 	}
 	var lengths []byte
-	for _, n := range []int{len(e.name), len(e.Form), len(e.head), int(e.code)} {
+	size := 0
+	for _, part := range form {
+		size += len(part)
+	}
+	for _, n := range []int{len(e.name), size, len(e.head), int(e.code)} {
 		lengths = binary.LittleEndian.AppendUint64(lengths, uint64(n)) //nolint:gosec // not negative
 	}
-	if _, err := out.Write(slices.Concat(lengths, []byte(e.name), e.Form, e.head)); err != nil {
-		return err
+	for _, part := range slices.Concat([][]byte{lengths, []byte(e.name)}, form, [][]byte{e.head}) {
+		if _, err := out.Write(part); err != nil {
+			return err
+		}
 	}
 	if _, err := io.CopyBuffer(struct{ io.Writer }{out}, rest, make([]byte, block)); err != nil {
 		return err

@@ -48,7 +48,7 @@ func put(t *testing.T, s Store, id ID, code string, split Split) {
 	if err := os.WriteFile(path, []byte(code), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Put(id, private, []byte("form"), split); err != nil {
+	if err := s.Put(id, private, split, []byte("fo"), nil, []byte("rm")); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -58,7 +58,7 @@ func sealed(t *testing.T, s Store, name string) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "entry")
 	if err := write(path, func(out io.Writer) error {
-		return s.seal(ID{1}, out, &Entry{name: name, Form: []byte("form")}, strings.NewReader("code"))
+		return s.seal(ID{1}, out, &Entry{name: name}, [][]byte{[]byte("form")}, strings.NewReader("code"))
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func TestStore_FollowsNoLinkOfACompiler(t *testing.T) {
 	if err := errors.Join(os.WriteFile(secret, []byte("s"), 0o600), os.Mkdir(filepath.Join(private, "wazero-v1-amd64-linux"), 0o700), os.Symlink(secret, filepath.Join(private, name))); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Put(ID{1}, private, nil, nil); err != nil {
+	if err := s.Put(ID{1}, private, nil); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := s.Take(ID{1}, t.TempDir(), nil); got != nil || err != nil {
