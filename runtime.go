@@ -94,6 +94,7 @@ type loads struct {
 	turns    turns         // bounds concurrent loads of modules
 	refusals refusals      // modules that could not be compiled
 	bytes    spill.Shared  // the bytes of modules
+	garbage  garbage       // of loading modules
 	forged   atomic.Uint64 // the number of rejected cache entries
 }
 

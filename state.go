@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"runtime/debug"
 	"slices"
 	"sync"
 
@@ -45,6 +46,7 @@ type storedModule struct {
 	wasm    *spill.Bytes
 	signers []string       // the fingerprints of the keys that have signed the bytes
 	account *share.Account // of the tenant, for bytes in memory; nil for modules of the operator
+	garbage *garbage       // of the Runtime
 }
 
 // spilled is implemented by modules whose bytes are already outside of memory.
@@ -55,9 +57,29 @@ type spilled interface {
 	Spilled() *spill.Bytes
 }
 
-// loadCopies is the memory of loading a module, in lengths of its bytes: they are rewritten to
-// count their work.
-const loadCopies = 2
+// loadCopies is the memory of loading a module, in lengths of its bytes: they are read,
+// rewritten to count their work, and decoded.
+const loadCopies = 3
+
+// maxGarbage is the memory of loads that may remain until it is collected, in bytes.
+const maxGarbage = 64 << 20
+
+// garbage is the memory that loads have used and not returned to the system. Go by itself would
+// use as much again before it collects, which no account has. It is safe for concurrent use.
+type garbage struct {
+	mu    sync.Mutex
+	bytes int64 // guarded by mu
+}
+
+// add adds the memory of a load that has ended, and collects it if there is too much.
+func (g *garbage) add(bytes int64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.bytes += bytes; g.bytes >= maxGarbage {
+		g.bytes = 0
+		debug.FreeOSMemory()
+	}
+}
 
 // Borrow implements engine.Borrower: it reads the bytes, which are charged to the tenant until
 // done is called.
@@ -66,7 +88,10 @@ func (h storedModule) Borrow(ctx context.Context) (wasm []byte, done func(), err
 	if err := h.account.Take(n); err != nil {
 		return nil, nil, fmt.Errorf("module[%s]: load: %w", h.name, err)
 	}
-	done = sync.OnceFunc(func() { h.account.Give(n) })
+	done = sync.OnceFunc(func() {
+		h.garbage.add(n)
+		h.account.Give(n)
+	})
 	if wasm, err = h.Read(ctx); err != nil {
 		done()
 	}
@@ -74,7 +99,7 @@ func (h storedModule) Borrow(ctx context.Context) (wasm []byte, done func(), err
 }
 
 func (rt *Runtime) storeModule(m Module, wasm []byte, digest string, signers []string) storedModule {
-	return storedModule{name: m.String(), digest: digest, wasm: rt.bytes.Put(digest, wasm), signers: signers}
+	return storedModule{name: m.String(), digest: digest, wasm: rt.bytes.Put(digest, wasm), signers: signers, garbage: &rt.garbage}
 }
 
 // Read implements Module.
@@ -159,7 +184,7 @@ func (c *Controller) remember(m Module, wasm []byte) storedModule {
 
 // spilled returns a module whose bytes are outside of memory in the form for loading it.
 func (c *Controller) spilled(m Module, s spilled) storedModule {
-	return storedModule{name: m.String(), digest: s.Digest(), wasm: s.Spilled(), signers: c.proven(m, s.Digest()), account: c.loadAccount()}
+	return storedModule{name: m.String(), digest: s.Digest(), wasm: s.Spilled(), signers: c.proven(m, s.Digest()), account: c.loadAccount(), garbage: &c.rt.garbage}
 }
 
 // loadAccount returns the account for the bytes of modules that are being loaded. It is nil if

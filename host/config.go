@@ -98,6 +98,15 @@ type Process struct {
 	slice int64
 }
 
+// codeAccount returns the account for the code of the module. It is nil if the module has no
+// tenant: then it is the operator's.
+func (p *Process) codeAccount() *share.Account {
+	if p.named == "" {
+		return nil
+	}
+	return share.NewAccount(p.Budget, p.Tenant, share.Code)
+}
+
 // Keep says how long things are kept that may be used again.
 type Keep struct {
 	// Drain is how long runs of a revision may go on after another was promoted. Zero means

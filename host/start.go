@@ -126,7 +126,7 @@ func (m *Module) load(ctx context.Context, bin *load.Module, workers int, accept
 		}
 	}
 	c := load.Compiler{
-		Options: m.cfg.Code, Name: m.name, Tenant: m.cfg.Process.Tenant, Log: revisionLog(m.cfg, m.name, number), Limits: m.cfg.Limits,
+		Options: m.cfg.Code, Name: m.name, Tenant: m.cfg.Process.Tenant, Account: m.cfg.Process.codeAccount(), Log: revisionLog(m.cfg, m.name, number), Limits: m.cfg.Limits,
 		Shared: m.cfg.Process.Codes.sharedCode(), Link: instance.HostFunc, Isolated: m.cfg.Isolation != nil, Workers: workers, Yield: m.current.Load() != nil,
 	}
 	code, err := c.Compile(ctx, bin)

@@ -17,7 +17,8 @@ import (
 // of its idle instances.
 func TestBudget_TenantThatTakesAllAndSleeps(t *testing.T) {
 	inThisProcess(t) // it passes messages to guests
-	b := share.NewBudget(pages(40), 0)
+	code := chargedFor(t, wasm.Calls)
+	b := share.NewBudget(pages(40)+code+chargedFor(t, wasm.Modes), 0)
 	var asleep sync.WaitGroup
 	sleeps := &scriptedAPI{f: func(ctx context.Context, _ abi.Op, _ []byte) abi.Response {
 		asleep.Done()
@@ -41,7 +42,7 @@ func TestBudget_TenantThatTakesAllAndSleeps(t *testing.T) {
 		})
 	}
 	asleep.Wait()
-	used(t, b, pages(40))
+	used(t, b, pages(40)+code)
 	small := loaded(t, wasm.Modes, Config{Name: "small", Process: Process{Budget: b, Tenant: "small"}, Limits: share.Limits{Memory: pages(9)}})
 	for range 384 {
 		hammerRunOf(t, small)
@@ -58,6 +59,14 @@ func TestBudget_TenantThatTakesAllAndSleeps(t *testing.T) {
 	if a := share.NewAccount(b, "greedy", share.Operations); a.Take(pages(8)) == nil || len(small.last.Load().pool.idle) != 1 {
 		t.Error("the greedy tenant took memory of the other one")
 	}
+}
+
+// chargedFor returns what a tenant is charged for the code of a module.
+func chargedFor(t *testing.T, module []byte) int64 {
+	t.Helper()
+	b := share.NewBudget(1<<30, 0)
+	loaded(t, module, Config{Process: Process{Budget: b, Tenant: "t"}})
+	return codeOf(b, "t")
 }
 
 // hammerRunOf makes one run, which must not fail.

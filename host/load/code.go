@@ -10,6 +10,7 @@ import (
 	"github.com/wasmctl/wasmctl/host/internal/vm"
 	"github.com/wasmctl/wasmctl/host/internal/wasi"
 	"github.com/wasmctl/wasmctl/host/meter"
+	"github.com/wasmctl/wasmctl/host/share"
 )
 
 // Code is a module's bytes, compiled: instances are made from it. If it is isolated, guest
@@ -37,6 +38,9 @@ type Code struct {
 	shared  *sharedCode // the owner of machine, if several modules use it; else nil
 	form    []byte      // for guest processes
 	stored  *stored     // the compiled form, if it is stored for guest processes; else nil
+
+	bill    *share.Bill    // for memory; nil before the code is charged
+	account *share.Account // of the tenant
 }
 
 // Linker returns the host function for an import of a guest.
@@ -75,11 +79,28 @@ func (c *Code) Machine() any { return c.machine }
 // InFile returns how many bytes of machine code lie in a file, and not in memory.
 func (c *Code) InFile() int { return len(c.machine.inFile) }
 
+// charge charges the code to its account.
+func (c *Code) charge(bill *share.Bill) error {
+	bytes := int64(len(c.form))
+	if c.machine != nil {
+		bytes = c.machine.memory()
+	}
+	if err := bill.Join(c.account, bytes); err != nil {
+		return err
+	}
+	c.bill = bill
+	return nil
+}
+
 // Close closes the code in this process. Code that other modules share stays until they
 // close it. More calls do nothing.
 func (c *Code) Close(ctx context.Context) error {
 	m, shared := c.machine, c.shared
 	c.machine, c.shared = nil, nil
+	if c.bill != nil {
+		c.bill.Leave(c.account)
+		c.bill = nil
+	}
 	switch {
 	case shared != nil:
 		return shared.leave(ctx)

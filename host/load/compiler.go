@@ -38,8 +38,9 @@ type Options struct {
 type Compiler struct {
 	Options
 
-	Name     string // of the module
-	Tenant   string // is charged with the compilation
+	Name     string         // of the module
+	Tenant   string         // is charged with the compilation
+	Account  *share.Account // is charged for the code; nil for modules of the operator
 	Log      *slog.Logger
 	Limits   share.Limits // configured
 	Shared   *Shared      // may be nil
@@ -58,11 +59,14 @@ func (c *Compiler) stack(info *Info) int64 {
 // Compile compiles a module that passed all checks.
 func (c *Compiler) Compile(ctx context.Context, m *Module) (*Code, error) {
 	code := newCode(m)
+	code.account = c.Account
 	src := &source{Module: m}
 	build := func() error { return c.build(ctx, code, src) }
 	var err error
 	if c.Shared == nil || c.Isolated {
-		err = build()
+		if err = build(); err == nil {
+			err = code.charge(&share.Bill{})
+		}
 	} else {
 		err = c.Shared.share(ctx, c.codeID(src), code, build)
 	}
@@ -76,7 +80,7 @@ func (c *Compiler) Compile(ctx context.Context, m *Module) (*Code, error) {
 	if module, ok := errors.AsType[uncompiled](err); ok {
 		return nil, Invalid(c.Name, uncompiled{blame(ctx, m.wasm, module.error)})
 	}
-	return nil, fmt.Errorf("module[%s]: host functions: %w", c.Name, err)
+	return nil, fmt.Errorf("module[%s]: code: %w", c.Name, err)
 }
 
 // uncompiled is an error that is the module's fault. It matches ErrUncompiled.

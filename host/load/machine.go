@@ -18,6 +18,7 @@ type machine struct {
 	runtime  vm.Runtime
 	cache    vm.Cache // nil if there is none
 	compiled vm.Compiled
+	shell    int64         // the length of the module that wazero has decoded, in bytes
 	inFile   []byte        // the machine code, if it lies in a file; else nil
 	base     *linear.Image // the memory with which instances start; nil if wazero sets it up
 }
@@ -32,6 +33,7 @@ func newMachine(ctx context.Context, cache vm.Cache) *machine {
 func compileHere(ctx context.Context, wasm []byte, workers int) (*machine, error) {
 	m := newMachine(ctx, nil)
 	var err error
+	m.shell = int64(len(wasm))
 	if m.compiled, err = compileSafely(vm.WithWorkers(ctx, workers), m.runtime, wasm); err != nil {
 		return nil, errors.Join(err, m.close(ctx))
 	}
@@ -51,6 +53,7 @@ func fromCache(ctx context.Context, dir string, outer []byte) (*machine, error) 
 		return nil, fmt.Errorf("%w: %w", ErrCacheDir, err)
 	}
 	m := newMachine(ctx, cache)
+	m.shell = int64(len(outer))
 	stopped, stop := context.WithCancel(vm.WithWorkers(ctx, MaxWorkers))
 	stop()
 	if m.compiled, err = compileSafely(stopped, m.runtime, outer); err == nil {
@@ -60,6 +63,26 @@ func fromCache(ctx context.Context, dir string, outer []byte) (*machine, error) 
 		err = fmt.Errorf("%w in %s", errNotStored, dir)
 	}
 	return nil, errors.Join(err, m.close(ctx))
+}
+
+// The memory of a decoded module and of its description: that of a small module, in bytes, and
+// in lengths of the shell.
+const (
+	moduleBytes = 256 << 10
+	shellCopies = 2
+)
+
+// memory returns the memory of the code, in bytes. Machine code in a file does not count,
+// because the system can free it.
+func (m *machine) memory() int64 {
+	n := moduleBytes + shellCopies*m.shell
+	if m.base != nil {
+		n += m.base.Resident()
+	}
+	if m.inFile == nil {
+		n += layout.Size(m.compiled)
+	}
+	return n
 }
 
 func (m *machine) close(ctx context.Context) error {

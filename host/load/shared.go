@@ -27,6 +27,7 @@ type sharedCode struct {
 	id   codecache.ID
 	turn chan struct{} // a one-token semaphore: its holder may compile and use the fields below
 
+	bill     share.Bill
 	machine  *machine // nil before
 	maxStack int64
 	globals  int
@@ -49,7 +50,7 @@ func (s *Shared) share(ctx context.Context, id codecache.ID, code *Code, build f
 		e.machine, e.maxStack, e.globals = code.machine, code.MaxStack, code.Globals
 	}
 	code.machine, code.MaxStack, code.Globals, code.shared = e.machine, e.maxStack, e.globals, e
-	return nil
+	return code.charge(&e.bill)
 }
 
 // leave closes the code after its last user.

@@ -84,6 +84,17 @@ func (a *Account) Give(n int64) {
 	}
 }
 
+// force charges n bytes that are in use already, even if the budget does not have them.
+func (a *Account) force(n int64) {
+	if a == nil {
+		return
+	}
+	a.used.Add(n)
+	if a.budget != nil {
+		a.budget.force(a.tenant, n, a.kind)
+	}
+}
+
 // Reclaimed returns the error of a call that was interrupted because
 // other tenants need their share of the memory.
 func (a *Account) Reclaimed() *abi.LimitError {

@@ -178,6 +178,13 @@ func (b *Budget) refuse(tenant string, n int64) error {
 	}
 }
 
+// force charges n bytes whether or not they are free.
+func (b *Budget) force(tenant string, n int64, kind Kind) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.ledger.charge(b.ledger.entry(tenant), n, kind)
+}
+
 // give returns n bytes that were taken.
 func (b *Budget) give(tenant string, n int64, kind Kind) {
 	b.mu.Lock()

@@ -62,6 +62,15 @@ func Install(module vm.Compiled, code []byte) error {
 	return nil
 }
 
+// Size returns the length of the machine code of a module, in bytes. It is 0 if the fields of
+// wazero are unknown.
+func Size(module vm.Compiled) int64 {
+	if f, ok := fieldsOf(module); ok {
+		return int64(f.code.Len())
+	}
+	return 0
+}
+
 func sliceOf(v reflect.Value, elem reflect.Kind) bool {
 	return v.Kind() == reflect.Slice && v.CanAddr() && v.Type().Elem().Kind() == elem
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/wasmctl/wasmctl"
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
+	"github.com/wasmctl/wasmctl/host/share"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
@@ -165,6 +166,8 @@ func startProblem(st *admin.Controller, c *wasmctl.Controller) *problem {
 	err := c.Err()
 	p := &problem{reason: "StartFailed", message: st.Message}
 	switch {
+	case errors.Is(err, share.ErrMemoryBudget):
+		p.reason = "MemoryBudget"
 	case errors.Is(err, wasmctl.ErrNotGranted):
 		p.condition, p.reason, p.stalled = v1alpha1.Granted, "NotGranted", true
 		p.message += "\nPut the rules into spec.grant.capabilities, or set spec.grant.manifest to true."
