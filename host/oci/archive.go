@@ -6,7 +6,6 @@ import (
 	"archive/tar"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -22,6 +21,7 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"oras.land/oras-go/v2/errdef"
 
+	"github.com/wasmctl/wasmctl/host/strictjson"
 	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/internal/humanize"
 )
@@ -110,7 +110,7 @@ func (a *Archive) readIndex() error {
 		return fmt.Errorf("it is no OCI image layout: %w", err)
 	}
 	var index ocispec.Index
-	if err := json.Unmarshal(content, &index); err != nil {
+	if err := strictjson.Unmarshal(content, &index); err != nil {
 		return fmt.Errorf("%s: %w", ocispec.ImageIndexFile, err)
 	}
 	if len(index.Manifests) > maxCopied {
@@ -129,7 +129,7 @@ func (a *Archive) readIndex() error {
 			Subject   *ocispec.Descriptor  `json:"subject"`
 			Manifests []ocispec.Descriptor `json:"manifests"`
 		}
-		if err := json.Unmarshal(content, &m); err != nil {
+		if err := strictjson.Unmarshal(content, &m); err != nil {
 			return fmt.Errorf("manifest[%s]: %w", d.Digest, err)
 		}
 		for _, d := range append(m.Manifests, d) {

@@ -5,7 +5,6 @@ package oci
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -17,6 +16,7 @@ import (
 	"oras.land/oras-go/v2/errdef"
 	"oras.land/oras-go/v2/registry/remote"
 
+	"github.com/wasmctl/wasmctl/host/strictjson"
 	"github.com/wasmctl/wasmctl/internal/humanize"
 )
 
@@ -126,7 +126,7 @@ func (s *Subject) attachment(ctx context.Context, reference string) (a *Attachme
 		return nil, "", err
 	}
 	var m ocispec.Manifest
-	if err := json.Unmarshal(b.content, &m); err != nil {
+	if err := strictjson.Unmarshal(b.content, &m); err != nil {
 		return nil, "", fmt.Errorf("manifest[%s]: %w", reference, err)
 	}
 	a = &Attachment{Type: m.ArtifactType, Annotations: m.Annotations}

@@ -14,6 +14,8 @@ import (
 	"strings"
 
 	"oras.land/oras-go/v2/registry/remote/auth"
+
+	"github.com/wasmctl/wasmctl/host/strictjson"
 )
 
 // Credential authenticates to a registry.
@@ -86,7 +88,7 @@ func keyringOf(source string, data map[string][]byte, name string, into any, aut
 	if !found {
 		return nil, as(ErrUnauthorized, fmt.Errorf("%s: has no key %s", source, name))
 	}
-	if err := json.Unmarshal(content, into); err != nil {
+	if err := strictjson.Unmarshal(content, into); err != nil {
 		return nil, as(ErrUnauthorized, fmt.Errorf("%s: %s: %w", source, name, jsonError(err)))
 	}
 	return newKeyring(source, auths())
@@ -96,6 +98,9 @@ func keyringOf(source string, data map[string][]byte, name string, into any, aut
 func jsonError(err error) error {
 	if e, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return fmt.Errorf("no JSON at byte %d", e.Offset)
+	}
+	if _, ok := errors.AsType[*strictjson.KeyError](err); ok {
+		return errors.New("has a key twice, or in another case than docker login writes it")
 	}
 	return errors.New("is not of the form that docker login writes")
 }

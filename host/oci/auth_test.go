@@ -88,6 +88,9 @@ func TestPullSecret_IsNeverSilentlyEmpty(t *testing.T) {
 		{"kubernetes.io/dockerconfigjson", ".dockerconfigjson", `{"auths":{"h":{"auth":"aHVudGVyMg=="}}}`},
 		{"kubernetes.io/dockerconfigjson", ".dockerconfigjson", `hunter2`},
 		{"kubernetes.io/dockerconfigjson", ".dockerconfigjson", `{"auths":"hunter2"}`},
+		{"kubernetes.io/dockerconfigjson", ".dockerconfigjson", `{"auths":{"h":{"password":"x","password":"hunter2"}}}`},
+		{"kubernetes.io/dockerconfigjson", ".dockerconfigjson", `{"auths":{"hunter2":{"username":"u"},"hunter2":{}}}`},
+		{"kubernetes.io/dockerconfigjson", ".dockerconfigjson", `{"Auths":{"h":{"auth":"aHVudGVyMjp4"}}}`},
 		{"kubernetes.io/dockercfg", ".dockercfg", `{"https://[":{"username":"u","password":"hunter2"}}`},
 		{"kubernetes.io/dockercfg", ".dockercfg", `{"[a-.io":{"username":"u","password":"hunter2"}}`},
 	} {

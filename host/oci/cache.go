@@ -7,7 +7,6 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -19,6 +18,8 @@ import (
 	"github.com/opencontainers/go-digest"
 	"github.com/opencontainers/image-spec/specs-go"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"github.com/wasmctl/wasmctl/host/strictjson"
 )
 
 // Annotations of the entries in the cache's index, in addition to the standard name.
@@ -202,7 +203,7 @@ func (c *cache) index() ocispec.Index {
 	empty := ocispec.Index{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageIndex, Manifests: []ocispec.Descriptor{}}
 	index := empty
 	b, err := os.ReadFile(filepath.Join(c.dir, ocispec.ImageIndexFile))
-	if err != nil || json.Unmarshal(b, &index) != nil || index.Manifests == nil {
+	if err != nil || strictjson.Unmarshal(b, &index) != nil || index.Manifests == nil {
 		return empty
 	}
 	index.Manifests = slices.DeleteFunc(index.Manifests, func(d ocispec.Descriptor) bool { return !digestForm.MatchString(string(d.Digest)) })

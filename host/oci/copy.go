@@ -6,7 +6,6 @@ import (
 	"archive/tar"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +16,8 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"oras.land/oras-go/v2/errdef"
 	"oras.land/oras-go/v2/registry/remote"
+
+	"github.com/wasmctl/wasmctl/host/strictjson"
 )
 
 // Limits of a Copy: the number of its manifests, and how deep manifests contain others.
@@ -149,7 +150,7 @@ func (k *copier) add(ctx context.Context, reference, tag string, depth int) erro
 		Blobs     []ocispec.Descriptor `json:"blobs"`
 		Manifests []ocispec.Descriptor `json:"manifests"`
 	}
-	if err := json.Unmarshal(m.content, &of); err != nil {
+	if err := strictjson.Unmarshal(m.content, &of); err != nil {
 		return fmt.Errorf("manifest[%s]: %w", reference, err)
 	}
 	for _, d := range of.Manifests {

@@ -4,7 +4,6 @@ package oci
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,6 +12,8 @@ import (
 	"slices"
 
 	"oras.land/oras-go/v2/registry/remote/credentials"
+
+	"github.com/wasmctl/wasmctl/host/strictjson"
 )
 
 // Login finds the credentials that docker and podman store for a user.
@@ -64,7 +65,7 @@ func (f LoginFile) read() (*loginConfig, error) {
 		return nil, err
 	}
 	c := &loginConfig{}
-	if err := json.Unmarshal(content, c); err != nil {
+	if err := strictjson.Unmarshal(content, c); err != nil {
 		return nil, fmt.Errorf("%s: %w", f.Path, jsonError(err))
 	}
 	return c, nil

@@ -18,6 +18,7 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/strictjson"
 	"github.com/wasmctl/wasmctl/internal/humanize"
 )
 
@@ -118,7 +119,7 @@ func readManifest(mediaType string, content []byte, most int64) (read, error) {
 
 		Manifests []ocispec.Descriptor `json:"manifests"`
 	}
-	if err := json.Unmarshal(content, &m); err != nil {
+	if err := strictjson.Unmarshal(content, &m); err != nil {
 		return read{}, fmt.Errorf("manifest: %w", err)
 	}
 	mediaType = cmp.Or(m.MediaType, mediaType)

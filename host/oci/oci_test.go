@@ -296,6 +296,9 @@ func TestPull_RefusesOtherLayouts(t *testing.T) {
 		"no wasm":        {indexType, index(entry("amd64")), "0 manifests"},
 		"two of wasm":    {indexType, index(entry("wasm"), entry("wasm")), "2 manifests"},
 		"index, layers":  {indexType, `{"schemaVersion":2,"mediaType":"` + indexType + `","manifests":[` + entry("wasm") + `],"layers":[` + layer(oci.LayerType, 100) + `]}`, "ambiguous"},
+		"another case":   {manifestType, strings.TrimSuffix(manifest(layer(oci.LayerType, 100)), "}") + `,"Layers":[` + layer(oci.LayerType, 99) + `]}`, `key "Layers": differs from "layers"`},
+		"in a layer":     {manifestType, manifest(strings.Replace(layer(oci.LayerType, 100), "digest", "Digest", 1)), `key "layers[0].Digest": differs`},
+		"twice":          {manifestType, strings.TrimSuffix(manifest(layer(oci.LayerType, 100)), "}") + `,"layers":[` + layer(oci.LayerType, 99) + `]}`, `key "layers": appears twice`},
 		"manifest, list": {manifestType, strings.TrimSuffix(manifest(layer(oci.LayerType, 100)), "}") + `,"manifests":[` + entry("wasm") + `]}`, "ambiguous"},
 	} {
 		tag := strings.NewReplacer(" ", "", ",", "").Replace(name)

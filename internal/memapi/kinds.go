@@ -5,7 +5,6 @@ package memapi
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
@@ -22,6 +21,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
+	"github.com/wasmctl/wasmctl/host/strictjson"
 )
 
 // Kind is a kind that a Server serves.
@@ -82,7 +82,7 @@ func GuessKind(gvk schema.GroupVersionKind, namespaced bool) Kind {
 // served version.
 func ParseCRD(js []byte) ([]Kind, error) {
 	var c apiextensionsv1.CustomResourceDefinition
-	if err := json.Unmarshal(js, &c); err != nil {
+	if err := strictjson.Unmarshal(js, &c); err != nil {
 		return nil, fmt.Errorf("CustomResourceDefinition: %w", err)
 	}
 	if c.GroupVersionKind() != apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition") {

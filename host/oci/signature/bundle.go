@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/wasmctl/wasmctl/host/strictjson"
 )
 
 // BundleType is the media type of a sigstore bundle, and the artifact type of the manifest that
@@ -113,7 +115,7 @@ func preAuth(kind string, payload []byte) []byte {
 // readBundle returns the signed content of a bundle.
 func readBundle(content []byte) (s signed, err error) {
 	var b bundle
-	if err := json.Unmarshal(content, &b); err != nil {
+	if err := strictjson.Unmarshal(content, &b); err != nil {
 		return s, fmt.Errorf("%w: %w", ErrUnreadable, err)
 	}
 	s.keyless = present(b.Material.Certificate) || present(b.Material.Chain)
@@ -146,7 +148,7 @@ func readStatement(payload []byte) (digests []string, predicate string, err erro
 		statement
 		Predicate json.RawMessage `json:"predicate"` // not needed here
 	}
-	if err := json.Unmarshal(payload, &st); err != nil {
+	if err := strictjson.Unmarshal(payload, &st); err != nil {
 		return nil, "", err
 	}
 	if !slices.Contains([]string{statementType, "https://in-toto.io/Statement/v0.1"}, st.Type) {

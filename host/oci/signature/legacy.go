@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	"github.com/wasmctl/wasmctl/host/strictjson"
 )
 
 // The format of cosign before version 3: a manifest under LegacyTag whose layers are payloads of
@@ -62,7 +64,7 @@ func readLegacy(c *Candidate) (s signed, err error) {
 		var p struct {
 			Critical critical `json:"critical"`
 		}
-		if err := json.Unmarshal(c.Payload, &p); err != nil {
+		if err := strictjson.Unmarshal(c.Payload, &p); err != nil {
 			return nil, "", err
 		}
 		if p.Critical.Type != legacyClaim {

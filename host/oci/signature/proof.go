@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/wasmctl/wasmctl/host/strictjson"
 )
 
 // MaxProof is the maximum size of a Proof, in bytes.
@@ -55,7 +57,7 @@ func ParseProof(content []byte) (*Proof, error) {
 		return nil, fmt.Errorf("proof of a signature: %d bytes are more than the limit of %d", len(content), MaxProof)
 	}
 	var p Proof
-	if err := json.Unmarshal(content, &p); err != nil {
+	if err := strictjson.Unmarshal(content, &p); err != nil {
 		return nil, fmt.Errorf("proof of a signature: %w", err)
 	}
 	return &p, nil
@@ -103,7 +105,7 @@ func (p *Proof) leadsTo(module string) error {
 			Manifests []descriptor `json:"manifests"`
 			Layers    []descriptor `json:"layers"`
 		}
-		if err := json.Unmarshal(content, &m); err != nil {
+		if err := strictjson.Unmarshal(content, &m); err != nil {
 			return fmt.Errorf("manifest: %w", err)
 		}
 		if len(m.Layers) > 0 && len(m.Manifests) > 0 {

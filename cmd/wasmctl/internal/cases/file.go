@@ -11,20 +11,16 @@
 package cases
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
 	"time"
 
-	"go.yaml.in/yaml/v3"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	yamlv3 "go.yaml.in/yaml/v3"
+	"sigs.k8s.io/yaml"
 
 	"github.com/wasmctl/wasmctl/host/strictyaml"
 	"github.com/wasmctl/wasmctl/internal/memapi"
@@ -85,7 +81,7 @@ type Case struct {
 
 	file *File
 	at   time.Time
-	node *yaml.Node
+	node *yamlv3.Node
 }
 
 // Event is a change of a watched object.
@@ -180,15 +176,16 @@ func Read(path string) (*File, error) {
 
 // AddCRDs adds the kinds of CustomResourceDefinitions, given as YAML documents.
 func (f *File) AddCRDs(text []byte) error {
-	docs := utilyaml.NewYAMLToJSONDecoder(bytes.NewReader(text))
-	for {
-		var js json.RawMessage
-		switch err := docs.Decode(&js); {
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil:
+	docs, err := documents(text)
+	if err != nil {
+		return err
+	}
+	for _, doc := range docs {
+		js, err := yaml.YAMLToJSONStrict(doc)
+		if err != nil {
 			return err
-		case len(js) == 0 || string(js) == "null":
+		}
+		if string(js) == "null" {
 			continue
 		}
 		kinds, err := memapi.ParseCRD(js)
@@ -197,14 +194,15 @@ func (f *File) AddCRDs(text []byte) error {
 		}
 		f.kinds = append(f.kinds, kinds...)
 	}
+	return nil
 }
 
 // Parse reads the text of a file of cases. An error has the line. For an unknown key, it also has
 // the nearest known one.
 func Parse(path string, text []byte) (*File, error) {
 	f := &File{Path: path, Text: text}
-	var doc yaml.Node
-	if err := yaml.Unmarshal(text, &doc); err != nil {
+	var doc yamlv3.Node
+	if err := yamlv3.Unmarshal(text, &doc); err != nil {
 		return nil, fmt.Errorf("cases[%s]: %w", path, err)
 	}
 	if len(doc.Content) == 0 {
@@ -230,7 +228,7 @@ func Parse(path string, text []byte) (*File, error) {
 }
 
 // number sets the position of each case, and checks it.
-func (f *File) number(nodes *yaml.Node) error {
+func (f *File) number(nodes *yamlv3.Node) error {
 	names := map[string]bool{}
 	for i, c := range f.Cases {
 		c.file, c.node = f, strictyaml.Resolve(nodes.Content[i])

@@ -53,18 +53,14 @@ func ReadObjects(path string) ([]map[string]any, error) {
 		}
 		return nil, err
 	}
+	docs, err := documents(b)
+	if err != nil {
+		return nil, err
+	}
 	var out []map[string]any
-	docs := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(b)))
-	for {
-		doc, err := docs.Read()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
+	for _, doc := range docs {
 		var obj map[string]any
-		if err := yaml.Unmarshal(doc, &obj, wholeNumbers); err != nil {
+		if err := yaml.UnmarshalStrict(doc, &obj, wholeNumbers); err != nil {
 			return nil, err
 		}
 		if len(obj) > 0 {
@@ -75,6 +71,21 @@ func ReadObjects(path string) ([]map[string]any, error) {
 		return nil, errors.New("has no object")
 	}
 	return out, nil
+}
+
+// documents returns the documents of a file.
+func documents(text []byte) (docs [][]byte, err error) {
+	r := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
+	for {
+		doc, err := r.Read()
+		if errors.Is(err, io.EOF) {
+			return docs, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		docs = append(docs, doc)
+	}
 }
 
 // wholeNumbers decodes integers and floats as different types.

@@ -178,6 +178,8 @@ func TestBuild_SaysWhatIsMissing(t *testing.T) {
 		"rust as go":     {files: rustFiles, asked: Go, is: ErrNoProject, message: "for rust"},
 		"go as rust":     {files: goFiles, asked: Rust, is: ErrNoProject, message: "for go"},
 		"unknown key":    {files: with(goFiles, FileName, "toolchian: tinygo\n"), message: "toolchian"},
+		"another case":   {files: with(goFiles, FileName, "toolchain: go\nToolchain: tinygo\n"), message: "by case only"},
+		"a key twice":    {files: with(goFiles, FileName, "toolchain: go\ntoolchain: tinygo\n"), message: "already set"},
 		"unknown value":  {files: with(goFiles, FileName, "toolchain: gcc\n"), message: "go, tinygo, rust"},
 	} {
 		t.Run(name, func(t *testing.T) {

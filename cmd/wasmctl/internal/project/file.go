@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/project/operator"
+	"github.com/wasmctl/wasmctl/host/strictjson"
 )
 
 // FileName is the project file, in the project's folder. It is optional.
@@ -52,7 +53,10 @@ func readFile(dir string) (File, error) {
 		return f, nil
 	}
 	if err == nil {
-		err = yaml.UnmarshalStrict(b, &f)
+		b, err = yaml.YAMLToJSONStrict(b)
+	}
+	if err == nil {
+		err = strictjson.UnmarshalKnown(b, &f)
 	}
 	if err == nil {
 		_, err = ParseToolchain(f.Toolchain)

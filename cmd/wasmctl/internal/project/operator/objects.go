@@ -9,6 +9,8 @@ import (
 	"os"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/wasmctl/wasmctl/host/strictjson"
 )
 
 // maxObjects limits the objects that main sees, in bytes: they are an argument of the linker.
@@ -41,15 +43,18 @@ func readObjects(files []string) ([]json.RawMessage, error) {
 
 // readObject reads one object. It returns nil for an empty document.
 func readObject(document string) (json.RawMessage, error) {
-	text, err := yaml.YAMLToJSON([]byte(document))
+	text, err := yaml.YAMLToJSONStrict([]byte(document))
 	if err != nil || string(text) == "null" {
 		return nil, err
 	}
 	var o struct {
-		APIVersion, Kind string
-		Metadata         struct{ Name string }
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
+		Metadata   struct {
+			Name string `json:"name"`
+		} `json:"metadata"`
 	}
-	switch err := json.Unmarshal(text, &o); {
+	switch err := strictjson.Unmarshal(text, &o); {
 	case err != nil:
 		return nil, err
 	case o.APIVersion == "" || o.Kind == "" || o.Metadata.Name == "":

@@ -21,7 +21,7 @@ func TestObjects_AreReadFromFiles(t *testing.T) {
 	if n, err := read("---\n# settings\n---\n" + one + "---\n" + one); err != nil || n != 2 {
 		t.Errorf("%d, %v", n, err)
 	}
-	for _, bad := range []string{"kind: ConfigMap\n", "a", strings.Replace(one, "ConfigMap", "Secret", 1), one + "data: {a: " + strings.Repeat("x", maxObjects) + "}\n"} {
+	for _, bad := range []string{"kind: ConfigMap\n", "a", strings.Replace(one, "ConfigMap", "Secret", 1), "Kind: Secret\n" + one, "kind: Secret\n" + one, one + "data: {a: " + strings.Repeat("x", maxObjects) + "}\n"} {
 		if n, err := read(bad); err == nil {
 			t.Errorf("%.40q is no error: %d", bad, n)
 		}

@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/wasmctl/wasmctl/host/strictjson"
 )
 
 // rules returns the rules of the packages' markers and of the roles in the operator's deployment:
@@ -56,15 +58,15 @@ func (p *Project) rules(packages []pkg) ([]rule, error) {
 // role is a Role or a ClusterRole.
 type role struct {
 	Metadata struct {
-		Namespace string
-		Labels    map[string]string
-	}
+		Namespace string            `json:"namespace"`
+		Labels    map[string]string `json:"labels"`
+	} `json:"metadata"`
 	Rules []struct {
 		APIGroups     []string `json:"apiGroups"`
 		Resources     []string `json:"resources"`
 		ResourceNames []string `json:"resourceNames"`
 		Verbs         []string `json:"verbs"`
-	}
+	} `json:"rules"`
 }
 
 // ofPeople reports whether a role is aggregated into Kubernetes' roles for people.
@@ -88,15 +90,21 @@ func rulesOfFile(file string) ([]rule, error) {
 	}
 	var all []rule
 	for document := range documents(text) {
-		var head struct{ Kind string }
-		if err := yaml.Unmarshal([]byte(document), &head); err != nil {
+		var head struct {
+			Kind string `json:"kind"`
+		}
+		js, err := yaml.YAMLToJSONStrict([]byte(document))
+		if err == nil {
+			err = strictjson.Unmarshal(js, &head)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("roles[%s]: %w", file, err)
 		}
 		if head.Kind != "Role" && head.Kind != "ClusterRole" {
 			continue
 		}
 		var r role
-		if err := yaml.Unmarshal([]byte(document), &r); err != nil {
+		if err := strictjson.Unmarshal(js, &r); err != nil {
 			return nil, fmt.Errorf("roles[%s]: %w", file, err)
 		}
 		if r.ofPeople() {

@@ -49,3 +49,14 @@ rules:
 		t.Errorf("without any role: %v, %v", got, err)
 	}
 }
+
+// TestRules_RefuseKeysThatReadersDisagreeOn: the rights of a module must not depend on the reader of a role.
+func TestRules_RefuseKeysThatReadersDisagreeOn(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "role.yaml")
+	for _, rule := range []string{"{resources: [pods], verbs: [get], Verbs: [delete]}", "{resources: [pods], verbs: [get], verbs: [delete]}"} {
+		write(t, file, "kind: Role\nrules:\n- "+rule+"\n")
+		if got, err := rulesOfFile(file); err == nil {
+			t.Errorf("%s: %v", rule, got)
+		}
+	}
+}
