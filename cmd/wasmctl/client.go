@@ -57,7 +57,7 @@ func (o *steerOptions) reach(ctx context.Context) (fleet, error) {
 				err = fmt.Errorf("%w, or the namespace of its pods with --in", err)
 			}
 			if err != nil {
-				return nil, failure.Usage.Wrap(err)
+				return nil, err
 			}
 		}
 		c := admin.NewClient(path)

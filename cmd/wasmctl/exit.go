@@ -35,7 +35,7 @@ var exitCodes = []struct {
 	{exitError, "", "an error without an exit code of its own"},
 	{exitUsage, failure.Usage, "invalid flag or argument"},
 	{exitModule, failure.Module, "the module cannot be loaded, or failed validation or probation; wasmctl inspect lists its problems. wasmctl import: an operator will not work as a module"},
-	{exitCluster, failure.Cluster, "no cluster is configured, the API server does not answer a command, or the local control plane did not start, or exited"},
+	{exitCluster, failure.Cluster, "no cluster is configured, nothing answers a command (no API server, or no process of wasmctl), or the local control plane did not start, or exited"},
 	{exitKind, failure.Kind, "the API server does not know a kind, or a kind's name is ambiguous"},
 	{exitDenied, failure.Denied, "access denied: the API server denies a request, the watches or the credentials, a registry denies access, no grant covers the module's request, or the controller requires a signature that the module lacks"},
 	{exitForced, failure.Forced, "forced stop: running reconciles were interrupted"},

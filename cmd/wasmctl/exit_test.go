@@ -96,14 +96,14 @@ func TestExitCodes_NameTheCauseInAllCommands(t *testing.T) {
 		check(exitUsage, line+" --no-such-flag")
 	}
 	for _, line := range steering {
-		check(exitUsage, line+" NONE")
+		check(exitCluster, line+" NONE")
 		check(exitUsage, line+" PROCESS --no-such-flag")
 	}
 	for _, line := range []string{"pause web shop/denied", "resume web shop/denied", "release web shop/denied"} {
 		check(exitDenied, line+" PROCESS")
 	}
-	for _, line := range inPods(steering) {
-		check(exitUsage, line+" --kubeconfig "+clusters["empty"])
+	for _, line := range inPods(steering) { // there are no pods
+		check(exitCluster, line+" --kubeconfig "+clusters["empty"])
 	}
 	for _, line := range []string{"suspend reconciler/a", "resume reconciler/a", "reconcile reconciler/a", "history reconciler/a"} {
 		check(exitKind, line+" --kubeconfig "+clusters["empty"])

@@ -58,7 +58,7 @@ func FindAll(ctx context.Context) ([]string, error) {
 		}
 	}
 	if len(alive) == 0 {
-		return nil, fmt.Errorf("%w: start one with wasmctl run, or name its socket with --socket", ErrNotFound)
+		return nil, failure.Cluster.Wrap(fmt.Errorf("%w: start one with wasmctl run, or name its socket with --socket", ErrNotFound))
 	}
 	return alive, nil
 }
@@ -72,7 +72,7 @@ func Find(ctx context.Context) (string, error) {
 	if len(alive) == 1 {
 		return alive[0], nil
 	}
-	return "", fmt.Errorf("%d processes are running: choose a socket with --socket, or see them with wasmctl status --all: %s", len(alive), strings.Join(alive, ", "))
+	return "", failure.Usage.Wrap(fmt.Errorf("%d processes are running: choose a socket with --socket, or see them with wasmctl status --all: %s", len(alive), strings.Join(alive, ", ")))
 }
 
 // Client sends requests to a process. Its methods match those of Service, but each takes a
@@ -201,7 +201,7 @@ func (c *Client) open(ctx context.Context, method, path string, b []byte) (io.Re
 			err = where.Err // its URL is meaningless to users
 		}
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
-			return nil, failure.Usage.Wrap(fmt.Errorf("%s: no process listens; omit --socket to find one: %w", c.name, err))
+			return nil, failure.Cluster.Wrap(fmt.Errorf("%s: no process listens; omit --socket to find one: %w", c.name, err))
 		}
 		return nil, fmt.Errorf("%s: %w", c.name, err)
 	}

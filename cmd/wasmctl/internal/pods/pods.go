@@ -73,7 +73,7 @@ func Find(ctx context.Context, config *rest.Config, namespace, name string) ([]P
 	case name != "":
 		return nil, fmt.Errorf("pod[%s/%s]: is not running", namespace, name)
 	}
-	return nil, failure.Usage.Wrap(fmt.Errorf("namespace[%s]: no pod with the label %s is running; name another pod with --pod", namespace, Selector))
+	return nil, failure.Cluster.Wrap(fmt.Errorf("namespace[%s]: no pod with the label %s is running; name another pod with --pod", namespace, Selector))
 }
 
 // running returns the pods whose container of wasmctl runs, ordered by name. It is pure.
