@@ -11,6 +11,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/internal/adminserver"
+	"github.com/wasmctl/wasmctl/internal/logging"
 	"github.com/wasmctl/wasmctl/internal/rollout"
 	"github.com/wasmctl/wasmctl/internal/text"
 	"github.com/wasmctl/wasmctl/runtime/admin"
@@ -66,7 +67,11 @@ func (rt *Runtime) tenants() (list []admin.Tenant) {
 		}
 	}
 	for _, u := range rt.shared.Budget.Usage() {
-		list = append(list, admin.Tenant{Name: u.Tenant, Memory: u.Memory, Kinds: u.Kinds, Pinned: u.Pinned, Share: u.Share, Refused: u.Refused, Reclaimed: u.Reclaimed, CPU: cpu[u.Tenant]})
+		log := logging.UsageOf(rt.log, u.Tenant)
+		list = append(list, admin.Tenant{
+			Name: u.Tenant, Memory: u.Memory, Kinds: u.Kinds, Pinned: u.Pinned, Share: u.Share, Refused: u.Refused, Reclaimed: u.Reclaimed,
+			CPU: cpu[u.Tenant], LogBytes: log.Bytes, LogLinesDropped: log.Dropped,
+		})
 	}
 	return list
 }

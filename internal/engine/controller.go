@@ -100,6 +100,7 @@ func New(shared *Shared, opts Options, log *slog.Logger, waits func(why string))
 	c.Telemetry = telemetry.NewRecorder(telemetry.Config{History: opts.HistoryBytes(), Tracing: shared.Tracing, Metrics: c.counts, OnWrite: opts.OnWrite, Secrets: opts.Secrets})
 	if f := logging.FeedOf(log); f != nil {
 		f.Secrets.Store(c.Telemetry.Secrets)
+		f.Charge(opts.Tenant)
 	}
 	c.guests = acquirer{c}
 	return c

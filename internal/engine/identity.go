@@ -14,6 +14,7 @@ import (
 	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 	"github.com/wasmctl/wasmctl/host/share"
 	"github.com/wasmctl/wasmctl/internal/failure"
+	"github.com/wasmctl/wasmctl/internal/logging"
 	"github.com/wasmctl/wasmctl/runtime/watcher"
 )
 
@@ -137,7 +138,7 @@ func (ids *Identities) add(key identityKey) (*used, error) {
 	ids.reporting(config, key)
 	watches := ids.Watches
 	if key.tenant != "" {
-		watches.Tenant = ids.tenant(key.tenant)
+		watches.Tenant, watches.Log = ids.tenant(key.tenant), logging.ForTenant(watches.Log, key.tenant)
 	}
 	id, err := NewIdentity(config, watches)
 	if err != nil {

@@ -27,10 +27,14 @@ const AllLevels = slog.Level(math.MinInt32)
 
 // Feed is the log of one controller: its level, its rate limits, and its last lines, for clients.
 type Feed struct {
-	Level   slog.LevelVar
-	limiter limiter
+	Level  slog.LevelVar
+	own    limiter // lines of the host
+	guests limiter // lines of modules, which can choose texts; a flood of them hides no line of the host
 	// Secrets are redacted from the lines; nil until the controller is loaded.
 	Secrets atomic.Pointer[redact.Values]
+
+	accounts *accounts              // of the process; nil if it has none
+	tenant   atomic.Pointer[string] // is charged; nil until the controller is loaded
 
 	mu    sync.Mutex
 	lines []Line        // guarded by mu; the oldest first
@@ -41,12 +45,15 @@ type Feed struct {
 }
 
 // Dropped returns the number of lines that were dropped because of the rate limits.
-func (f *Feed) Dropped() uint64 { return f.limiter.dropped() }
+func (f *Feed) Dropped() uint64 { return f.own.dropped() + f.guests.dropped() }
 
-// Limited reports whether a line with this message would exceed the rate limit now, and if so counts it as dropped, so that the caller need
+// Charge charges the lines to a tenant. Beyond its bounds, they are in the feed only.
+func (f *Feed) Charge(tenant string) { f.tenant.Store(&tenant) }
+
+// Limited reports whether a line of the host with this message would exceed the rate limit now, and if so counts it as dropped, so that the caller need
 // not format it. If it returns false, the caller must log the line.
 func (f *Feed) Limited(now time.Time, level slog.Level, message string) bool {
-	return f.limiter.limited(now, level, message)
+	return f.own.limited(now, level, message)
 }
 
 // Line is one line as JSON, with the values for selecting it.
@@ -58,7 +65,8 @@ type Line struct {
 }
 
 func newFeed(level slog.Level) *Feed {
-	f := &Feed{more: make(chan struct{})}
+	limit := func() limiter { return limiter{burst: logBurst, rate: logRate} }
+	f := &Feed{own: limit(), guests: limit(), more: make(chan struct{})}
 	f.Level.Set(level)
 	return f
 }
@@ -109,7 +117,11 @@ func (h *feedHandler) Enabled(_ context.Context, level slog.Level) bool {
 
 // Handle implements slog.Handler.
 func (h *feedHandler) Handle(ctx context.Context, r slog.Record) error {
-	pass, dropped := h.feed.limiter.allow(r.Time, r.Level, r.Message)
+	limit := &h.feed.own
+	if fromGuest(&r) {
+		limit = &h.feed.guests
+	}
+	pass, dropped := limit.allow(r.Time, r.Level, r.Message)
 	if !pass {
 		return nil
 	}
@@ -132,7 +144,11 @@ func (h *feedHandler) Handle(ctx context.Context, r slog.Record) error {
 		r = r.Clone()
 		r.AddAttrs(slog.Uint64("dropped", dropped))
 	}
-	err := h.out.Handle(ctx, r)
+	tenant := ""
+	if name := h.feed.tenant.Load(); name != nil {
+		tenant = *name
+	}
+	err := h.feed.accounts.write(ctx, h.out, tenant, r)
 	if feedErr := h.feed.add(r.Time, object, func() error { return h.json.Handle(ctx, r) }); err == nil {
 		err = feedErr
 	}
@@ -200,11 +216,12 @@ func (h *feedHandler) WithGroup(name string) slog.Handler {
 	return &next
 }
 
-// leveled is a handler with a minimum level.
+// leveled is the handler of a process: with a minimum level, and the accounts of tenants.
 type leveled struct {
 	slog.Handler
 
-	level slog.Leveler
+	level    slog.Leveler
+	accounts *accounts
 }
 
 // Enabled implements slog.Handler.
@@ -212,12 +229,14 @@ func (h leveled) Enabled(_ context.Context, level slog.Level) bool { return leve
 
 // WithAttrs implements slog.Handler.
 func (h leveled) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return leveled{h.Handler.WithAttrs(attrs), h.level}
+	h.Handler = h.Handler.WithAttrs(attrs)
+	return h
 }
 
 // WithGroup implements slog.Handler.
 func (h leveled) WithGroup(name string) slog.Handler {
-	return leveled{h.Handler.WithGroup(name), h.level}
+	h.Handler = h.Handler.WithGroup(name)
+	return h
 }
 
 // FeedOf returns the feed that a controller's logger writes to, or nil for another logger.
@@ -231,11 +250,11 @@ func FeedOf(log *slog.Logger) *Feed {
 // ForController returns the logger of a new controller: that of the process with its own level, rate limits and feed. traceID, if not nil,
 // returns the trace ID of a run.
 func ForController(process *slog.Logger, traceID func(reconcileID string) string) *slog.Logger {
-	out, level := process.Handler(), slog.LevelDebug
+	out, f := process.Handler(), newFeed(slog.LevelDebug)
 	if h, ok := out.(leveled); ok {
-		out, level = h.Handler, h.level.Level()
+		out, f.accounts = h.Handler, h.accounts
+		f.Level.Set(h.level.Level())
 	}
-	f := newFeed(level)
 	json := slog.NewJSONHandler(&f.line, &slog.HandlerOptions{Level: AllLevels})
 	return slog.New(&feedHandler{out: out, json: json, feed: f, traceID: traceID})
 }

@@ -21,7 +21,7 @@ import (
 // newFeedLogger returns a logger of a controller, and the output of the process's log.
 func newFeedLogger() (*slog.Logger, *bytes.Buffer) {
 	var out bytes.Buffer
-	return ForController(slog.New(leveled{slog.NewJSONHandler(&out, &slog.HandlerOptions{Level: AllLevels}), slog.LevelInfo}), nil), &out
+	return ForController(slog.New(leveled{slog.NewJSONHandler(&out, &slog.HandlerOptions{Level: AllLevels}), slog.LevelInfo, nil}), nil), &out
 }
 
 func TestFeed_LevelIsTheControllersOwn(t *testing.T) {
@@ -69,7 +69,7 @@ func TestFeed_RepeatedLinesAreDroppedAndCounted(t *testing.T) {
 		if first.Dropped != 50 || second.Dropped != 0 {
 			t.Errorf("%+v %+v, want 50 and 0", first, second)
 		}
-		if got := FeedOf(log).limiter.dropped(); got != 50 {
+		if got := FeedOf(log).Dropped(); got != 50 {
 			t.Errorf("%d dropped, want 50", got)
 		}
 	})
@@ -77,7 +77,7 @@ func TestFeed_RepeatedLinesAreDroppedAndCounted(t *testing.T) {
 
 // Whatever messages a guest chooses, the limiter's memory is bounded, and so is the number of lines that pass.
 func TestLimiter_IsBoundedForAnyMessages(t *testing.T) {
-	var l limiter
+	l := limiter{burst: logBurst, rate: logRate}
 	now := time.Unix(0, 0)
 	passed := 0
 	for i := range 100_000 {
@@ -95,7 +95,7 @@ func TestLimiter_IsBoundedForAnyMessages(t *testing.T) {
 
 // With a call of limited before each line, the same lines pass, and all others are counted.
 func TestLimiter_DropsIsWhatAllowWouldSay(t *testing.T) {
-	var asked, plain limiter
+	asked, plain := limiter{burst: logBurst, rate: logRate}, limiter{burst: logBurst, rate: logRate}
 	now := time.Unix(0, 0)
 	for i := range 100_000 {
 		now = now.Add(time.Duration(rand.IntN(int(4 * time.Millisecond))))
@@ -137,7 +137,6 @@ func TestFeed_IsBounded(t *testing.T) {
 
 func TestHammer_Feed(t *testing.T) {
 	log, _ := newFeedLogger()
-	FeedOf(log).limiter = limiter{}
 	ctx, stop := context.WithCancel(t.Context())
 	var readers, writers sync.WaitGroup
 	for range 4 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package logging provides the slog handlers of a process: the console for people, the feed of each controller with its level, rate limits
-// and last lines, and the redaction of Secrets. It sets no global handler.
+// and last lines, the accounts of tenants, and the redaction of Secrets. It sets no global handler.
 package logging
 
 import (
@@ -24,11 +24,12 @@ func New(w io.Writer, format string, verbosity int) (*slog.Logger, error) {
 	if verbosity > 0 {
 		level = slog.LevelDebug
 	}
+	of := &accounts{all: map[string]*account{}}
 	switch format {
 	case "text":
-		return slog.New(leveled{NewConsole(w, AllLevels), level}), nil
+		return slog.New(leveled{NewConsole(w, AllLevels), level, of}), nil
 	case "json":
-		return slog.New(leveled{slog.NewJSONHandler(w, &slog.HandlerOptions{Level: AllLevels}), level}), nil
+		return slog.New(leveled{slog.NewJSONHandler(w, &slog.HandlerOptions{Level: AllLevels}), level, of}), nil
 	}
 	return nil, fmt.Errorf("--log-format %q: want one of %v", format, Formats)
 }

@@ -12,12 +12,15 @@ import (
 const (
 	logBurst = 500
 	logRate  = 100
-	// maxMessages is the maximum number of messages with their own limit, because guests can choose texts too. All others share one limit.
-	maxMessages = 256
 )
 
-// limiter drops lines of a message that comes too often, and counts them. The zero value is ready to use. It is safe for concurrent use.
+// maxMessages is the maximum number of messages with their own limit, because guests can choose texts too. All others share one limit.
+const maxMessages = 256
+
+// limiter drops lines of a message that comes too often, and counts them. It is safe for concurrent use.
 type limiter struct {
+	burst, rate float64 // of each message: lines, and lines a second
+
 	mu      sync.Mutex
 	buckets map[message]*bucket // guarded by mu
 	total   uint64              // lines dropped so far; guarded by mu
@@ -49,6 +52,16 @@ func (l *limiter) allow(now time.Time, level slog.Level, text string) (pass bool
 	return true, dropped
 }
 
+// reported returns how many lines of a message were dropped since the last one that was written, and begins to count anew.
+func (l *limiter) reported(level slog.Level, text string) (dropped uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if b := l.buckets[message{level, text}]; b != nil {
+		dropped, b.dropped = b.dropped, 0
+	}
+	return dropped
+}
+
 // limited reports whether allow would drop a line now, and if so counts it.
 func (l *limiter) limited(now time.Time, level slog.Level, text string) bool {
 	l.mu.Lock()
@@ -59,7 +72,7 @@ func (l *limiter) limited(now time.Time, level slog.Level, text string) bool {
 // exceeds reports whether a line exceeds the limit, and if so counts it. The caller must hold mu.
 func (l *limiter) exceeds(b *bucket, now time.Time) bool {
 	if since := now.Sub(b.at); since > 0 {
-		b.tokens = min(logBurst, b.tokens+since.Seconds()*logRate)
+		b.tokens = min(l.burst, b.tokens+since.Seconds()*l.rate)
 		b.at = now
 	}
 	if b.tokens >= 1 {
@@ -87,7 +100,7 @@ func (l *limiter) bucket(now time.Time, m message) *bucket {
 			return b
 		}
 	}
-	b := &bucket{tokens: logBurst, at: now}
+	b := &bucket{tokens: l.burst, at: now}
 	l.buckets[m] = b
 	return b
 }
@@ -95,7 +108,7 @@ func (l *limiter) bucket(now time.Time, m message) *bucket {
 // forget removes the buckets that are full, which are equivalent to new ones. The caller must hold mu.
 func (l *limiter) forget(now time.Time) {
 	for m, b := range l.buckets {
-		if b.dropped == 0 && b.tokens+now.Sub(b.at).Seconds()*logRate >= logBurst {
+		if b.dropped == 0 && b.tokens+now.Sub(b.at).Seconds()*l.rate >= l.burst {
 			delete(l.buckets, m)
 		}
 	}

@@ -51,6 +51,10 @@ type Tenant struct {
 	Reclaimed uint64 `json:"reclaimed"`
 	// CPU is the computing time of the runs of its present controllers.
 	CPU history.Duration `json:"cpu"`
+	// LogBytes is what the log of the process has about the tenant, about, and LogLinesDropped
+	// counts the lines beyond its bounds.
+	LogBytes        int64  `json:"logBytes"`
+	LogLinesDropped uint64 `json:"logLinesDropped"`
 }
 
 // Reconciler is the condition Ready of a Reconciler or a ClusterReconciler.

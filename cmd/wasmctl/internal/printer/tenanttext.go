@@ -28,6 +28,8 @@ func TenantLines(st *admin.Status, now time.Time, s Screen) []string {
 		{title: "REFUSED", right: true},
 		{title: "RECLAIMED", right: true},
 		{title: "CPU", right: true},
+		{title: "LOG", right: true, omit: 3},
+		{title: "DROPPED", right: true, omit: 2},
 	}}
 	list := slices.SortedStableFunc(slices.Values(st.Tenants), func(a, b admin.Tenant) int { return cmp.Compare(b.Memory, a.Memory) })
 	for i := range list {
@@ -37,7 +39,7 @@ func TenantLines(st *admin.Status, now time.Time, s Screen) []string {
 			colour = colourWarn
 		}
 		t.row(colour, text.Line(a.Name), humanize.Bytes(a.Memory), humanize.Bytes(a.Pinned), humanize.Bytes(a.Share),
-			fmt.Sprintf("%d%%", 100*a.Memory/max(1, a.Share)), a.Refused, a.Reclaimed, short(a.CPU))
+			fmt.Sprintf("%d%%", 100*a.Memory/max(1, a.Share)), a.Refused, a.Reclaimed, short(a.CPU), humanize.Bytes(a.LogBytes), a.LogLinesDropped)
 	}
 	return append([]string{head, ""}, t.render(s.width, s.coloured)...)
 }

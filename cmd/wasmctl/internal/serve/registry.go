@@ -42,8 +42,7 @@ func (s *Server) fromRegistry(ctx context.Context, o *reconciler, user string) (
 	client := oci.New(options)
 	a, err := client.Pull(ctx, ref)
 	if err != nil {
-		now := time.Now()
-		s.tenants.of(o.tenant(), now).report(s.cfg.Log, o.controller(), err, now)
+		s.log(o).Warn("cannot pull a module", "reconciler", o.controller(), "error", err.Error()) // the tenant must not see the details
 		p := pullProblem(client.Public(ctx, ref, err))
 		p.conceals = p.conceals && !options.Guard.Named(ref.Host)
 		return nil, p
@@ -89,6 +88,7 @@ func (s *Server) registryOptions(ctx context.Context, o *reconciler, user string
 		return options, &problem{condition: v1alpha1.ModuleVerified, reason: "InvalidSpec", message: err.Error(), stalled: true}
 	}
 	options.PolicyID = policyID(options.PolicyID, user, credentials)
+	options.Logger = s.log(o)
 	options.Lane = s.tenants.of(o.tenant(), time.Now()).lane
 	options.Guard = &oci.Guard{
 		Named: func(host string) bool { return slices.Contains(options.Insecure, host) || s.cfg.Allow.Names(host) },

@@ -246,7 +246,7 @@ func (s *Server) released(o *reconciler, some *batch, terminating bool) {
 	if done.byHost > 0 {
 		note += fmt.Sprintf("; of %d, with the rights of wasmctl itself, because the service account has none", done.byHost)
 	}
-	s.cfg.Log.Warn(note, "reconciler", o.controller(), "reason", reason)
+	s.log(o).Warn("released objects of a deleted Reconciler from its finalizer", "reconciler", o.controller(), "reason", reason, "note", note)
 	about := o.reference()
 	if terminating {
 		about = corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: o.meta.Namespace}

@@ -189,7 +189,7 @@ func (s *Server) unit(o *reconciler) *unit {
 	defer s.mu.Unlock()
 	u := s.units[o.id()]
 	if u == nil {
-		u = &unit{server: s, uid: o.meta.UID, log: s.cfg.Log.With("reconciler", o.controller())}
+		u = &unit{server: s, uid: o.meta.UID, log: s.log(o).With("reconciler", o.controller())}
 		s.units[o.id()] = u
 	}
 	if u.uid == o.meta.UID {
@@ -197,6 +197,9 @@ func (s *Server) unit(o *reconciler) *unit {
 	}
 	return u
 }
+
+// log returns the logger for lines about an object, which are charged to its tenant.
+func (s *Server) log(o *reconciler) *slog.Logger { return logging.ForTenant(s.cfg.Log, o.tenant()) }
 
 // remove ends the controller of an object.
 func (s *Server) remove(ctx context.Context, of id) error {

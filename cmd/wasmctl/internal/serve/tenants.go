@@ -4,7 +4,6 @@ package serve
 
 import (
 	"context"
-	"log/slog"
 	"maps"
 	"net"
 	"net/netip"
@@ -19,9 +18,8 @@ import (
 
 // Limits of what a tenant can make the process do with registries.
 const (
-	tenantConnections = 16               // open connections
-	reportEvery       = 10 * time.Second // between log lines about failed pulls
-	forgetTenant      = time.Hour        // the longest waiting time of a registry
+	tenantConnections = 16        // open connections
+	forgetTenant      = time.Hour // the longest waiting time of a registry
 )
 
 // answerTime is the time after which a registry is reported as unreachable. It is longer than the limit for a
@@ -38,10 +36,6 @@ type tenants struct {
 type tenant struct {
 	lane *oci.Lane
 	used time.Time // guarded by the mu of tenants
-
-	mu       sync.Mutex
-	reported time.Time // guarded by mu
-	omitted  int       // the number of failures since then; guarded by mu
 }
 
 // of returns the tenant with a name.
@@ -59,18 +53,6 @@ func (s *tenants) of(name string, now time.Time) *tenant {
 	}
 	t.used = now
 	return t
-}
-
-// report logs the details of a failed pull, which the tenant must not see, unless it has logged another one just before.
-func (t *tenant) report(log *slog.Logger, reconciler string, err error, now time.Time) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if now.Sub(t.reported) < reportEvery {
-		t.omitted++
-		return
-	}
-	log.Warn("cannot pull a module", "reconciler", reconciler, "error", err.Error(), "omitted", t.omitted)
-	t.reported, t.omitted = now, 0
 }
 
 // wait returns at a time, or when the context ends.
