@@ -33,7 +33,7 @@ const (
 
 // ErrLost is the reason for refusing writes, and the error of Run, after the lease could not be renewed in time or was taken by another
 // replica.
-var ErrLost = errors.New("lease lost: another replica can be the leader now")
+var ErrLost = errors.New("lease lost: another replica may have taken over")
 
 // ErrReleased is the reason for refusing writes after an orderly stop.
 var ErrReleased = errors.New("lease released")
@@ -99,7 +99,7 @@ func newElector(cfg Config, leases coordinationv1.LeaseInterface, on resourceloc
 	var err error
 	e.elector, err = leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Name:          cfg.Name,
-		LeaseDuration: cfg.LeaseDuration, RenewDeadline: cfg.RenewDeadline, RetryPeriod: cfg.RetryPeriod,
+		LeaseDuration: cfg.LeaseDuration, RenewDeadline: cfg.RenewDeadline, RetryPeriod: cfg.RetryPeriod / 2, // see lock.Update
 		// The lease is released in the order of Run: see lock.Update.
 		ReleaseOnCancel: true,
 		Lock: &lock{

@@ -20,6 +20,7 @@ type lock struct {
 	gate     *Gate
 	standby  standby
 	acquired time.Time
+	renewed  time.Time             // when the last successful renewal was sent
 	holder   string                // of the lease, as last read or written
 	leads    func(identity string) // called with the holder of the lease
 	log      *slog.Logger
@@ -31,75 +32,98 @@ type lock struct {
 // one check to another.
 func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	for {
-		r, raw, err := l.Interface.Get(ctx)
-		l.report(ctx, "read", err, apierrors.IsNotFound)
-		if l.taken(r, err) {
-			l.gate.Close(ErrLost)
-		}
-		if err != nil {
+		r, raw, err := l.read(ctx)
+		if err != nil && !apierrors.IsNotFound(err) {
 			return r, raw, err
 		}
-		if l.holder = r.HolderIdentity; l.holder == "" {
-			return r, raw, nil
-		}
-		l.leads(r.HolderIdentity)
-		if l.gate.Elected() || r.HolderIdentity == l.Identity() {
-			return r, raw, nil
+		if l.gate.Elected() || err == nil && (released(r) || r.HolderIdentity == l.Identity()) {
+			return r, raw, err
 		}
 		wait := l.standby.see(time.Now(), r, raw)
-		if wait == 0 {
+		if wait == 0 && err == nil {
 			free := *r
-			free.HolderIdentity = ""
-			return &free, raw, nil
+			r, free.HolderIdentity = &free, ""
+		}
+		if wait == 0 {
+			return r, raw, err
 		}
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
-			return r, raw, nil // the lease is held
+			return r, raw, ctx.Err()
 		}
 	}
 }
 
-// taken reports whether this replica leads but the lease that was read does not have it as the holder. Then another replica may write at
-// once, whether the lease has another holder, none, or was deleted. client-go would go on until its deadline to renew.
-func (l *lock) taken(r *resourcelock.LeaderElectionRecord, err error) bool {
-	return l.gate.Elected() && (apierrors.IsNotFound(err) || err == nil && r.HolderIdentity != l.Identity())
+// read reads the lease. If this replica leads but the lease no longer has it as the holder, it closes the gate: another replica may write
+// soon, whether the lease has another holder, none, or was deleted. client-go would go on until its deadline to renew.
+func (l *lock) read(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	r, raw, err := l.Interface.Get(ctx)
+	l.report(ctx, "read", err, apierrors.IsNotFound)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return nil, nil, err
+	}
+	if l.holder = ""; err == nil {
+		l.holder = r.HolderIdentity
+	}
+	if l.gate.Elected() && l.holder != l.Identity() {
+		l.gate.Close(ErrLost)
+		return nil, nil, ErrLost
+	}
+	if l.holder != "" {
+		l.leads(l.holder)
+	}
+	return r, raw, err
+}
+
+// released reports whether the last leader has released the lease, or no replica has had it yet. A record without a holder but with the
+// duration of a lease was changed by something other than an election: the leader may write until it notices.
+func released(r *resourcelock.LeaderElectionRecord) bool {
+	return r.HolderIdentity == "" && r.LeaseDurationSeconds <= 1
 }
 
 // Create implements resourcelock.Interface.
 func (l *lock) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
 	sent := l.stamp(&r)
 	err := l.Interface.Create(ctx, r)
-	if err == nil {
-		l.holder = r.HolderIdentity
-		l.gate.Renewed(sent)
-		l.leads(r.HolderIdentity)
-	}
+	l.wrote(r, sent, err)
 	l.report(ctx, "created", err, apierrors.IsAlreadyExists)
 	return err
 }
 
-// Update implements resourcelock.Interface. A record without a holder releases the lease: from the moment it is sent, another replica may
-// write, so this one must have stopped. (client-go calls OnStoppedLeading only afterwards.) The lease of another replica is not released:
-// client-go would, because it reads the lease for the latest version, but not for its holder.
+// Update implements resourcelock.Interface. client-go calls it twice in each period of a leader: halfway between two renewals, it only reads
+// the lease, to notice soon that another replica has it.
+//
+// A record without a holder releases the lease: from the moment it is sent, another replica may write, so this one must have stopped.
+// (client-go calls OnStoppedLeading only afterwards.) The lease of another replica is not released: client-go would, because it reads the
+// lease for the latest version, but not for its holder.
 func (l *lock) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
 	if r.HolderIdentity == "" {
 		l.gate.Close(ErrLost) // in an orderly stop, it is closed already
 		if l.holder != l.Identity() {
 			return ErrLost
 		}
+	} else if time.Since(l.renewed) < l.standby.period*3/4 {
+		_, _, err := l.read(ctx)
+		return err
 	}
 	sent := l.stamp(&r)
 	err := l.Interface.Update(ctx, r)
-	if err == nil {
-		l.holder = r.HolderIdentity
-	}
-	if err == nil && r.HolderIdentity == l.Identity() {
-		l.gate.Renewed(sent)
-		l.leads(r.HolderIdentity)
-	}
+	l.wrote(r, sent, err)
 	l.report(ctx, "written", err, apierrors.IsConflict)
 	return err
+}
+
+// wrote records the result of a write of the lease.
+func (l *lock) wrote(r resourcelock.LeaderElectionRecord, sent time.Time, err error) {
+	if err != nil {
+		return
+	}
+	if l.holder = r.HolderIdentity; l.holder == l.Identity() {
+		l.renewed = sent
+		l.gate.Renewed(sent)
+		l.leads(l.holder)
+	}
 }
 
 // stamp sets the times of a record to now, because client-go's are from before Get waited.

@@ -14,20 +14,30 @@ type standby struct {
 	period time.Duration // renewal interval of a leader
 	lease  time.Duration // duration of a lease, unless its record has a longer one
 
-	record string    // as last read
+	record string    // as last read; empty if the lease does not exist
 	since  time.Time // when it was last seen to change
+	known  bool      // the lease existed before
 }
 
-// see records what was read, and returns how long to wait before reading again; zero means that the lease is over.
+// see records what was read, and returns how long to wait before reading again; zero means that the lease is over. r is nil if the lease
+// does not exist. If it existed before, it was deleted, and its holder may write until it notices, or until the lease would have ended. If
+// this replica has only just started, it waits for one period, in which a leader notices.
 //
 // A change is noticed within a tenth of the period: the next change is expected shortly before it is due, and then checked for more often.
 // If the leader is late, the checks become less frequent, but the end of its lease is hit exactly.
 func (s *standby) see(now time.Time, r *resourcelock.LeaderElectionRecord, raw []byte) time.Duration {
-	if string(raw) != s.record {
+	if s.since.IsZero() || string(raw) != s.record {
 		s.record, s.since = string(raw), now
 	}
+	lasts := s.period
+	if r != nil {
+		s.known = true
+		lasts = time.Duration(r.LeaseDurationSeconds) * time.Second
+	}
+	if s.known {
+		lasts = max(s.lease, lasts)
+	}
 	age := now.Sub(s.since)
-	left := max(s.lease, time.Duration(r.LeaseDurationSeconds)*time.Second) - age
 	early, next := s.period*9/10, s.period
 	switch {
 	case age < early:
@@ -35,5 +45,5 @@ func (s *standby) see(now time.Time, r *resourcelock.LeaderElectionRecord, raw [
 	case age < s.period*2:
 		next = s.period / 10
 	}
-	return max(0, min(next, left))
+	return max(0, min(next, lasts-age))
 }

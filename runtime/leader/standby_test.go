@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -39,6 +40,7 @@ type view struct {
 	id   string
 	dead context.Context //nolint:containedctx // ends with the process
 	seen int             // the version of the last read or write
+	cut  *atomic.Bool    // no request arrives
 }
 
 func (v *view) Identity() string   { return v.id }
@@ -57,6 +59,10 @@ func (v *view) request(ctx context.Context) error {
 	}
 	if v.dead.Err() != nil {
 		return errors.New("killed")
+	}
+	if v.cut.Load() {
+		<-ctx.Done()
+		return ctx.Err()
 	}
 	return nil
 }
@@ -78,7 +84,12 @@ func (v *view) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 }
 
 func (v *view) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
-	v.seen = 0
+	v.mu.Lock()
+	v.seen = -1
+	if v.record == nil {
+		v.seen = v.version
+	}
+	v.mu.Unlock()
 	return v.Update(ctx, r)
 }
 
@@ -102,8 +113,14 @@ func (v *view) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) 
 // process starts a replica; kill ends it like kill -9.
 func (l *lease) process(t *testing.T, id string) (e *leader.Elector, kill func()) {
 	t.Helper()
+	return l.processWith(t, id, &atomic.Bool{})
+}
+
+// processWith starts a replica whose connection to the API server can be cut.
+func (l *lease) processWith(t *testing.T, id string, cut *atomic.Bool) (e *leader.Elector, kill func()) {
+	t.Helper()
 	dead, kill := context.WithCancel(t.Context())
-	e, err := leader.NewOn(leader.Config{Namespace: "ns", Name: "test", Identity: id}, &view{lease: l, id: id, dead: dead})
+	e, err := leader.NewOn(leader.Config{Namespace: "ns", Name: "test", Identity: id}, &view{lease: l, id: id, dead: dead, cut: cut})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,26 +210,70 @@ func TestElector_ReleasesOnlyItsOwnLease(t *testing.T) {
 	})
 }
 
-// A leader stops writing when it sees that the lease is not its own, at the next renewal, and does not release the lease of another.
+// thefts are changes of a lease that no election makes. The caller must hold the lease's mutex.
+var thefts = map[string]func(*lease){
+	"another holder": func(l *lease) {
+		l.record = &resourcelock.LeaderElectionRecord{HolderIdentity: "thief", RenewTime: metav1.Now(), LeaseDurationSeconds: 15}
+	},
+	"no holder": func(l *lease) {
+		r := *l.record
+		l.record, r.HolderIdentity = &r, ""
+	},
+	"deleted": func(l *lease) { l.record = nil },
+}
+
+func (l *lease) steal(how func(*lease)) (version int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.version++
+	how(l)
+	return l.version
+}
+
+// Whenever the lease is taken from a leader, and even if that cannot notice: no standby leads while it may write, and then one does.
+func TestElector_NoTheftMakesTwoLeaders(t *testing.T) {
+	for name, how := range thefts {
+		for seed := range uint64(100) {
+			synctest.Test(t, func(t *testing.T) {
+				rng := rand.New(rand.NewPCG(seed, 35))
+				within := func(d time.Duration) { <-time.After(time.Duration(rng.Int64N(int64(d)))) }
+				l, cut := &lease{latency: time.Duration(rng.Int64N(int64(30 * time.Millisecond)))}, &atomic.Bool{}
+				first, _ := l.processWith(t, "first", cut)
+				<-first.Gate().Open()
+				second, _ := l.process(t, "second")
+				within(time.Minute)
+				cut.Store(seed%2 == 0)
+				l.steal(how)
+				stolen := time.Now()
+				third := second
+				if !cut.Load() { // a process that starts now does not know that there was a leader
+					third, _ = l.process(t, "third")
+				}
+				select {
+				case <-second.Gate().Open():
+				case <-third.Gate().Open():
+				}
+				if first.Gate().Err() == nil {
+					t.Errorf("%s, seed %d: two lead %v after it", name, seed, time.Since(stolen))
+				}
+				if took := time.Since(stolen); took > 2*leader.DefaultLeaseDuration {
+					t.Errorf("%s, seed %d: took over after %v", name, seed, took)
+				}
+			})
+		}
+	}
+}
+
+// A leader stops writing when it sees that the lease is not its own, within half a period, and does not release the lease of another.
 func TestElector_StopsOnSight(t *testing.T) {
-	for name, change := range map[string]func(*lease){
-		"another holder": func(l *lease) {
-			l.record = &resourcelock.LeaderElectionRecord{HolderIdentity: "thief", RenewTime: metav1.Now(), LeaseDurationSeconds: 15}
-		},
-		"no holder": func(l *lease) { l.record = &resourcelock.LeaderElectionRecord{} },
-		"deleted":   func(l *lease) { l.record = nil },
-	} {
+	for name, how := range thefts {
 		synctest.Test(t, func(t *testing.T) {
 			l := &lease{latency: 5 * time.Millisecond}
 			first, _ := l.process(t, "first")
 			<-first.Gate().Open()
 			<-time.After(time.Minute)
-			l.mu.Lock()
-			l.version++
-			change(l)
-			changed := l.version
-			l.mu.Unlock()
-			<-time.After(leader.DefaultRetryPeriod + 3*l.latency)
+			changed := l.steal(how)
+			<-time.After(leader.DefaultRetryPeriod/2 + 3*l.latency)
 			if !errors.Is(first.Gate().Err(), leader.ErrLost) {
 				t.Errorf("%s: the leader may write: %v", name, first.Gate().Err())
 			}
