@@ -119,9 +119,6 @@ func (o *runOptions) runtimeOptions(ctx context.Context, log *slog.Logger) (wasm
 		if err != nil {
 			return options, err
 		}
-		if info.Manifest == nil && len(info.Controllers) == 0 && o.controller.Name == "" {
-			return options, failure.Usage.Wrap(fmt.Errorf("--leader-elect and --shards need --leader-elect-resource-name: the manifest of module[%s] has no name", o.modules[0]))
-		}
 		controller := o.controller
 		controller.Module.Set(o.modules[0])
 		options.Election.Name = l.LeaseName(controllerName(&controller, info.Manifest))

@@ -17,6 +17,10 @@ import (
 func (r *Rollout) accept(ctx context.Context, digest string, m *abi.Manifest) (*plan.Plan, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
+	if name := r.cfg.Host.NameFor(m); name != r.cfg.Controller {
+		return nil, fmt.Errorf("the module would rename the controller, and with it its field manager, grants and Lease: it is named %s after its module, and the new one has the name %s; "+
+			"give the module its former name, or start wasmctl with --name %[1]s", r.cfg.Controller, name)
+	}
 	if diff := r.otherKind(m); diff != "" { // the API server may never have its kind
 		return nil, cannotChange(diff)
 	}
