@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/internal/humanize"
 	"github.com/wasmctl/wasmctl/internal/life"
@@ -64,11 +65,12 @@ type canaryRun struct {
 
 	options    Canary
 	assignment *canary.Assignment
+	here       func(abi.Key) bool // reports whether this replica runs an object
 }
 
 // String describes for people which objects the canary runs.
 func (k *canaryRun) String() string {
-	n, all := k.assignment.Count()
+	n, all := k.assignment.Count(k.here)
 	return fmt.Sprintf("canary: revision %d serves %d of %d objects (%s)", k.Number(), n, all, k.options)
 }
 
@@ -92,10 +94,12 @@ func (r *Rollout) StartCanary(ctx context.Context, up *Prepared, o Canary, why s
 	}
 	var objects []canary.Object
 	for _, stored := range r.controller.Objects() {
-		objects = append(objects, objectOf(stored))
+		if r.controller.Runs(stored.Ref()) {
+			objects = append(objects, objectOf(stored))
+		}
 	}
 	r.began = up.started
-	r.canary = &canaryRun{Prepared: up, options: o, assignment: canary.New(o.Config, up.Digest(), objects)}
+	r.canary = &canaryRun{Prepared: up, options: o, assignment: canary.New(o.Config, up.Digest(), objects), here: r.controller.Runs}
 	r.startCanary(cfg, r.canary)
 	r.show(r.canary, up.Number(), up.API)
 	n := r.reconcileWhere(ctx, r.canary.runs)

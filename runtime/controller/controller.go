@@ -203,7 +203,7 @@ func (c *Controller) request(ctx context.Context, requests []queue.Request) { c.
 func (c *Controller) send(ctx context.Context, requests []queue.Request) bool {
 	batch := make([]request, 0, len(requests))
 	for _, r := range requests {
-		if c.slots != nil && !c.slots.admits(r.Ref) {
+		if !c.Runs(r.Ref) {
 			continue
 		}
 		next := request{Key: r.Ref, Msg: queue.Reasons{First: r.Reason}}

@@ -4,6 +4,7 @@ package controller
 
 import (
 	"context"
+	"slices"
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/runtime/queue"
@@ -14,9 +15,10 @@ import (
 // maxBatch is the maximum number of requests in one message to the runner: a turn of its loop takes about a microsecond for each.
 const maxBatch = 1000
 
-// Trigger requests reconciles, until ctx ends, and returns the number of requests. It requests none if the controller is not running.
+// Trigger requests reconciles, until ctx ends, and returns the number of requests. It requests none if the controller is not running, and
+// none of objects that another replica runs.
 func (c *Controller) Trigger(ctx context.Context, t trigger.Trigger) int {
-	requests := c.expand(t)
+	requests := slices.DeleteFunc(c.expand(t), func(r queue.Request) bool { return !c.Runs(r.Ref) })
 	sent := 0
 	for len(requests) > 0 && ctx.Err() == nil {
 		n := min(len(requests), maxBatch)
@@ -68,7 +70,10 @@ func (c *Controller) TriggerWhere(ctx context.Context, reason abi.ReasonType, wa
 	return c.Trigger(ctx, t)
 }
 
-// Objects returns the objects of the reconciled kind in the cache.
+// Runs reports whether this replica runs an object, rather than another one.
+func (c *Controller) Runs(key abi.Key) bool { return c.slots == nil || c.slots.admits(key) }
+
+// Objects returns the objects of the reconciled kind in the cache, including those that other replicas run.
 func (c *Controller) Objects() []*reflector.Object {
 	var all []*reflector.Object
 	for _, s := range c.forHandle().all() {

@@ -44,9 +44,10 @@ type Resolver struct {
 	snap atomic.Pointer[snapshot]
 	// expired means that snap is out of date.
 	expired atomic.Bool
-	// asked is the time of the last query, and failed is the text about the part of its answer that
-	// failed. Guarded by turn.
+	// asked is the time of the last query, err its error if there was no answer, and failed the text
+	// about the part of its answer that failed. Guarded by turn.
 	asked  time.Time
+	err    error
 	failed string
 }
 
@@ -117,8 +118,8 @@ func (r *Resolver) wait(ctx context.Context, notify func(error), lookup lookupFu
 		if !errors.Is(err, ErrUnavailable) && (!errors.As(err, &unknown) || !unknown.MayArrive) {
 			return k, err
 		}
-		if notify != nil && err.Error() != said {
-			said = err.Error()
+		if why := reason(err); notify != nil && why != said {
+			said = why
 			notify(err)
 		}
 		select {
@@ -129,8 +130,17 @@ func (r *Resolver) wait(ctx context.Context, notify func(error), lookup lookupFu
 	}
 }
 
+// reason identifies the reason for waiting. The text of an unavailable API server is different at each attempt: it has the
+// local port, for example.
+func reason(err error) string {
+	if errors.Is(err, ErrUnavailable) {
+		return ErrUnavailable.Error()
+	}
+	return err.Error()
+}
+
 // refresh returns the newest snapshot. It queries the API server unless the last query was less
-// than minAge ago. Concurrent callers share the answer of one query.
+// than minAge ago. Concurrent callers share the answer of one query, or its error.
 func (r *Resolver) refresh(ctx context.Context, minAge time.Duration) (*snapshot, error) {
 	select {
 	case <-r.turn:
@@ -140,6 +150,9 @@ func (r *Resolver) refresh(ctx context.Context, minAge time.Duration) (*snapshot
 	defer func() { r.turn <- struct{}{} }()
 	old := r.snap.Load()
 	if old != nil && time.Since(r.asked) < minAge {
+		if r.err != nil { // the old snapshot does not tell which kinds the API server has now
+			return nil, r.err
+		}
 		return old, nil
 	}
 	groups, lists, err := r.source.Discover(ctx)
@@ -149,8 +162,10 @@ func (r *Resolver) refresh(ctx context.Context, minAge time.Duration) (*snapshot
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
+		r.err = err
 		return nil, err
 	}
+	r.err = nil
 	r.warn(err)
 	s := newSnapshot(groups, lists, old, failed)
 	r.snap.Store(s)

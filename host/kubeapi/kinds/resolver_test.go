@@ -5,8 +5,10 @@ package kinds
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,6 +25,54 @@ type failing struct{ asked int }
 func (f *failing) Discover(context.Context) ([]*metav1.APIGroup, []*metav1.APIResourceList, error) {
 	f.asked++
 	return nil, nil, &discovery.ErrGroupDiscoveryFailed{Groups: map[schema.GroupVersion]error{{Group: "broken.dev", Version: "v1"}: errors.New("down")}}
+}
+
+// restarting is an API server that answers only while up.
+type restarting struct {
+	up    bool
+	asked int
+}
+
+// Discover implements Source.
+func (r *restarting) Discover(context.Context) ([]*metav1.APIGroup, []*metav1.APIResourceList, error) {
+	if r.asked++; r.up {
+		return nil, nil, nil
+	}
+	return nil, nil, fmt.Errorf("%w: read 127.0.0.1:%d: connection reset", ErrUnavailable, 40_000+r.asked)
+}
+
+// TestWait_AnOutageIsNoMissingKind: while the API server does not answer, all that wait for a kind learn only that, and
+// only once.
+func TestWait_AnOutageIsNoMissingKind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		source := &restarting{up: true}
+		r := NewResolver(source, slog.New(slog.DiscardHandler))
+		var all [5][]string
+		var wg sync.WaitGroup
+		for i := range all {
+			wg.Go(func() {
+				<-time.After(time.Duration(i) * 300 * time.Millisecond)
+				_, _ = r.Wait(ctx, fmt.Sprintf("things%d.example.com", i), func(err error) {
+					all[i] = append(all[i], map[bool]string{true: "outage", false: "unknown"}[errors.Is(err, ErrUnavailable)])
+				})
+			})
+		}
+		for _, up := range []bool{true, false, true} {
+			<-time.After(time.Minute)
+			turn := <-r.turn // no query is in progress
+			source.up = up
+			r.turn <- turn
+		}
+		<-time.After(time.Minute)
+		stop()
+		wg.Wait()
+		for i := range all {
+			if got := strings.Join(all[i], ", "); got != "unknown, outage, unknown" {
+				t.Errorf("%d: %s", i, got)
+			}
+		}
+	})
 }
 
 // TestResolver_AsksSeldomAndWarnsOnce: unknown kinds make it ask, at most once in

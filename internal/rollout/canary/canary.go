@@ -136,16 +136,20 @@ func New(cfg Config, salt string, objects []Object) *Assignment {
 	return s
 }
 
-// Count returns the number of objects of the canary and of all assigned objects.
-func (s *Assignment) Count() (canary, all int) {
+// Count returns the number of objects of the canary and of all assigned objects, of those that this replica runs. An object that has
+// moved to another replica stays assigned, because it may return.
+func (s *Assignment) Count(here func(abi.Key) bool) (canary, all int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, a := range s.of {
-		if a.canary {
+	for key, a := range s.of {
+		if !here(key) {
+			continue
+		}
+		if all++; a.canary {
 			canary++
 		}
 	}
-	return canary, len(s.of)
+	return canary, all
 }
 
 // Config returns the criteria.

@@ -70,8 +70,11 @@ func TestAssignment_ShareIsExactForThoseThatThereAre(t *testing.T) {
 			objects = append(objects, *o)
 		}
 		s := New(config(tc.percent, []string{"shop"}, ""), "sha256:x", objects)
-		if got, all := s.Count(); got != tc.want || all != 2*tc.n {
+		if got, all := s.Count(func(abi.Key) bool { return true }); got != tc.want || all != 2*tc.n {
 			t.Errorf("%g%% of %d objects: %d, want %d; %d in all", tc.percent, tc.n, got, tc.want, all)
+		}
+		if got, all := s.Count(func(key abi.Key) bool { return key.Namespace != "shop" }); got != 0 || all != tc.n {
+			t.Errorf("of objects in another namespace: %d of %d, want 0 of %d", got, all, tc.n)
 		}
 	}
 }
