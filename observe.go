@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/internal/adminserver"
+	"github.com/wasmctl/wasmctl/internal/humanize"
 	"github.com/wasmctl/wasmctl/internal/logging"
 	"github.com/wasmctl/wasmctl/internal/rollout"
 	"github.com/wasmctl/wasmctl/internal/text"
@@ -161,6 +163,13 @@ func (rt *Runtime) figures() metrics.Process {
 	})
 	if rt.member != nil {
 		f.Shards = shardFigures(rt.member.View(), now)
+		for _, c := range rt.Controllers() {
+			if e := c.life.View().Engine; e != nil {
+				for slot, n := range e.Runtime.PerSlot() {
+					f.Shards.Objects[slot] += n
+				}
+			}
+		}
 	} else if gate := rt.shared.Gate; gate != nil {
 		f.Leader = &metrics.Leader{Name: rt.opts.Election.Name, Leads: gate.Leads()}
 	}
@@ -179,7 +188,9 @@ func (rt *Runtime) figures() metrics.Process {
 }
 
 func shardFigures(v *shard.View, now time.Time) *metrics.Shards {
-	f := &metrics.Shards{States: map[string]int{}, Moves: v.Moves, Load: v.Own.Cost().Seconds()}
+	f := &metrics.Shards{
+		States: map[string]int{}, Moves: v.Moves, Ended: v.Ended, PeerAge: v.PeerAge(now), Load: v.Own.Cost().Seconds(), Objects: map[int]int{},
+	}
 	cover := v.Coverage(now)
 	for _, state := range shard.SlotStates {
 		f.States[string(state)] = cover.Count(state)
@@ -204,6 +215,12 @@ func (rt *Runtime) summary() (sum shard.Summary) {
 		sum.Running += st.Running
 		sum.Runs += st.Started
 		sum.Failing += st.Reconciles.Failing
+		if m := e.Module; m != nil && e.Shared() && len(sum.Modules) < shard.MaxModules {
+			if sum.Modules == nil {
+				sum.Modules = map[string]shard.Module{}
+			}
+			sum.Modules[e.Name()] = shard.Module{Digest: strings.TrimPrefix(humanize.Digest(m.Digest()), "sha256:"), Revision: m.Revision(), Paused: st.Paused}
+		}
 		for i := range st.Watches {
 			if w := &st.Watches[i]; w.Source.Resource == e.Kind().GVR() {
 				sum.Objects += w.State.Objects

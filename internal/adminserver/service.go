@@ -95,6 +95,12 @@ func (s Service) Status() admin.Status {
 	}
 	for _, c := range s.Controllers() {
 		st.Controllers = append(st.Controllers, Status(c))
+		if st.Shards == nil || c.Engine == nil {
+			continue
+		}
+		if hint := unevenText(c.Name, st.Shards.By[c.Name], c.Engine.Runtime.PerSlot()); hint != "" {
+			st.Shards.Hints = append(st.Shards.Hints, hint)
+		}
 	}
 	return st
 }

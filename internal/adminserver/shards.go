@@ -3,8 +3,10 @@
 package adminserver
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,22 +39,71 @@ func shardStatus(v *shard.View, now time.Time) *admin.Shards {
 		}
 		out.Replicas = append(out.Replicas, replicaStatus(v, &l, now))
 	}
+	out.Modules = sharedModules(v, now)
 	return out
+}
+
+// sharedModules returns the modules that the live replicas run.
+func sharedModules(v *shard.View, now time.Time) (list []admin.SharedModule) {
+	for i := range v.Leases { // ordered by ID
+		l := &v.Leases[i]
+		if !l.Live(now) {
+			continue
+		}
+		for name, m := range l.State.Summary.Modules {
+			at := slices.IndexFunc(list, func(s admin.SharedModule) bool { return s.Controller == name && s.Digest == m.Digest })
+			if at < 0 {
+				at, list = len(list), append(list, admin.SharedModule{Controller: name, Digest: m.Digest})
+			}
+			list[at].Replicas = append(list[at].Replicas, admin.ModuleAt{ID: l.ID, Revision: m.Revision, Paused: m.Paused})
+		}
+	}
+	slices.SortFunc(list, func(a, b admin.SharedModule) int {
+		return cmp.Or(cmp.Compare(a.Controller, b.Controller), cmp.Compare(len(b.Replicas), len(a.Replicas)), cmp.Compare(a.Digest, b.Digest))
+	})
+	return list
+}
+
+// minUneven is the number of objects up to which a slot is not called large.
+const minUneven = 100
+
+// unevenText describes the slot of a controller that has far more objects than the others of this replica. It is empty if there is none. n
+// is the number of objects of each slot here, and by the word for the field that decides the slot.
+func unevenText(controller, by string, n map[int]int) string {
+	largest, sum := -1, 0
+	for slot, count := range n {
+		if sum += count; largest < 0 || count > n[largest] || count == n[largest] && slot < largest {
+			largest = slot
+		}
+	}
+	if largest < 0 || n[largest] <= minUneven || n[largest]*len(n) <= 4*sum { // four times the mean
+		return ""
+	}
+	text := fmt.Sprintf("%s: slot %d has %d of the %d objects here", controller, largest, n[largest], sum)
+	if by == fieldWord(slots.Namespace) {
+		text += ": a namespace, and those with similar names, cannot be divided; if the module allows it, --shard-by uid spreads them"
+	}
+	return text
 }
 
 func replicaStatus(v *shard.View, l *shard.Lease, now time.Time) admin.Replica {
 	sum := &l.State.Summary
 	r := admin.Replica{
-		ID: l.ID, Version: sum.Version, State: "takes none", Open: l.State.Open.Len(), Ranges: l.State.Open.String(), Load: l.State.Cost().Seconds(), Heard: l.Heard,
+		ID: l.ID, Version: sum.Version, State: "takes none", Open: l.State.Open.Len(), Ranges: l.State.Open.String(), Load: l.State.Cost().Seconds(),
 		Controllers: sum.Controllers, Objects: sum.Objects, Ready: sum.Due, Running: sum.Running, Failing: sum.Failing, Runs: sum.Runs,
 	}
 	if v.Record != nil {
 		owned := v.Record.OwnedBy(l.ID)
 		r.Slots = owned.Len()
 	}
+	if l.Heard {
+		r.Heard = l.Seen
+	}
 	switch {
 	case !l.Live(now):
 		r.State = "silent"
+	case l.ID != v.ID && v.Overdue(l, now):
+		r.State = "overdue"
 	case l.State.Takes:
 		r.State = "takes slots"
 	}
@@ -97,6 +148,8 @@ func slotText(s *admin.Slot, self string, now time.Time) string {
 		text += ": this replica runs it" + since
 	case shard.Elsewhere:
 		text += "; replica " + who + " runs it" + since
+	case shard.Believed:
+		text += "; replica " + who + " is believed to run it" + since + ", but has not been heard of lately"
 	case shard.Moving:
 		text += "; its owner, replica " + strings.Replace(who, self, self+" (this one)", 1) + ", does not run it yet" + since
 	case shard.Unowned:

@@ -3,6 +3,8 @@
 package adminserver
 
 import (
+	"maps"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -24,14 +26,17 @@ func shardView() *shard.View {
 	open1.Put(1, true)
 	moved := shardsNow.Add(-3 * time.Minute)
 	return &shard.View{
-		ID: "a", Slots: 4, Own: shard.State{Takes: true, Open: open0, Load: map[int]int{0: 1500}},
+		ID: "a", Slots: 4, Patience: 5 * time.Second,
+		Own: shard.State{Takes: true, Open: open0, Load: map[int]int{0: 1500}, Summary: shard.Summary{Modules: map[string]shard.Module{"web": {Digest: "d1", Revision: 2}}}},
 		Record: &shard.Record{Epoch: 12, Keys: map[string]string{"web": slots.Namespace, "dns": slots.UID}, Slots: []shard.Slot{
 			{Owner: "a", Next: "b", Epoch: 10, Moved: moved}, {Owner: "b", Epoch: 12, Moved: moved}, {Owner: "c", Epoch: 11, Moved: moved}, {Owner: "b", Epoch: 9, Moved: moved},
 		}},
 		Leases: []shard.Lease{
-			{ID: "a", Lasts: 15 * time.Second, Heard: shardsNow.Add(-time.Second)},
-			{ID: "b", Lasts: 15 * time.Second, Heard: shardsNow.Add(-2 * time.Second), State: shard.State{Open: open1, Summary: shard.Summary{Version: "v1.2.3", Controllers: 2, Runs: 7}}},
-			{ID: "c", Lasts: 15 * time.Second, Heard: shardsNow.Add(-20 * time.Second)},
+			{ID: "a", Lasts: 15 * time.Second, Seen: shardsNow.Add(-time.Second), Heard: true, State: shard.State{Summary: shard.Summary{Modules: map[string]shard.Module{"web": {Digest: "d1", Revision: 2}}}}},
+			{ID: "b", Lasts: 15 * time.Second, Seen: shardsNow.Add(-2 * time.Second), Heard: true, State: shard.State{Open: open1, Summary: shard.Summary{Version: "v1.2.3", Controllers: 2, Runs: 7, Modules: map[string]shard.Module{"dns": {Digest: "d0", Revision: 1, Paused: true}, "web": {Digest: "d2", Revision: 5}}}}},
+			{ID: "c", Lasts: 15 * time.Second, Seen: shardsNow.Add(-20 * time.Second), Heard: true, State: shard.State{Summary: shard.Summary{Modules: map[string]shard.Module{"web": {Digest: "d2", Revision: 5}}}}},
+			{ID: "d", Lasts: 15 * time.Second, Seen: shardsNow.Add(-9 * time.Second), Heard: true, State: shard.State{Takes: true, Summary: shard.Summary{Modules: map[string]shard.Module{"web": {Digest: "d2", Revision: 4}}}}},
+			{ID: "e", Lasts: 15 * time.Second, Seen: shardsNow},
 		},
 	}
 }
@@ -48,9 +53,42 @@ func TestShardStatus_SaysWhatIsRunAndByWhom(t *testing.T) {
 		{ID: "a", State: "takes slots", Slots: 1, Open: 1, Ranges: "0", Load: 1.5, Heard: shardsNow.Add(-time.Second)},
 		{ID: "b", Version: "v1.2.3", State: "takes none", Slots: 2, Open: 1, Ranges: "1", Heard: shardsNow.Add(-2 * time.Second), Controllers: 2, Runs: 7},
 		{ID: "c", State: "silent", Slots: 1, Heard: shardsNow.Add(-20 * time.Second)},
+		{ID: "d", State: "overdue", Heard: shardsNow.Add(-9 * time.Second)},
+		{ID: "e", State: "overdue"},
 	} {
 		if st.Replicas[i] != want {
 			t.Errorf("%+v, want %+v", st.Replicas[i], want)
+		}
+	}
+	want := []admin.SharedModule{
+		{Controller: "dns", Digest: "d0", Replicas: []admin.ModuleAt{{ID: "b", Revision: 1, Paused: true}}},
+		{Controller: "web", Digest: "d2", Replicas: []admin.ModuleAt{{ID: "b", Revision: 5}, {ID: "d", Revision: 4}}},
+		{Controller: "web", Digest: "d1", Replicas: []admin.ModuleAt{{ID: "a", Revision: 2}}},
+	}
+	if !reflect.DeepEqual(st.Modules, want) {
+		t.Errorf("modules: %+v, want %+v", st.Modules, want)
+	}
+}
+
+func TestUneven_NamesASlotWithFarMoreThanOthers(t *testing.T) {
+	even := map[int]int{}
+	for i := range 13 {
+		even[i] = 40
+	}
+	uneven := maps.Clone(even)
+	uneven[7] = 600
+	few := map[int]int{0: 100, 1: 0, 2: 0, 3: 0, 4: 0, 5: 0}
+	for _, c := range []struct {
+		by   string
+		n    map[int]int
+		want string
+	}{
+		{"namespace", uneven, "web: slot 7 has 600 of the 1080 objects here: a namespace, and those with similar names, cannot be divided; if the module allows it, --shard-by uid spreads them"},
+		{"uid", uneven, "web: slot 7 has 600 of the 1080 objects here"}, {"namespace", even, ""}, {"namespace", few, ""}, {"namespace", nil, ""},
+		{"namespace", map[int]int{3: 5000}, ""}, {"namespace", map[int]int{3: 5000, 4: 4000}, ""},
+	} {
+		if got := unevenText("web", c.by, c.n); got != c.want {
+			t.Errorf("%v by %s: %q, want %q", c.n, c.by, got, c.want)
 		}
 	}
 }

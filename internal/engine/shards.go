@@ -21,6 +21,9 @@ func (c *Controller) member() *shard.Member {
 	return c.shared.Member
 }
 
+// Shared reports whether each replica runs a part of the controller's objects.
+func (c *Controller) Shared() bool { return c.member() != nil }
+
 // share takes part in the sharing of objects between replicas until ctx ends.
 func (c *Controller) share(ctx context.Context) {
 	split, err := c.shared.Member.Split(ctx, c.name, c.split.Field())

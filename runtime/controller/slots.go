@@ -199,6 +199,19 @@ func (t *slotTable) open(slot int) {
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 }
 
+// opened returns a count of 0 for each open slot.
+func (t *slotTable) opened() map[int]int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := map[int]int{}
+	for i := range t.slots {
+		if t.slots[i].open {
+			n[i] = 0
+		}
+	}
+	return n
+}
+
 // close prevents new runs of a slot, and returns when the last has ended. Runs may continue for grace, and are then interrupted.
 func (t *slotTable) close(ctx context.Context, slot int, grace time.Duration) []abi.Write {
 	t.mu.Lock()

@@ -14,6 +14,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/queue"
 	"github.com/wasmctl/wasmctl/runtime/runner"
 	"github.com/wasmctl/wasmctl/runtime/scheduler"
+	"github.com/wasmctl/wasmctl/runtime/shard/slots"
 	"github.com/wasmctl/wasmctl/runtime/watcher"
 )
 
@@ -66,6 +67,25 @@ func (c *Controller) Watched() (n int) {
 	if all := *c.cache.handles.Load(); len(all) > 0 {
 		for _, s := range all[0].all() {
 			n += s.State().Objects
+		}
+	}
+	return n
+}
+
+// PerSlot returns the number of objects of the reconciled kind in each slot that this replica runs; nil unless replicas share the objects.
+func (c *Controller) PerSlot() map[int]int {
+	if c.slots == nil || c.slots.by() == "" {
+		return nil
+	}
+	n := c.slots.opened()
+	for _, o := range c.Objects() {
+		key := o.UID()
+		if c.slots.by() == slots.Namespace {
+			key = o.Ref().Namespace
+		}
+		slot := slots.Of(key, c.cfg.Slots.Count())
+		if count, open := n[slot]; open {
+			n[slot] = count + 1
 		}
 	}
 	return n

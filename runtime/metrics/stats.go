@@ -103,8 +103,13 @@ type Leader struct {
 type Shards struct {
 	// States is the number of slots in each state, including zeros.
 	States map[string]int
-	// Epoch is the epoch of the record; Moves counts the slots that were received or given away.
-	Epoch, Moves uint64
+	// Epoch is the epoch of the record. Moves counts the slots that were received or given away, and Ended the leases of silent replicas
+	// that this one has ended.
+	Epoch, Moves, Ended uint64
+	// PeerAge is the time since the lease of another replica changed, of the one that has not changed for the longest time.
+	PeerAge time.Duration
+	// Objects is the number of objects in each slot of this replica, by slot.
+	Objects map[int]int
 	// Load is the computing time of this replica's slots, in seconds per second.
 	Load float64
 }

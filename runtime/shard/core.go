@@ -87,6 +87,7 @@ type seen struct {
 	Lease
 	since time.Time
 	gone  bool // the lease was deleted
+	heard bool // the lease has changed since this replica started
 }
 
 // Core decides what one replica does. It has no clock and does no I/O: its owner passes in what was read and which effects have ended, and
@@ -187,7 +188,7 @@ func (c *Core) Saw(now time.Time, leases []Lease, record *Record, version string
 	for _, l := range leases {
 		here[l.ID] = true
 		if s := c.members[l.ID]; s == nil || s.Version != l.Version || s.gone {
-			c.members[l.ID] = &seen{Lease: l, since: now}
+			c.members[l.ID] = &seen{Lease: l, since: now, heard: s != nil || !c.renewed.IsZero()}
 		}
 	}
 	for id, s := range c.members {
@@ -261,7 +262,7 @@ func (c *Core) Slots(now time.Time) (record *Record, leases []Lease, own State) 
 	for _, id := range slices.Sorted(maps.Keys(c.members)) {
 		if s := c.members[id]; !s.Ended && !s.gone {
 			l := s.Lease
-			l.Heard = s.since
+			l.Seen, l.Heard = s.since, s.heard
 			leases = append(leases, l)
 		}
 	}

@@ -18,13 +18,14 @@ type SlotState string
 const (
 	Here      SlotState = "here"      // this replica runs it
 	Elsewhere SlotState = "elsewhere" // one other replica reports that it runs it
+	Believed  SlotState = "believed"  // one other replica has reported that it runs it, but its lease is overdue
 	Moving    SlotState = "moving"    // its owner is alive, and does not run it yet
 	Unowned   SlotState = "unowned"   // no living replica owns it
 	Double    SlotState = "double"    // several replicas report that they run it
 )
 
 // SlotStates are all states.
-var SlotStates = [...]SlotState{Here, Elsewhere, Moving, Unowned, Double}
+var SlotStates = [...]SlotState{Here, Elsewhere, Believed, Moving, Unowned, Double}
 
 // Cover describes which replicas run a slot.
 type Cover struct {
@@ -46,10 +47,13 @@ func (v *View) Coverage(now time.Time) Coverage {
 }
 
 func (v *View) cover(slot int, now time.Time) Cover {
-	c := Cover{State: Unowned}
+	c, other := Cover{State: Unowned}, Elsewhere
 	for i := range v.Leases {
 		if l := &v.Leases[i]; l.ID != v.ID && l.Live(now) && l.State.Open.Has(slot) {
 			c.By = append(c.By, l.ID)
+			if v.Overdue(l, now) {
+				other = Believed
+			}
 		}
 	}
 	here := v.Own.Open.Has(slot)
@@ -62,7 +66,7 @@ func (v *View) cover(slot int, now time.Time) Cover {
 	case here:
 		c.State = Here
 	case len(c.By) == 1:
-		c.State = Elsewhere
+		c.State = other
 	case v.lives(owner, now):
 		c.State, c.By = Moving, []string{owner}
 	}
@@ -88,7 +92,20 @@ func (v *View) speaks(now time.Time) bool {
 }
 
 // Live reports whether the lease is valid.
-func (l *Lease) Live(now time.Time) bool { return !l.Ended && now.Sub(l.Heard) < l.Lasts }
+func (l *Lease) Live(now time.Time) bool { return !l.Ended && now.Sub(l.Seen) < l.Lasts }
+
+// Overdue reports whether a valid lease should have been renewed in the meantime: its owner may have died.
+func (v *View) Overdue(l *Lease, now time.Time) bool { return !l.Heard || now.Sub(l.Seen) > v.Patience }
+
+// PeerAge returns the time since the lease of another replica changed, of the one that has not changed for the longest time.
+func (v *View) PeerAge(now time.Time) (age time.Duration) {
+	for i := range v.Leases {
+		if v.Leases[i].ID != v.ID {
+			age = max(age, now.Sub(v.Leases[i].Seen))
+		}
+	}
+	return age
+}
 
 // Cost is the load of all slots of a replica, per second.
 func (s *State) Cost() time.Duration {
@@ -113,7 +130,7 @@ func (c Coverage) Count(state SlotState) int {
 // String describes the coverage for people.
 func (c Coverage) String() string {
 	run := fmt.Sprintf("%d of %d slots are run by one replica each", c.Count(Here)+c.Count(Elsewhere), len(c))
-	return strings.Join(append([]string{run}, c.gaps(Unowned, Double, Moving)...), "; ")
+	return strings.Join(append([]string{run}, c.gaps(Unowned, Double, Moving, Believed)...), "; ")
 }
 
 // gaps describes the slots in the given states for people.
@@ -143,6 +160,8 @@ func gapText(state SlotState) (one, more string) {
 		return "is run by two replicas", "are run by two replicas each"
 	case Moving:
 		return "is moving", "are moving"
+	case Believed:
+		return "is believed to be: its replica has not been heard of lately", "are believed to be: their replicas have not been heard of lately"
 	case Here, Elsewhere: // no gap
 	}
 	return "", ""

@@ -4,6 +4,7 @@ package shard
 
 import (
 	"encoding/json"
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -24,7 +25,7 @@ func set(list ...int) (s slots.Set) {
 
 // lease is a lease that last changed some time ago and lasts 15 s.
 func lease(id string, ago time.Duration, open ...int) Lease {
-	return Lease{ID: id, Lasts: 15 * time.Second, Heard: noon.Add(-ago), State: State{Takes: true, Open: set(open...)}}
+	return Lease{ID: id, Lasts: 15 * time.Second, Seen: noon.Add(-ago), Heard: true, State: State{Takes: true, Open: set(open...)}}
 }
 
 func record(owners ...string) *Record {
@@ -38,6 +39,8 @@ func record(owners ...string) *Record {
 func TestCoverage_SaysWhoRunsEachSlot(t *testing.T) {
 	ended := lease("d", 0, 2)
 	ended.Ended = true
+	unheard := lease("b", 0, 1, 2)
+	unheard.Heard = false
 	for name, c := range map[string]struct {
 		view View
 		want string
@@ -45,6 +48,8 @@ func TestCoverage_SaysWhoRunsEachSlot(t *testing.T) {
 		"no record":                   {View{ID: "a", Slots: 2}, "0 of 2 slots are run by one replica each; slots 0-1 have no owner"},
 		"all is well":                 {View{ID: "a", Slots: 3, Record: record("a", "b", "b"), Own: State{Open: set(0)}, Leases: []Lease{lease("b", 0, 1, 2)}}, "3 of 3 slots are run by one replica each"},
 		"the own lease is older":      {View{ID: "a", Slots: 1, Record: record("a"), Own: State{Open: set(0)}, Leases: []Lease{lease("a", 0, 0)}}, "1 of 1 slots are run by one replica each"},
+		"the owner is late":           {View{ID: "a", Slots: 3, Record: record("a", "b", "c"), Own: State{Open: set(0)}, Leases: []Lease{lease("b", 6*time.Second, 1), lease("c", 5*time.Second, 2)}}, "2 of 3 slots are run by one replica each; slot 1 is believed to be: its replica has not been heard of lately"},
+		"the owner was never heard":   {View{ID: "a", Slots: 3, Record: record("a", "b", "b"), Own: State{Open: set(0)}, Leases: []Lease{unheard}}, "1 of 3 slots are run by one replica each; slots 1-2 are believed to be: their replicas have not been heard of lately"},
 		"on its way to this one":      {View{ID: "a", Slots: 1, Record: record("a")}, "0 of 1 slots are run by one replica each; slot 0 is moving"},
 		"on its way to another":       {View{ID: "a", Slots: 2, Record: record("b", "b"), Leases: []Lease{lease("b", 14*time.Second)}}, "0 of 2 slots are run by one replica each; slots 0-1 are moving"},
 		"the owner is silent":         {View{ID: "a", Slots: 1, Record: record("b"), Leases: []Lease{lease("b", 15*time.Second, 0)}}, "0 of 1 slots are run by one replica each; slot 0 has no owner"},
@@ -53,16 +58,47 @@ func TestCoverage_SaysWhoRunsEachSlot(t *testing.T) {
 		"a record of fewer slots":     {View{ID: "a", Slots: 2, Record: record("a"), Own: State{Open: set(0)}}, "1 of 2 slots are run by one replica each; slot 1 has no owner"},
 		"no owner, but somebody runs": {View{ID: "a", Slots: 1, Record: record(""), Leases: []Lease{lease("b", 0, 0)}}, "1 of 1 slots are run by one replica each"},
 	} {
+		c.view.Patience = 5 * time.Second
 		if got := c.view.Coverage(noon).String(); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
 }
 
+// TestCore_TellsWhomItHasHeard: leases that a replica finds when it starts may be of dead replicas, until they are renewed.
+func TestCore_TellsWhomItHasHeard(t *testing.T) {
+	c := NewCore("a", 2, Timing{Lease: 15 * time.Second, Renew: 2 * time.Second, Settle: 4 * time.Second}, noon)
+	at := func(after time.Duration, want string, leases ...Lease) {
+		t.Helper()
+		now, got := noon.Add(after), ""
+		c.Saw(now, leases, nil, "")
+		for _, e := range first(c.Step(now)) {
+			if e.Kind == Renew {
+				c.Done(now, e, Result{})
+			}
+		}
+		_, all, _ := c.Slots(now)
+		for _, l := range all {
+			got += fmt.Sprintf("%s:%v ", l.ID, l.Heard)
+		}
+		if strings.TrimSpace(got) != want {
+			t.Errorf("after %v: %s, want %s", after, got, want)
+		}
+	}
+	version := func(id, version string) Lease {
+		return Lease{ID: id, Version: version, Lasts: 15 * time.Second}
+	}
+	at(0, "b:false c:false", version("b", "1"), version("c", "1"))
+	at(time.Second, "b:false c:true", version("b", "1"), version("c", "2"))
+	at(3*time.Second, "b:false c:true d:true", version("b", "1"), version("c", "2"), version("d", "1"))
+}
+
+func first(effects []Effect, _ time.Time) []Effect { return effects }
+
 // randomView is a view with all possible problems.
 func randomView(rng *rand.Rand) *View {
 	ids := []string{"", "a", "b", "c", "d"}
-	v := &View{ID: "a", Slots: 1 + rng.IntN(slots.Max)}
+	v := &View{ID: "a", Slots: 1 + rng.IntN(slots.Max), Patience: 5 * time.Second}
 	random := func() (s slots.Set) {
 		for i := range v.Slots {
 			s.Put(i, rng.IntN(3) == 0)
@@ -78,7 +114,7 @@ func randomView(rng *rand.Rand) *View {
 	for _, id := range ids[1:] {
 		if rng.IntN(3) > 0 {
 			l := lease(id, time.Duration(rng.IntN(30))*time.Second)
-			l.State.Open, l.Ended = random(), rng.IntN(5) == 0
+			l.State.Open, l.Ended, l.Heard = random(), rng.IntN(5) == 0, rng.IntN(5) > 0
 			v.Leases = append(v.Leases, l)
 		}
 	}
@@ -108,14 +144,14 @@ func TestCoverage_StatesSumToAll(t *testing.T) {
 
 // simpleState returns the state of a slot from the number of replicas that run it.
 func simpleState(v *View, slot int) SlotState {
-	run, others := 0, 0
+	run, others, late := 0, 0, false
 	live := map[string]bool{v.ID: true}
 	for _, l := range v.Leases {
-		if l.ID == v.ID || l.Ended || noon.Sub(l.Heard) >= l.Lasts {
+		if l.ID == v.ID || l.Ended || noon.Sub(l.Seen) >= l.Lasts {
 			continue
 		}
 		if live[l.ID] = true; l.State.Open.Has(slot) {
-			run, others = run+1, others+1
+			run, others, late = run+1, others+1, !l.Heard || noon.Sub(l.Seen) > 5*time.Second
 		}
 	}
 	if v.Own.Open.Has(slot) {
@@ -124,6 +160,8 @@ func simpleState(v *View, slot int) SlotState {
 	switch {
 	case run > 1:
 		return Double
+	case others == 1 && late:
+		return Believed
 	case others == 1:
 		return Elsewhere
 	case run == 1:
@@ -184,13 +222,16 @@ func TestMoves_CountsWhatCameAndWent(t *testing.T) {
 
 // TestState_LeaseStaysSmall: with the maximum number of slots, a lease is far below the limit of an annotation.
 func TestState_LeaseStaysSmall(t *testing.T) {
-	s := State{Takes: true, Load: map[int]int{}, Summary: Summary{Version: "v1.10.10-rc.10", Controllers: 100, Objects: 1e6, Due: 1e6, Running: 1e3, Failing: 1e6, Runs: 1e12}}
+	s := State{Takes: true, Load: map[int]int{}, Summary: Summary{Version: "v1.10.10-rc.10", Controllers: 100, Objects: 1e6, Due: 1e6, Running: 1e3, Failing: 1e6, Runs: 1e12, Modules: map[string]Module{}}}
+	for i := range MaxModules {
+		s.Summary.Modules[fmt.Sprintf("controller-%030d", i)] = Module{Digest: "0123456789ab", Revision: 1000, Paused: true}
+	}
 	for i := range slots.Max {
 		s.Load[i] = 99999
 		s.Open.Put(i, i%2 == 0)
 		s.Warm.Put(i, i%2 == 0)
 	}
-	if text := encoded(t, s); len(text) > 8<<10 {
+	if text := encoded(t, s); len(text) > 16<<10 {
 		t.Errorf("%d bytes", len(text))
 	}
 	if text := encoded(t, State{Takes: true}); strings.Contains(text, "summary") {

@@ -26,6 +26,7 @@ type loop struct {
 	load    load
 	lists   chan struct{} // has one element for each slot that is being listed
 	alarm   alarm
+	ended   uint64            // the number of leases of silent replicas that were ended
 	failed  map[string]string // the last logged error of each operation
 }
 
@@ -120,7 +121,10 @@ func (l *loop) publish(now time.Time) {
 		}
 	}
 	before := l.View()
-	v := &View{ID: l.cfg.ID, Record: record, Leases: leases, Own: own, Slots: len(l.core.phases), Moves: before.Moves + moves(l.cfg.ID, before.Record, record)}
+	v := &View{
+		ID: l.cfg.ID, Record: record, Leases: leases, Own: own, Slots: len(l.core.phases), Moves: before.Moves + moves(l.cfg.ID, before.Record, record),
+		Ended: l.ended, Patience: max(l.cfg.Timing.Lease/3, 5*l.cfg.Timing.Renew/2),
+	}
 	v.Wrong = l.alarm.check(now, v.Coverage(now), l.cfg.Timing.Lease+2*l.cfg.Timing.Renew)
 	l.view.Store(v)
 	if v.Wrong != before.Wrong {
@@ -157,7 +161,9 @@ func (l *loop) start(e Effect) {
 		do = func(ctx context.Context) (r Result) {
 			l.cfg.Logger.Warn("a replica is silent: ending its lease", "replica", e.ID)
 			var err error
-			r.Lost, err = l.leases.end(ctx, e.ID, e.Version)
+			if r.Lost, err = l.leases.end(ctx, e.ID, e.Version); err == nil && !r.Lost {
+				l.command(l.ctx, func(*Core) { l.ended++ })
+			}
 			return l.result("end the lease of another replica", r, err)
 		}
 	case Forget:

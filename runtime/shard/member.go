@@ -85,8 +85,10 @@ type View struct {
 	Own State
 	// Slots is the number of slots.
 	Slots int
-	// Moves counts the slots that the replica has received or given away.
-	Moves uint64
+	// Moves counts the slots that the replica has received or given away, and Ended the leases of silent replicas that it has ended.
+	Moves, Ended uint64
+	// Patience is how long a replica that lives may not be heard of.
+	Patience time.Duration
 	// Wrong describes the slots that no replica runs for longer than a handover takes, or that several run. It is empty if there are none.
 	Wrong string
 }

@@ -100,6 +100,20 @@ type Summary struct {
 	Failing int `json:"failing,omitempty"`
 	// Runs is the number of runs since the start.
 	Runs uint64 `json:"runs,omitempty"`
+	// Modules are the live modules by controller, at most MaxModules.
+	Modules map[string]Module `json:"modules,omitempty"`
+}
+
+// MaxModules limits the size of a Summary.
+const MaxModules = 50
+
+// Module is the live module of a controller at one replica.
+type Module struct {
+	// Digest is shortened. Revision is the number that the replica has given to the module.
+	Digest   string `json:"digest"`
+	Revision uint64 `json:"revision"`
+	// Paused reports that the replica starts no reconciles of the controller.
+	Paused bool `json:"paused,omitempty"`
 }
 
 // Lease is the lease of a replica as it was read.
@@ -109,8 +123,10 @@ type Lease struct {
 	Lasts   time.Duration
 	Ended   bool // fenced
 	State   State
-	// Heard is when the lease last changed, according to the local clock. It is set only in a View.
-	Heard time.Time
+	// Seen is when the lease last changed, according to the local clock, or was first read. Heard reports whether it has changed since
+	// this replica started: otherwise, its owner may have died long ago. Both are set only in a View.
+	Seen  time.Time
+	Heard bool
 }
 
 // maxRecord limits the size of a record in bytes. The annotations of an object may have 256 KiB.

@@ -130,6 +130,7 @@ tests:
   - {series: 'wasmctl_module_swaps_total{result="rolled_back"}', values: '_x30 1x100'}
   - {series: 'wasmctl_reconcile_failures_total{kind="trap"}', values: '_x30 5x100'}
   - {series: 'wasmctl_reconcile_failures_total{kind="output"}', values: '_x30 6x100'}
+  - {series: 'wasmctl_build_info', values: '1x130'}
   promql_expr_test:
   - {eval_time: 29m, expr: 'count(ALERTS)', exp_samples: []}
   - eval_time: 35m
@@ -140,9 +141,63 @@ tests:
   - {eval_time: 95m, expr: 'count(ALERTS)', exp_samples: []}
 `
 
+// deaths are the series of a group of two replicas, both of which are gone from minute 100 on: one crashes every five
+// minutes from minute 10 to minute 40, and runs another module from minute 30 on.
+const deaths = `
+rule_files: [%q]
+evaluation_interval: 1m
+tests:
+- interval: 1m
+  input_series:
+  - {series: 'wasmctl_build_info{namespace="ops", job="web", pod="a"}', values: '1x100'}
+  - {series: 'wasmctl_build_info{namespace="ops", job="web", pod="b"}', values: '1x90'}
+  - {series: 'wasmctl_build_info{namespace="ops", job="other", pod="c"}', values: '1x200'}
+  - {series: 'wasmctl_shard_leases_ended_total{namespace="ops", job="web", pod="a"}', values: '0x10 1x5 2x5 3x5 4x5 5x5 6x60'}
+  - {series: 'wasmctl_shard_peer_age_seconds{namespace="ops", job="web", pod="a"}', values: '2 9 14 2x60 62+60x10 2x26'}
+  - {series: 'wasmctl_module_info{namespace="ops", job="web", pod="a", controller="dns", digest="sha256:1", revision="1"}', values: '1x100'}
+  - {series: 'wasmctl_module_info{namespace="ops", job="web", pod="b", controller="dns", digest="sha256:1", revision="7"}', values: '1x30'}
+  - {series: 'wasmctl_module_info{namespace="ops", job="web", pod="b", controller="dns", digest="sha256:2", revision="8"}', values: '_x31 1x59'}
+  promql_expr_test:
+  - {eval_time: 15m, expr: 'count(ALERTS{alertstate="firing"})', exp_samples: []}
+  - eval_time: 30m
+    expr: 'ALERTS{alertstate="firing"}'
+    exp_samples:
+    - {value: 1, labels: 'ALERTS{alertname="WasmctlReplicasDie", alertstate="firing", namespace="ops", job="web", severity="warning"}'}
+  - eval_time: 63m
+    expr: 'ALERTS{alertstate="firing", alertname="WasmctlModulesDiffer"}'
+    exp_samples:
+    - {value: 1, labels: 'ALERTS{alertname="WasmctlModulesDiffer", alertstate="firing", namespace="ops", job="web", controller="dns", severity="warning"}'}
+  - eval_time: 72m
+    expr: 'ALERTS{alertstate="firing", alertname="WasmctlReplicaSilent"}'
+    exp_samples:
+    - {value: 1, labels: 'ALERTS{alertname="WasmctlReplicaSilent", alertstate="firing", namespace="ops", job="web", severity="critical"}'}
+  - {eval_time: 99m, expr: 'count(ALERTS{alertstate="firing"})', exp_samples: []}
+  - eval_time: 115m
+    expr: 'ALERTS{alertstate="firing"}'
+    exp_samples:
+    - {value: 1, labels: 'ALERTS{alertname="WasmctlAbsent", alertstate="firing", namespace="ops", job="web", severity="critical"}'}
+- interval: 1m
+  input_series:
+  - {series: 'wasmctl_build_info', values: '1x10'}
+  promql_expr_test:
+  - {eval_time: 9m, expr: 'count(ALERTS)', exp_samples: []}
+  - eval_time: 3h
+    expr: 'ALERTS'
+    exp_samples:
+    - {value: 1, labels: 'ALERTS{alertname="WasmctlAbsent", alertstate="firing", severity="critical"}'}
+`
+
 // TestAlerts_NoticeTheFirstEvent: a series that appears with its first event fires the alert, and stops to do so after
 // the time of the rule.
-func TestAlerts_NoticeTheFirstEvent(t *testing.T) {
+func TestAlerts_NoticeTheFirstEvent(t *testing.T) { promtoolTest(t, firstEvents) }
+
+// TestAlerts_NoticeReplicasThatDie: a replica that crashes again and again, one that runs another module, one that is
+// silent, and the end of all.
+func TestAlerts_NoticeReplicasThatDie(t *testing.T) { promtoolTest(t, deaths) }
+
+// promtoolTest runs a unit test of the alert rules, which has a verb for their path.
+func promtoolTest(t *testing.T, test string) {
+	t.Helper()
 	if _, err := exec.LookPath("promtool"); err != nil {
 		t.Skip("SKIPPED: promtool is not installed (Debian's package prometheus): alert rules are not evaluated")
 	}
@@ -151,7 +206,7 @@ func TestAlerts_NoticeTheFirstEvent(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "first.yaml")
-	e2e.Replace(t, path, fmt.Appendf(nil, firstEvents, rules))
+	e2e.Replace(t, path, fmt.Appendf(nil, test, rules))
 	if out, err := exec.CommandContext(t.Context(), "promtool", "test", "rules", path).CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}

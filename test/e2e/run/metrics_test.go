@@ -140,6 +140,9 @@ var quietMetrics = map[string]string{
 	"wasmctl_shard_epoch":                         "TestShards_EachReplicaSaysWhoRunsWhat",
 	"wasmctl_shard_moves_total":                   "TestShards_EachReplicaSaysWhoRunsWhat",
 	"wasmctl_shard_load":                          "TestShards_EachReplicaSaysWhoRunsWhat",
+	"wasmctl_shard_leases_ended_total":            "TestShards_AnEventSaysThatASlotIsRunTwice",
+	"wasmctl_shard_peer_age_seconds":              "TestShards_EachReplicaSaysWhoRunsWhat",
+	"wasmctl_shard_slot_objects":                  "TestShards_EachReplicaSaysWhoRunsWhat",
 	"rest_client_request_retries_total":           "TestRequests_CountsRetries of runtime/metrics",
 	"wasmctl_stale_reconciles_total":              "the tests of runtime/applier: it needs a watch that is late by seconds while requests are not",
 }

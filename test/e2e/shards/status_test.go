@@ -74,7 +74,7 @@ func TestShards_EachReplicaSaysWhoRunsWhat(t *testing.T) {
 		}
 		enginetest.Until(t, "a row for each replica, with its controllers", func() bool {
 			all := e2e.Steer(t, "status", s.socket, "--all-replicas")
-			return e2e.ContainsAll(all, []string{one.id, two.id, "CONTROLLERS"}) && s.shards().Replicas[0].Controllers == 1 && s.shards().Replicas[1].Controllers == 1
+			return e2e.ContainsAll(all, []string{one.id, two.id, "CONTROLLERS", "the same module at each replica"}) && s.shards().Replicas[0].Controllers == 1 && s.shards().Replicas[1].Controllers == 1
 		})
 		sums := e2e.Scraped(t, e2e.Served(t, s.Process, "/metrics")).Sums
 		if sums["wasmctl_shard_slots"] != 8 || sums["wasmctl_shard_epoch"] == 0 || sums["wasmctl_shard_moves_total"] < 4 {
@@ -196,4 +196,11 @@ func TestShards_AnEventSaysThatASlotIsRunTwice(t *testing.T) {
 			return true
 		})
 	}
+	enginetest.Until(t, "one replica has ended the lease, and counted that", func() bool {
+		ended := 0.0
+		for _, s := range []*sharer{one, two} {
+			ended += e2e.Scraped(t, e2e.Served(t, s.Process, "/metrics")).Sums["wasmctl_shard_leases_ended_total"]
+		}
+		return ended == 1
+	})
 }

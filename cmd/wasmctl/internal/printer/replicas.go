@@ -4,7 +4,9 @@ package printer
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/wasmctl/wasmctl/internal/humanize"
@@ -36,7 +38,42 @@ func shardLines(sh *admin.Shards, s Screen) []string {
 	if !sh.Covered && s.coloured {
 		cover = colourBad + cover + colourOff
 	}
-	return []string{cutTo(fmt.Sprintf("replica %s, epoch %d", sh.Replica, sh.Epoch), s.width), cover}
+	lines := []string{cutTo(fmt.Sprintf("replica %s, epoch %d", sh.Replica, sh.Epoch), s.width), cover}
+	for _, hint := range sh.Hints {
+		lines = append(lines, cutTo("uneven: "+text.Line(hint), s.width))
+	}
+	return lines
+}
+
+// sharedTable has a row for each module of a controller that replicas share. If all replicas run the same one, their names are omitted.
+func sharedTable(sh *admin.Shards) *table {
+	t := &table{columns: []column{{title: "CONTROLLER", minWidth: 14}, {title: "DIGEST"}, {title: "COUNT", right: true, omit: 1}, {title: "REPLICAS", minWidth: 20}}}
+	if sh == nil {
+		return t
+	}
+	for i := range sh.Modules {
+		m := &sh.Modules[i]
+		differs := slices.ContainsFunc(sh.Modules, func(o admin.SharedModule) bool { return o.Controller == m.Controller && o.Digest != m.Digest })
+		paused, names := 0, make([]string, len(m.Replicas))
+		for j, at := range m.Replicas {
+			names[j] = fmt.Sprintf("%s (revision %d)", at.ID, at.Revision)
+			if at.Paused {
+				paused++
+				names[j] = fmt.Sprintf("%s (revision %d, paused)", at.ID, at.Revision)
+			}
+		}
+		colour, which := "", strings.Join(names, ", ")
+		switch {
+		case differs:
+			colour, which = colourWarn, "differs: "+which
+		case paused == 0:
+			which = "the same module at each replica"
+		case paused == len(names):
+			which = "the same module at each replica, paused"
+		}
+		t.row(colour, m.Controller, m.Digest, len(m.Replicas), which)
+	}
+	return t
 }
 
 // replicaTable has a row for each replica. If all is set, it shows the state of its controllers.
@@ -55,14 +92,15 @@ func replicaTable(sh *admin.Shards, now time.Time, all bool) *table {
 	}
 	for i := range sh.Replicas {
 		r := &sh.Replicas[i]
-		cells := []any{r.ID, r.Slots, r.Open, strconv.FormatFloat(r.Load, 'f', 2, 64), humanize.Age(now, r.Heard)}
+		heard := "-"
+		if !r.Heard.IsZero() {
+			heard = humanize.Age(now, r.Heard)
+		}
+		cells := []any{r.ID, r.Slots, r.Open, strconv.FormatFloat(r.Load, 'f', 2, 64), heard}
 		if all {
 			cells = append(cells, r.Controllers, r.Objects, r.Ready, r.Running, r.Runs, r.Failing, r.Version)
 		}
-		colour, state := "", r.State
-		if r.State == "silent" {
-			colour = colourBad
-		}
+		colour, state := map[string]string{"silent": colourBad, "overdue": colourWarn}[r.State], r.State
 		if r.ID == sh.Replica {
 			state += ", this one"
 		}
@@ -75,8 +113,10 @@ func replicaTable(sh *admin.Shards, now time.Time, all bool) *table {
 // them.
 func ReplicaLines(st *admin.Status, now time.Time, s Screen) []string {
 	lines := append([]string{cutTo(processLine(st, now), s.width)}, shardLines(st.Shards, s)...)
-	if t := replicaTable(st.Shards, now, true); len(t.rows) > 0 {
-		lines = append(append(lines, ""), t.render(s.width, s.coloured)...)
+	for _, t := range []*table{replicaTable(st.Shards, now, true), sharedTable(st.Shards)} {
+		if len(t.rows) > 0 {
+			lines = append(append(lines, ""), t.render(s.width, s.coloured)...)
+		}
 	}
 	return lines
 }

@@ -42,6 +42,29 @@ func TestStatus_SaysWhatAReplicaRuns(t *testing.T) {
 	}
 }
 
+// TestReplicas_ShowsWhichRunAnotherModule: the digests are next to each other, and a replica that was not heard of has no time.
+func TestReplicas_ShowsWhichRunAnotherModule(t *testing.T) {
+	st := shardedStatus(3)
+	st.Shards.Hints = []string{"web: slot 7 has 600 of the 1080 objects here"}
+	st.Shards.Replicas[1].Heard, st.Shards.Replicas[1].State = time.Time{}, "overdue"
+	st.Shards.Modules = []admin.SharedModule{
+		{Controller: "dns", Digest: "0123456789ab", Replicas: []admin.ModuleAt{{ID: "replica-0", Revision: 1}, {ID: "replica-1", Revision: 1}}},
+		{Controller: "dry", Digest: "0123456789ab", Replicas: []admin.ModuleAt{{ID: "replica-0", Revision: 1, Paused: true}, {ID: "replica-1", Revision: 4}}},
+		{Controller: "web", Digest: "aaaaaaaaaaaa", Replicas: []admin.ModuleAt{{ID: "replica-0", Revision: 2}, {ID: "replica-1", Revision: 3}}},
+		{Controller: "web", Digest: "bbbbbbbbbbbb", Replicas: []admin.ModuleAt{{ID: "replica-2", Revision: 5}}},
+	}
+	text := strings.Join(ReplicaLines(st, statusNow, Screen{}), "\n")
+	for _, want := range []string{
+		"uneven: web: slot 7 has 600", "  0.25      -  ", "overdue\n", "dns         0123456789ab      2  the same module at each replica\n",
+		"dry         0123456789ab      2  replica-0 (revision 1, paused), replica-1 (revision 4)\n",
+		"web         aaaaaaaaaaaa      2  differs: replica-0 (revision 2), replica-1 (revision 3)\n", "web         bbbbbbbbbbbb      1  differs: replica-2 (revision 5)",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not there:\n%s", want, text)
+		}
+	}
+}
+
 func TestReplicas_NeverWrap(t *testing.T) {
 	for _, width := range []int{60, 80, 120} {
 		st := shardedStatus(5)
