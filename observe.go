@@ -51,7 +51,7 @@ func (rt *Runtime) Admin() admin.Service {
 		},
 	}
 	if rt.member != nil {
-		s.Shards = rt.member.View
+		s.Group = rt.member
 	}
 	if rt.elector != nil {
 		s.Leader = rt.elector.Leader
@@ -215,11 +215,15 @@ func (rt *Runtime) summary() (sum shard.Summary) {
 		sum.Running += st.Running
 		sum.Runs += st.Started
 		sum.Failing += st.Reconciles.Failing
-		if m := e.Module; m != nil && e.Shared() && len(sum.Modules) < shard.MaxModules {
+		if e.Shared() && len(sum.Modules) < shard.MaxModules {
 			if sum.Modules == nil {
 				sum.Modules = map[string]shard.Module{}
 			}
-			sum.Modules[e.Name()] = shard.Module{Digest: strings.TrimPrefix(humanize.Digest(m.Digest()), "sha256:"), Revision: m.Revision(), Paused: st.Paused}
+			of := shard.Module{Paused: st.Paused, Followed: e.Followed()}
+			if m := e.Module; m != nil {
+				of.Digest, of.Revision = strings.TrimPrefix(humanize.Digest(m.Digest()), "sha256:"), m.Revision()
+			}
+			sum.Modules[e.Name()] = of
 		}
 		for i := range st.Watches {
 			if w := &st.Watches[i]; w.Source.Resource == e.Kind().GVR() {

@@ -99,6 +99,63 @@ func (f fleet) of(ctx context.Context, controller string, objects []abi.Key) (*a
 	return found[0].client, nil // it refuses, and names the replica
 }
 
+// steered is like of, but if no objects are named and replicas share those of the controller, any of them passes a command on to all.
+func (f fleet) steered(ctx context.Context, controller string, objects []abi.Key) (*admin.Client, error) {
+	if found := f.runners(controller); len(objects) == 0 && found.share(controller) {
+		return found[0].client, nil
+	}
+	return f.of(ctx, controller, objects)
+}
+
+// share reports whether the members are replicas of one group that share the objects of a controller.
+func (f fleet) share(controller string) bool {
+	for i := range f {
+		sh := f[i].status.Shards
+		if sh == nil || sh.By[controller] == "" || !slices.ContainsFunc(f[0].status.Shards.Replicas, func(r admin.Replica) bool { return r.ID == sh.Replica }) {
+			return false
+		}
+	}
+	return len(f) > 0
+}
+
+// each returns the members at which a command changes the module of a controller: all that share its objects, or the one that runs it.
+func (f fleet) each(ctx context.Context, controller string) (fleet, error) {
+	found := f.runners(controller)
+	if len(found) > 1 && found.share(controller) {
+		return found, nil
+	}
+	c, err := f.of(ctx, controller, nil)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(f, func(m member) bool { return m.client == c })
+	return f[i : i+1], nil
+}
+
+// differing returns the IDs of the replicas of a group that run other modules of a controller than the members.
+func (f fleet) differing(ctx context.Context, controller string) (ids []string) {
+	st, err := f[0].client.Status(ctx)
+	if err != nil || st.Shards == nil {
+		return nil
+	}
+	at := slices.IndexFunc(st.Controllers, func(c admin.Controller) bool { return c.Name == controller })
+	if at < 0 {
+		return nil
+	}
+	for i := range st.Shards.Modules {
+		m := &st.Shards.Modules[i]
+		if m.Controller != controller || strings.Contains(st.Controllers[at].Digest, m.Digest) {
+			continue
+		}
+		for _, r := range m.Replicas {
+			if !slices.ContainsFunc(f, func(m member) bool { return m.status.Shards != nil && m.status.Shards.Replica == r.ID }) {
+				ids = append(ids, r.ID)
+			}
+		}
+	}
+	return ids
+}
+
 // replicaOf returns the ID of the replica that runs the objects of a controller.
 func (f fleet) replicaOf(ctx context.Context, controller string, objects []abi.Key) (replica string, err error) {
 	for i, key := range objects {
@@ -133,11 +190,16 @@ func (f fleet) only() (*member, error) {
 
 // choose returns an error that asks for one of several pods.
 func (f fleet) choose(what string) error {
+	return failure.Usage.Wrap(fmt.Errorf("%s several pods: choose one with --pod: %s", what, strings.Join(f.pods(), ", ")))
+}
+
+// pods returns the names of the pods.
+func (f fleet) pods() []string {
 	names := make([]string, len(f))
 	for i := range f {
 		names[i] = strings.TrimPrefix(f[i].name, podPrefix)
 	}
-	return failure.Usage.Wrap(fmt.Errorf("%s several pods: choose one with --pod: %s", what, strings.Join(names, ", ")))
+	return names
 }
 
 // explain asks all members that can answer, the possible meanings of the arguments one after the other.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -30,15 +31,35 @@ type replica struct {
 	objects     map[string]string // the replica of each object
 	leads       *bool
 	shards      bool
+	group       []string // the replicas that share the controllers
+	digest      string   // of the live modules
+}
+
+// Swap refuses the module "bad".
+func (r *replica) Swap(_ context.Context, _ string, wasm []byte, _ admin.SwapOptions) (admin.Swapped, error) {
+	if string(wasm) == "bad" && r.id != "a" {
+		return admin.Swapped{}, errors.New("refused")
+	}
+	r.digest = string(wasm)
+	return admin.Swapped{Revision: 7}, nil
+}
+
+func (r *replica) Pause(context.Context, string, bool) (admin.Steered, error) {
+	return admin.Steered{Replicas: len(r.group)}, nil
 }
 
 func (r *replica) Status() admin.Status {
 	st := admin.Status{Leader: r.leads, LeaderID: "host-b_1"}
 	for _, name := range r.controllers {
-		st.Controllers = append(st.Controllers, admin.Controller{Name: name, State: admin.StateOK})
+		st.Controllers = append(st.Controllers, admin.Controller{Name: name, State: admin.StateOK, Digest: r.digest})
 	}
 	if r.shards {
 		st.Shards = &admin.Shards{Replica: r.id, Slots: 4, Here: 1, By: map[string]string{"wasmctl-reconcilers": "uid"}}
+	}
+	for _, id := range r.group {
+		st.Shards.By["web"] = "uid"
+		st.Shards.Replicas = append(st.Shards.Replicas, admin.Replica{ID: id})
+		st.Shards.Modules = append(st.Shards.Modules, admin.SharedModule{Controller: "web", Digest: "old", Replicas: []admin.ModuleAt{{ID: id}}})
 	}
 	return st
 }
@@ -147,6 +168,45 @@ func TestFleet_FindsTheReplica(t *testing.T) {
 	}
 	if _, err := shared.only(); err == nil || !strings.Contains(err.Error(), "--pod: a, b") {
 		t.Error(err)
+	}
+}
+
+// TestFleet_ChangesTheModuleOfAllThatShareIt, one after the other until one refuses it. Replicas that were not reached are named.
+func TestFleet_ChangesTheModuleOfAllThatShareIt(t *testing.T) {
+	group := []string{"a", "b", "c"}
+	var all []*replica
+	for _, id := range group {
+		all = append(all, &replica{id: id, controllers: []string{"web"}, shards: true, group: group, digest: "old"})
+	}
+	other := &replica{id: "x", controllers: []string{"web"}, shards: true, group: []string{"x"}, digest: "old"}
+	f := fleetOf(t, append(all, other)...)
+	for _, c := range []struct {
+		name, module string
+		f            fleet
+		out, err     string
+	}{
+		{name: "all", module: "new", f: f[:3], out: "pod a: revision 7 is live\npod b: revision 7 is live\npod c: revision 7 is live\n"},
+		{name: "one", module: "new", f: f[:1], out: "revision 7 is live\nunchanged at other replicas: b, c; --in NAMESPACE reaches all\n"},
+		{name: "refused", module: "bad", f: f[:3], out: "pod a: revision 7 is live\n", err: "pod b: refused; not asked: c"},
+		{name: "two groups", module: "new", f: f, err: "controller[web]: runs on several pods: choose one with --pod: a, b, c, x"},
+	} {
+		var out strings.Builder
+		o := &steerOptions{streams: streams{out: &out, err: io.Discard}}
+		members, err := c.f.each(t.Context(), "web")
+		if err == nil {
+			err = o.swapEach(t.Context(), members, "web", false, func(ctx context.Context, client *admin.Client) (admin.Swapped, error) {
+				return client.Swap(ctx, "web", []byte(c.module), admin.SwapOptions{})
+			})
+		}
+		if out.String() != c.out || (err != nil) != (c.err != "") || err != nil && err.Error() != c.err {
+			t.Errorf("%s: %q, %v", c.name, out.String(), err)
+		}
+	}
+	if c, err := f[:3].steered(t.Context(), "web", nil); err != nil || f.at(c) != "a" {
+		t.Errorf("a pause: %q, %v", f.at(c), err)
+	}
+	if _, err := f.steered(t.Context(), "web", nil); err == nil {
+		t.Error("a pause of one of two groups")
 	}
 }
 

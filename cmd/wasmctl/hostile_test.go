@@ -100,8 +100,8 @@ func (h *hostile) Logs(_ context.Context, _ string, _ admin.LogQuery, emit func(
 	return errors.Join(err, emit(append(line, '\n')))
 }
 
-func (h *hostile) Trigger(context.Context, string, []abi.Key, bool) (int, error) {
-	return 0, errors.New(evil)
+func (h *hostile) Trigger(context.Context, string, []abi.Key, bool) (admin.Steered, error) {
+	return admin.Steered{}, errors.New(evil)
 }
 
 // TestOutput_HasNoLinesOfOthers: no text of a process, a module or an object begins a line of a table or of a list, in no form of the output.

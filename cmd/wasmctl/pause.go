@@ -7,6 +7,9 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/wasmctl/wasmctl/internal/humanize"
+	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
 func newCmdPause(s streams, paused bool) *cobra.Command {
@@ -16,8 +19,9 @@ undoes "wasmctl suspend": it sets spec.suspend to false in the cluster.`
 	if paused {
 		verb, done, what = "pause", "paused", "Pause a controller or an object"
 		long = `Running reconciles finish and no new ones start. Watches go on, and triggers are kept until "wasmctl resume". A controller stays
-paused until then or until the process ends. For an object, the process sets the annotation wasmctl.dev/paused, if it has the right
-to patch it.`
+paused until then or until the process ends. If replicas share its objects (--shards), it is paused at all of them until then, also
+at those that start later; the command waits until all have followed. For an object, the process sets the annotation
+wasmctl.dev/paused, if it has the right to patch it.`
 	}
 	o := &steerOptions{streams: s}
 	r := &reconcilerOptions{streams: s}
@@ -38,13 +42,16 @@ to patch it.`
 			if err != nil {
 				return err
 			}
-			c, err := f.of(cmd.Context(), controller, keys)
+			c, err := f.steered(cmd.Context(), controller, keys)
 			if err != nil {
 				return err
 			}
-			names := []string{controller}
+			names, where := []string{controller}, ""
 			if len(keys) == 0 {
-				err = c.Pause(cmd.Context(), controller, paused)
+				var res admin.Steered
+				if res, err = c.Pause(cmd.Context(), controller, paused); res.Replicas > 0 {
+					where = ", at " + humanize.Plural(res.Replicas, "replica")
+				}
 			}
 			for _, key := range keys {
 				if err == nil {
@@ -55,7 +62,7 @@ to patch it.`
 			if err != nil {
 				return f.failed(cmd.Context(), controller, err)
 			}
-			_, err = fmt.Fprintf(s.out, "%s %s\n", done, strings.Join(names, " "))
+			_, err = fmt.Fprintf(s.out, "%s %s%s\n", done, strings.Join(names, " "), where)
 			return err
 		},
 	}

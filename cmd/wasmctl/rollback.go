@@ -22,7 +22,18 @@ compiled for some minutes: "wasmctl status" lists them. The module becomes a new
   wasmctl rollback configmapgenerator --to-revision 3`,
 		Args: exactArgs("CONTROLLER"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return o.swap(cmd.Context(), args[0], false, func(ctx context.Context, c *admin.Client) (admin.Swapped, error) {
+			f, err := o.reach(cmd.Context())
+			if err != nil {
+				return err
+			}
+			members, err := f.each(cmd.Context(), args[0])
+			switch {
+			case err != nil:
+				return err
+			case to != 0 && len(members) > 1:
+				return usageError(cmd, members.choose("--to-revision: each replica counts its own revisions, and the controller runs on"))
+			}
+			return o.swapEach(cmd.Context(), members, args[0], false, func(ctx context.Context, c *admin.Client) (admin.Swapped, error) {
 				return c.Rollback(ctx, args[0], to)
 			})
 		},

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,6 +17,7 @@ import (
 	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/internal/humanize"
 	"github.com/wasmctl/wasmctl/internal/life"
+	"github.com/wasmctl/wasmctl/internal/text"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
@@ -38,7 +40,11 @@ With --canary, --canary-namespace or --canary-selector, the new module first run
 flags match. It gets the other objects after --canary-time or with "wasmctl promote". If it does worse than the live module
 meanwhile, or with "wasmctl abort", the live module takes all objects back.
 
-The swap lasts until the process ends: after a restart, the process runs the module in the file.`,
+The swap lasts until the process ends: after a restart, the process runs the module in the file.
+
+If replicas share the objects of the controller (--shards), the command reaches all of them with --in, one after the other. It ends at
+the first one that refuses the module or, with --wait, rolls it back. Without --in, it names the replicas that keep their module. The
+same holds for "wasmctl rollback", "promote" and "abort".`,
 		Example: `  wasmctl swap configmapgenerator new.wasm
   wasmctl swap configmapgenerator new.wasm --wait     # wait for the probation; fails if it was rolled back
   wasmctl swap configmapgenerator new.wasm --canary 10%`,
@@ -87,17 +93,51 @@ func canaryOf(cmd *cobra.Command, r *v1alpha1.Rollout) *admin.Canary {
 	return c
 }
 
-// swap requests a swap and prints its result.
-func (o *steerOptions) swap(ctx context.Context, controller string, wait bool, ask func(context.Context, *admin.Client) (admin.Swapped, error)) error {
-	f, c, err := o.clientFor(ctx, controller)
+// moduleChange requests a change of a module.
+type moduleChange func(context.Context, *admin.Client) (admin.Swapped, error)
+
+// swap requests a change of the module at each process that runs a controller, and prints the results.
+func (o *steerOptions) swap(ctx context.Context, controller string, wait bool, change moduleChange) error {
+	f, err := o.reach(ctx)
 	if err != nil {
 		return err
 	}
-	task := o.streams.progress.Wait("waiting until the module has been loaded and checked, and its watches have synced")
-	res, err := ask(ctx, c)
+	members, err := f.each(ctx, controller)
+	if err != nil {
+		return err
+	}
+	return o.swapEach(ctx, members, controller, wait, change)
+}
+
+// swapEach changes the module at one member after the other. After an error, the others are not asked: they would refuse the module, too.
+func (o *steerOptions) swapEach(ctx context.Context, f fleet, controller string, wait bool, change moduleChange) error {
+	for i := range f {
+		prefix := ""
+		if len(f) > 1 {
+			prefix = f[i].name + ": "
+		}
+		if err := o.swapAt(ctx, &f[i], controller, prefix, wait, change); err != nil {
+			err = f[i:i+1].failed(ctx, controller, err)
+			if left := f[i+1:]; len(left) > 0 {
+				return fmt.Errorf("%s%w; not asked: %s", prefix, err, strings.Join(left.pods(), ", "))
+			}
+			return err
+		}
+	}
+	if ids := f.differing(ctx, controller); len(ids) > 0 {
+		_, err := fmt.Fprintf(o.streams.out, "unchanged at other replicas: %s; --in NAMESPACE reaches all\n", text.Line(strings.Join(ids, ", ")))
+		return err
+	}
+	return nil
+}
+
+// swapAt changes the module at one member, and prints the result.
+func (o *steerOptions) swapAt(ctx context.Context, m *member, controller, prefix string, wait bool, change moduleChange) error {
+	task := o.streams.progress.Wait(prefix + "waiting until the module has been loaded and checked, and its watches have synced")
+	res, err := change(ctx, m.client)
 	task.End()
 	if err != nil {
-		return f.failed(ctx, controller, err)
+		return err
 	}
 	what := fmt.Sprintf("revision %d is live", res.Revision)
 	switch {
@@ -109,13 +149,13 @@ func (o *steerOptions) swap(ctx context.Context, controller string, wait bool, a
 	if wait {
 		what += "; waiting for the end of its probation, which begins with its first run: see wasmctl status"
 	}
-	if _, err := fmt.Fprintln(o.streams.out, what); err != nil || !wait {
+	if _, err := fmt.Fprintln(o.streams.out, prefix+what); err != nil || !wait {
 		return err
 	}
-	if err := o.awaitProbation(ctx, c, controller, res.Revision); err != nil {
+	if err := o.awaitProbation(ctx, m.client, controller, res.Revision); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(o.streams.out, "probation passed")
+	_, err = fmt.Fprintln(o.streams.out, prefix+"probation passed")
 	return err
 }
 

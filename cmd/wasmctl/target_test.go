@@ -54,15 +54,15 @@ func (a *asked) Explain(_ context.Context, q admin.Question) ([]admin.Explanatio
 	return []admin.Explanation{e}, nil
 }
 
-func (a *asked) Trigger(_ context.Context, name string, objects []abi.Key, _ bool) (int, error) {
+func (a *asked) Trigger(_ context.Context, name string, objects []abi.Key, _ bool) (admin.Steered, error) {
 	if !slices.Contains(a.names, name) {
-		return 0, fmt.Errorf("controller[%s]: %w", name, admin.ErrUnknown)
+		return admin.Steered{}, fmt.Errorf("controller[%s]: %w", name, admin.ErrUnknown)
 	}
-	return 0, fmt.Errorf("trigger %s %v", name, objects)
+	return admin.Steered{}, fmt.Errorf("trigger %s %v", name, objects)
 }
 
-func (a *asked) Pause(name string, _ bool) error {
-	return fmt.Errorf("all of %s", name)
+func (a *asked) Pause(_ context.Context, name string, _ bool) (admin.Steered, error) {
+	return admin.Steered{}, fmt.Errorf("all of %s", name)
 }
 
 func (a *asked) PauseObject(_ context.Context, name string, object abi.Key, _ bool) error {

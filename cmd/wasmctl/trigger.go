@@ -22,7 +22,7 @@ func newCmdTrigger(s streams) *cobra.Command {
 		Use:   "trigger [CONTROLLER] [NAMESPACE/]NAME...",
 		Short: "Make a running controller reconcile objects",
 		Long: `Makes a running controller reconcile objects now, as if they had changed. With --all it reconciles all objects, at low priority,
-after those that have changed. The runs send all that they declare, even if nothing seems to have changed. With wasmctl run --memo, a run that would read the same as the last run is skipped, unless you set
+after those that have changed, and at all replicas that share them (--shards). The runs send all that they declare, even if nothing seems to have changed. With wasmctl run --memo, a run that would read the same as the last run is skipped, unless you set
 --force. CONTROLLER can be omitted if the process has only one.`,
 		Example: `  wasmctl trigger configmapgenerator default/hello
   wasmctl trigger hello -n default
@@ -38,15 +38,19 @@ after those that have changed. The runs send all that they declare, even if noth
 			case all == (len(keys) > 0):
 				return usageError(cmd, errWantObjects)
 			}
-			c, err := f.of(cmd.Context(), controller, keys)
+			c, err := f.steered(cmd.Context(), controller, keys)
 			if err != nil {
 				return err
 			}
-			n, err := c.Trigger(cmd.Context(), controller, keys, force)
+			res, err := c.Trigger(cmd.Context(), controller, keys, force)
 			if err != nil {
 				return f.failed(cmd.Context(), controller, err)
 			}
-			_, err = fmt.Fprintf(s.out, "triggered %s\n", humanize.Plural(n, "object"))
+			what := humanize.Plural(res.Triggered, "object")
+			if res.Replicas > 0 {
+				what = "all objects, at " + humanize.Plural(res.Replicas, "replica")
+			}
+			_, err = fmt.Fprintf(s.out, "triggered %s\n", what)
 			return err
 		},
 	}

@@ -69,9 +69,8 @@ type Service struct {
 	Gate               *leader.Gate // nil without an election
 	// Leader returns the identity of the leader; nil without an election.
 	Leader func() string
-	// Shards returns the assignment of objects to replicas; nil unless replicas share the
-	// objects.
-	Shards func() *shard.View
+	// Group are the replicas that share the objects; nil unless they do.
+	Group Group
 	// Tenants returns the accounts of the tenants.
 	Tenants func() []admin.Tenant
 	// Controllers returns the controllers in the order in which they were added.
@@ -108,10 +107,10 @@ func (s Service) Status() admin.Status {
 // view returns the assignment of objects to replicas; nil unless replicas share the
 // objects.
 func (s Service) view() *shard.View {
-	if s.Shards == nil {
+	if s.Group == nil {
 		return nil
 	}
-	return s.Shards()
+	return s.Group.View()
 }
 
 // find returns the controller of this name, whether or not it runs.
@@ -134,27 +133,39 @@ func (s Service) running(name string) (*Controller, error) {
 }
 
 // Trigger implements admin.Service.
-func (s Service) Trigger(ctx context.Context, name string, objects []abi.Key, force bool) (int, error) {
+func (s Service) Trigger(ctx context.Context, name string, objects []abi.Key, force bool) (res admin.Steered, err error) {
 	c, err := s.running(name)
 	if err != nil {
-		return 0, err
+		return res, err
+	}
+	if len(objects) == 0 && c.Engine.Shared() {
+		return s.steer(ctx, name, func(w *shard.Wanted) {
+			if w.Trigger = w.Generation; force {
+				w.Force = w.Generation
+			}
+		})
 	}
 	for i := range objects {
 		objects[i] = withNamespace(c.Engine, objects[i])
 		if err := s.elsewhere(ctx, c.Engine, objects[i]); err != nil {
-			return 0, err
+			return res, err
 		}
 	}
-	return c.Engine.Trigger(ctx, objects, force)
+	res.Triggered, err = c.Engine.Trigger(ctx, objects, force)
+	return res, err
 }
 
 // Pause implements admin.Service.
-func (s Service) Pause(name string, paused bool) error {
+func (s Service) Pause(ctx context.Context, name string, paused bool) (res admin.Steered, err error) {
 	c, err := s.running(name)
-	if err == nil {
-		c.Engine.Pause(paused)
+	switch {
+	case err != nil:
+		return res, err
+	case c.Engine.Shared():
+		return s.steer(ctx, name, func(w *shard.Wanted) { w.Paused = paused })
 	}
-	return err
+	c.Engine.Pause(paused)
+	return res, nil
 }
 
 // PauseObject implements admin.Service.

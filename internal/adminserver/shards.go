@@ -51,6 +51,9 @@ func sharedModules(v *shard.View, now time.Time) (list []admin.SharedModule) {
 			continue
 		}
 		for name, m := range l.State.Summary.Modules {
+			if m.Digest == "" {
+				continue
+			}
 			at := slices.IndexFunc(list, func(s admin.SharedModule) bool { return s.Controller == name && s.Digest == m.Digest })
 			if at < 0 {
 				at, list = len(list), append(list, admin.SharedModule{Controller: name, Digest: m.Digest})

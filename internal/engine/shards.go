@@ -44,10 +44,41 @@ func (c *Controller) share(ctx context.Context) {
 	if c.moved != nil {
 		part = mover{c.Runtime, c.shared.Member, c.moved}
 	}
+	wanted := c.follow(ctx, shard.Wanted{}) // a pause applies before the first run
 	leave := c.shared.Member.Join(ctx, part)
-	<-ctx.Done()
-	leave()
+	defer leave()
+	for {
+		select {
+		case <-time.After(followEvery):
+			wanted = c.follow(ctx, wanted)
+		case <-ctx.Done():
+			return
+		}
+	}
 }
+
+// followEvery is the interval at which a controller looks for commands to all replicas.
+const followEvery = time.Second
+
+// follow carries out what commands have asked of all replicas since done. It returns what is done now.
+func (c *Controller) follow(ctx context.Context, done shard.Wanted) shard.Wanted {
+	w := c.shared.Member.Wanted(c.name)
+	if w.Generation <= done.Generation {
+		return done
+	}
+	if w.Paused != done.Paused {
+		c.Pause(w.Paused)
+	}
+	if w.Trigger > done.Generation {
+		n, _ := c.Trigger(ctx, nil, w.Force > done.Generation) // no object is named, so it cannot fail
+		c.log.Info("triggered all objects, as all replicas do", "triggered", n, "controller", c.name)
+	}
+	c.followed.Store(w.Generation)
+	return w
+}
+
+// Followed returns the generation of the commands to all replicas that this one has carried out.
+func (c *Controller) Followed() uint64 { return c.followed.Load() }
 
 // mover is the participant of a native reconciler that does work for its objects outside of
 // its runs.

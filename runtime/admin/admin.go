@@ -50,11 +50,10 @@ type Service interface {
 	// Status returns the state of the process. It must not block.
 	Status() Status
 	// Trigger requests reconciles of the objects, or of all objects of the controller if
-	// the list is empty, and returns the number of requests. With force, no run is skipped
-	// because its input has not changed.
-	Trigger(ctx context.Context, controller string, objects []abi.Key, force bool) (int, error)
+	// the list is empty. With force, no run is skipped because its input has not changed.
+	Trigger(ctx context.Context, controller string, objects []abi.Key, force bool) (Steered, error)
 	// Pause stops a controller from starting reconciles, or resumes them. It is idempotent.
-	Pause(controller string, paused bool) error
+	Pause(ctx context.Context, controller string, paused bool) (Steered, error)
 	// Swap makes the module with these bytes live, or runs it as a canary first, and
 	// returns when that has begun.
 	Swap(ctx context.Context, controller string, wasm []byte, options SwapOptions) (Swapped, error)
@@ -72,6 +71,14 @@ type Service interface {
 	// the setting to the manifest. It returns the number of the settings. The error matches
 	// failure.Usage if the module has no such setting.
 	Configure(ctx context.Context, controller string, change map[string]*string) (int64, error)
+}
+
+// Steered is the result of a command that may concern all replicas that share the objects of a controller.
+type Steered struct {
+	// Triggered counts the requests for reconciles, unless all replicas were asked.
+	Triggered int `json:"triggered"`
+	// Replicas counts the replicas that have followed; 0 unless all were asked.
+	Replicas int `json:"replicas,omitempty"`
 }
 
 // SwapOptions set how a module is swapped in.

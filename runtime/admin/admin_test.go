@@ -53,12 +53,15 @@ func (p *process) History(controller string) ([]Change, error) {
 	return []Change{{Revision: 1, Result: ChangeStarted}, {Revision: 2, Result: "swapped", Why: "swap, by " + p.caller}}, nil
 }
 
-func (p *process) Trigger(_ context.Context, controller string, objects []abi.Key, _ bool) (int, error) {
+func (p *process) Trigger(_ context.Context, controller string, objects []abi.Key, _ bool) (Steered, error) {
 	if controller != "web" {
-		return 0, fmt.Errorf("controller[%s]: %w", controller, ErrUnknown)
+		return Steered{}, fmt.Errorf("controller[%s]: %w", controller, ErrUnknown)
 	}
 	p.triggered = objects
-	return max(len(objects), 100*(1-min(1, len(objects)))), nil
+	if len(objects) == 0 {
+		return Steered{Replicas: 5}, nil
+	}
+	return Steered{Triggered: len(objects)}, nil
 }
 
 func (p *process) Explain(_ context.Context, q Question) ([]Explanation, error) {
@@ -101,9 +104,9 @@ func (p *process) PauseObject(_ context.Context, _ string, object abi.Key, pause
 	return nil
 }
 
-func (p *process) Pause(controller string, paused bool) error {
+func (p *process) Pause(_ context.Context, _ string, paused bool) (Steered, error) {
 	p.paused = paused
-	return nil
+	return Steered{Replicas: 3}, nil
 }
 
 func (p *process) Swap(ctx context.Context, controller string, wasm []byte, options SwapOptions) (Swapped, error) {
@@ -260,26 +263,26 @@ func TestAdmin_ClientAndServerAgree(t *testing.T) {
 		t.Errorf("found %q (%v), want %q", found, err, path)
 	}
 	want := []abi.Key{{Namespace: "shop", Name: "a"}, {Name: "b"}}
-	if n, err := c.Trigger(t.Context(), "web", want, true); err != nil || n != 2 {
-		t.Errorf("triggered %d (%v)", n, err)
+	if n, err := c.Trigger(t.Context(), "web", want, true); err != nil || n != (Steered{Triggered: 2}) {
+		t.Errorf("triggered %+v (%v)", n, err)
 	}
 	if diff := cmp.Diff(want, p.triggered); diff != "" {
 		t.Errorf("objects (-want +got):\n%s", diff)
 	}
-	if n, err := c.Trigger(t.Context(), "web", nil, false); err != nil || n != 100 || len(p.triggered) != 0 {
-		t.Errorf("all: triggered %d (%v), objects %v", n, err, p.triggered)
+	if n, err := c.Trigger(t.Context(), "web", nil, false); err != nil || n != (Steered{Replicas: 5}) || len(p.triggered) != 0 {
+		t.Errorf("all: triggered %+v (%v), objects %v", n, err, p.triggered)
 	}
 	if _, err := c.Trigger(t.Context(), "none", nil, false); !errors.Is(err, ErrUnknown) {
 		t.Errorf("unknown controller: %v", err)
 	}
-	if err := c.Pause(t.Context(), "web", true); err != nil {
-		t.Error(err)
+	if n, err := c.Pause(t.Context(), "web", true); err != nil || n.Replicas != 3 {
+		t.Errorf("paused: %+v (%v)", n, err)
 	}
 	got, err := c.Status(t.Context())
 	if diff := cmp.Diff(p.Status(), got); diff != "" || err != nil || !got.Controllers[0].Paused {
 		t.Errorf("status: %v (-want +got):\n%s", err, diff)
 	}
-	if err := c.Pause(t.Context(), "web", false); err != nil || p.paused {
+	if _, err := c.Pause(t.Context(), "web", false); err != nil || p.paused {
 		t.Errorf("resume: %v", err)
 	}
 }

@@ -101,32 +101,31 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 }
 
 // Trigger implements Service.Trigger.
-func (c *Client) Trigger(ctx context.Context, controller string, objects []abi.Key, force bool) (int, error) {
+func (c *Client) Trigger(ctx context.Context, controller string, objects []abi.Key, force bool) (Steered, error) {
 	req := triggerRequest{Force: force}
 	for _, key := range objects {
 		req.Objects = append(req.Objects, key.String())
 	}
-	res, err := post[triggerResponse](ctx, c, controller, "trigger", req)
-	return res.Triggered, err
+	return post[Steered](ctx, c, controller, "trigger", req)
 }
 
 // Pause implements Service.Pause.
-func (c *Client) Pause(ctx context.Context, controller string, paused bool) error {
+func (c *Client) Pause(ctx context.Context, controller string, paused bool) (Steered, error) {
 	return c.pause(ctx, controller, pauseRequest{}, paused)
 }
 
 // PauseObject implements Service.PauseObject.
 func (c *Client) PauseObject(ctx context.Context, controller string, object abi.Key, paused bool) error {
-	return c.pause(ctx, controller, pauseRequest{object.String()}, paused)
+	_, err := c.pause(ctx, controller, pauseRequest{object.String()}, paused)
+	return err
 }
 
-func (c *Client) pause(ctx context.Context, controller string, what pauseRequest, paused bool) error {
+func (c *Client) pause(ctx context.Context, controller string, what pauseRequest, paused bool) (Steered, error) {
 	verb := "resume"
 	if paused {
 		verb = "pause"
 	}
-	_, err := post[struct{}](ctx, c, controller, verb, what)
-	return err
+	return post[Steered](ctx, c, controller, verb, what)
 }
 
 // Swap implements Service.Swap.

@@ -19,11 +19,6 @@ type triggerRequest struct {
 	Force   bool     `json:"force,omitempty"`
 }
 
-// triggerResponse is the answer to a trigger.
-type triggerResponse struct {
-	Triggered int `json:"triggered"`
-}
-
 // pauseRequest is the body of a pause; without an object it applies to the controller.
 type pauseRequest struct {
 	Object string `json:"object,omitempty"`

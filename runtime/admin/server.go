@@ -148,10 +148,10 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request, into any) error {
 	return fmt.Errorf("body: %w", err)
 }
 
-func (s *Server) trigger(ctx context.Context, controller string, req triggerRequest) (res triggerResponse, err error) {
+func (s *Server) trigger(ctx context.Context, controller string, req triggerRequest) (res Steered, err error) {
 	keys, err := parseKeys(req.Objects)
 	if err == nil {
-		res.Triggered, err = s.service.Trigger(ctx, controller, keys, req.Force)
+		res, err = s.service.Trigger(ctx, controller, keys, req.Force)
 	}
 	return res, err
 }
@@ -196,7 +196,8 @@ func (s *Server) pause(paused bool) http.HandlerFunc {
 			return
 		}
 		if req.Object == "" {
-			answer(w, struct{}{}, s.service.Pause(r.PathValue("name"), paused))
+			res, err := s.service.Pause(r.Context(), r.PathValue("name"), paused)
+			answer(w, res, err)
 			return
 		}
 		key, err := parseKey(req.Object)

@@ -22,6 +22,7 @@ func (c *Core) commit(now time.Time, effects []Effect, again *time.Time) []Effec
 	}
 	next.Epoch++
 	gave := c.give(next, now)
+	gave = c.wishes.add(next) || gave
 	for controller, by := range c.keys {
 		if next.Keys[controller] == "" {
 			if next.Keys == nil {

@@ -119,6 +119,7 @@ type Core struct {
 	load    map[int]int
 	summary Summary
 	keys    map[string]string // see Split
+	wishes  wishes            // see Member.Want
 	ready   bool
 	hurry   bool // stop without waiting for others to be warm
 	lost    bool
@@ -221,6 +222,7 @@ func (c *Core) take(now time.Time, record *Record, version string) {
 	}
 	before := c.record
 	c.record, c.version = record, version
+	c.wishes.adopt(record)
 	if n := len(record.Slots); n != len(c.phases) {
 		c.lost = c.lost || c.holds(warming)
 		c.phases, c.left, c.since, before = make([]phase, n), make([]map[string]Handover, n), make([]time.Time, n), nil

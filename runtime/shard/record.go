@@ -24,7 +24,9 @@ type Record struct {
 	Keys map[string]string `json:"keys,omitempty"`
 	// Balanced lists the replicas among which the slots were last balanced.
 	Balanced string `json:"balanced,omitempty"`
-	Slots    []Slot `json:"slots"`
+	// Wanted is what commands have asked of all replicas, by controller.
+	Wanted map[string]Wanted `json:"wanted,omitempty"`
+	Slots  []Slot            `json:"slots"`
 }
 
 // Slot is a part of the objects.
@@ -100,20 +102,23 @@ type Summary struct {
 	Failing int `json:"failing,omitempty"`
 	// Runs is the number of runs since the start.
 	Runs uint64 `json:"runs,omitempty"`
-	// Modules are the live modules by controller, at most MaxModules.
+	// Modules are the controllers that replicas share, at most MaxModules.
 	Modules map[string]Module `json:"modules,omitempty"`
 }
 
 // MaxModules limits the size of a Summary.
 const MaxModules = 50
 
-// Module is the live module of a controller at one replica.
+// Module is the state of a shared controller at one replica.
 type Module struct {
-	// Digest is shortened. Revision is the number that the replica has given to the module.
-	Digest   string `json:"digest"`
-	Revision uint64 `json:"revision"`
+	// Digest is that of the live module, shortened. Revision is the number that the replica has given to the module. Both are unset for a
+	// native reconciler.
+	Digest   string `json:"digest,omitempty"`
+	Revision uint64 `json:"revision,omitempty"`
 	// Paused reports that the replica starts no reconciles of the controller.
 	Paused bool `json:"paused,omitempty"`
+	// Followed is the generation of Record.Wanted that the replica has followed.
+	Followed uint64 `json:"followed,omitempty"`
 }
 
 // Lease is the lease of a replica as it was read.
@@ -169,7 +174,7 @@ func decodeRecord(text string) (*Record, error) {
 // clone returns a copy that can be changed.
 func (r *Record) clone() *Record {
 	out := *r
-	out.Keys = maps.Clone(r.Keys)
+	out.Keys, out.Wanted = maps.Clone(r.Keys), maps.Clone(r.Wanted)
 	out.Slots = make([]Slot, len(r.Slots))
 	for i, s := range r.Slots {
 		s.Handover = maps.Clone(s.Handover)

@@ -84,6 +84,7 @@ func TestShards_EachReplicaSaysWhoRunsWhat(t *testing.T) {
 			t.Errorf("readyz: %d %s", code, text)
 		}
 	}
+	wantSteered(t, one, two)
 	client, err := kubernetes.NewForConfig(devclustertest.Shared(t).RESTConfig())
 	if err != nil {
 		t.Fatal(err)
@@ -99,6 +100,27 @@ func TestShards_EachReplicaSaysWhoRunsWhat(t *testing.T) {
 		if text := e2e.Steer(t, "explain", s.socket, "cm/none", "-n", ns); !strings.Contains(text, "absent") {
 			t.Errorf("of an object that is not there: %s", text)
 		}
+	}
+}
+
+// wantSteered pauses and triggers the controller of both replicas by a command to one.
+func wantSteered(t *testing.T, one, two *sharer) {
+	t.Helper()
+	paused := func(s *sharer) bool {
+		st, err := admin.NewClient(s.socket).Status(t.Context())
+		return err == nil && st.Controllers[0].Paused
+	}
+	if text := e2e.Steer(t, "pause", one.socket, "shared"); text != "paused shared, at 2 replicas\n" || !paused(one) || !paused(two) {
+		t.Errorf("%s: paused: %t and %t", text, paused(one), paused(two))
+	}
+	if text := e2e.Steer(t, "resume", two.socket, "shared"); text != "resumed shared, at 2 replicas\n" || paused(one) || paused(two) {
+		t.Errorf("%s: paused: %t and %t", text, paused(one), paused(two))
+	}
+	if text := e2e.Steer(t, "trigger", one.socket, "shared", "--all"); text != "triggered all objects, at 2 replicas\n" {
+		t.Error(text)
+	}
+	for _, s := range []*sharer{one, two} {
+		s.WantLine(`"msg":"triggered all objects, as all replicas do"`)
 	}
 }
 
