@@ -35,6 +35,37 @@ func Worse(mode byte, n int) []byte {
 	return Numbered(out, n)
 }
 
+// Laborious returns a guest that awaits a change, and whose other functions take long to compile. They take much memory if
+// each has 20,000 blocks, which is the host's limit. The code of each n is different.
+func Laborious(functions, blocks, n int) []byte {
+	vector := func(count int, items ...[]byte) []byte {
+		return append(binary.AppendUvarint(nil, uint64(count)), bytes.Join(items, nil)...)
+	}
+	sized := func(b []byte) []byte { return append(binary.AppendUvarint(nil, uint64(len(b))), b...) }
+	section := func(id byte, body []byte) []byte { return append([]byte{id}, sized(body)...) }
+	body := []byte("\x01\x40\x7f") // a group of 64 locals of i32
+	for i := range blocks {
+		local := byte(i % 64)
+		body = append(body, 0x02, 0x40, 0x20, 0x00, 0x0d, 0x00, 0x20, local, 0x41, 0x01, 0x6a, 0x21, (local+7)%64, 0x0b)
+	}
+	one := sized(append(body, 0x0b))
+	return bytes.Join([][]byte{
+		[]byte("\x00asm\x01\x00\x00\x00"),
+		section(1, vector(4, []byte("\x60\x00\x00"), []byte("\x60\x01\x7f\x01\x7f"), []byte("\x60\x02\x7f\x7f\x01\x7e"), []byte("\x60\x01\x7f\x00"))),
+		section(3, vector(3+functions, []byte{0, 1, 2}, bytes.Repeat([]byte{3}, functions))),
+		section(5, []byte("\x01\x00\x01")),
+		section(7, vector(4, []byte("\x06memory\x02\x00"), []byte("\x10reconciler_abi_1\x00\x00"), []byte("\x06buffer\x00\x01"), []byte("\x09reconcile\x00\x02"))),
+		section(10, vector(3+functions,
+			sized([]byte("\x00\x0b")),
+			sized(append(append([]byte("\x00\x41"), address(1024+n)...), 0x0b)),
+			sized([]byte("\x00\x42\x00\x0b")),
+			bytes.Repeat(one, functions))),
+	}, nil)
+}
+
+// address encodes the operand of i32.const in three bytes.
+func address(n int) []byte { return []byte{byte(n)&0x7f | 0x80, byte(n>>7)&0x7f | 0x80, byte(n >> 14)} }
+
 // Numbered returns a module with an additional custom section, and so a different digest.
 func Numbered(module []byte, n int) []byte {
 	payload := fmt.Appendf([]byte{1, 'n'}, "%d", n)

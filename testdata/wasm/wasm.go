@@ -62,6 +62,11 @@ var WASI []byte
 //go:embed floods.wasm
 var Floods []byte
 
+// Holds takes all memory that it can get, and sleeps with it.
+//
+//go:embed holds.wasm
+var Holds []byte
+
 // Init calls host functions from its start code.
 //
 //go:embed init.wasm
