@@ -168,6 +168,22 @@ func TestGuard_DelayedObjectCalmsDown(t *testing.T) {
 	})
 }
 
+// A user who edits an object in a hot loop does not wait longer and longer.
+func TestGuard_EditsOfAHotObjectAreNoPartOfItsLoop(t *testing.T) {
+	w := newWorld(t, Config{})
+	for range DefaultRuns + 3 {
+		w.run(w.g.State(self).Delay, writes("status"), updated())
+	}
+	before := w.g.State(self).Delay
+	for range 10 {
+		w.touch("self")
+		w.run(time.Second, writes("status"), updated())
+	}
+	if after := w.g.State(self).Delay; after > before {
+		t.Errorf("delayed for %v, then for %v", before, after)
+	}
+}
+
 // Sequences of runs that resemble hot loops but are not: none of them is ever delayed.
 func TestGuard_LegitimateRowsAreNotDelayed(t *testing.T) {
 	const rounds = 1000
@@ -208,6 +224,15 @@ func TestGuard_LegitimateRowsAreNotDelayed(t *testing.T) {
 			w.fields = progress(i)
 			w.touch("self")
 			w.run(time.Millisecond, writes("app", "status"), updated())
+			w.run(time.Millisecond, writes(), updated(), related("app"))
+		},
+		"users who edit while a run writes": func(w *world, i int) {
+			w.fields = progress(i)
+			w.touch("self")
+			w.run(time.Millisecond, writes("app", "status"), updated())
+			if i%2 == 0 { // an edit before the write of the status
+				w.run(time.Millisecond, writes("app", "status"), updated(), related("app"))
+			}
 			w.run(time.Millisecond, writes(), updated(), related("app"))
 		},
 		"one object after the other is replaced": func(w *world, i int) {

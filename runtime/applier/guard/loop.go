@@ -72,8 +72,8 @@ type Decision struct {
 }
 
 // loop is the state of one object. A calm object counts the runs that its own writes caused; a hot one is delayed after each run. It
-// becomes hot when the count reaches the limit, and either no other writer reacted, or one reverted the last writes. It becomes calm again
-// when its runs change nothing, or when it does not run for a while.
+// becomes hot when the count reaches the limit, and either most runs had no reaction of another writer, or one reverted the last writes. It
+// becomes calm again when its runs change nothing, or when it does not run for a while.
 //
 // Except for the guarded fields, only the goroutine that runs the key accesses a loop.
 type loop struct {
@@ -83,6 +83,7 @@ type loop struct {
 	why   Cause         // guarded by Guard.mu: valid while hot
 	count int           // guarded by Guard.mu: consecutive runs that the previous run caused
 
+	alone   int         // the counted runs before which no other writer touched the objects, less those before which one did
 	free    time.Time   // when the object was allowed to run again after its last change
 	due     time.Time   // the time that the last run requested; zero if none
 	depth   int         // Trial.depth of the last run that changed something
@@ -121,27 +122,34 @@ func (l *loop) end(cfg Config, t Trial, e *End) (d Decision, progress bool) {
 	}
 	l.free, l.wrote, l.depth = e.Time, e.Changes, t.depth
 	progress = l.learn(e.Changes)
-	switch t.cause {
-	case causeOther:
-		l.count = max(0, l.count-1)
+	switch {
+	case t.cause == causeOther, l.hot && l.why == CauseWrites && t.touched:
+		l.count, l.alone = max(0, l.count-1), max(0, l.alone-1)
 		return Decision{}, progress
-	case causeAsked:
+	case t.cause == causeAsked:
 		return Decision{}, progress
-	case causeOwn:
 	}
 	if l.hot {
 		l.count = max(l.count+1, cfg.Runs)
 		return l.delayMore(cfg), progress
 	}
 	if progress {
-		l.count, l.fields = 0, nil
+		l.calm()
 		return Decision{}, true
 	}
 	before := l.fields
 	l.chained = t.chained || l.chained && l.count > 0
 	l.count, l.fields = l.count+1, e.Fields
+	if t.touched {
+		l.alone = max(0, l.alone-1)
+	} else {
+		l.alone++
+	}
 	return l.judge(cfg, t, before), false
 }
+
+// calm begins a new count.
+func (l *loop) calm() { l.count, l.alone, l.fields = 0, 0, nil }
 
 // expect records when the requested run is due. The caller must hold Guard.mu.
 func (l *loop) expect(e *End, delay, floor time.Duration) {
@@ -172,8 +180,11 @@ func (l *loop) judge(cfg Config, t Trial, before []Field) Decision {
 	contested := t.touched && changedBack(before, l.fields)
 	if t.touched && !contested {
 		if len(before) > 0 && len(l.fields) > 0 {
-			l.count, l.fields = 0, nil // others react without reverting anything: it makes progress
+			l.calm() // others react without reverting anything: it makes progress
 		}
+		return Decision{}
+	}
+	if !contested && l.alone < cfg.Runs { // others wrote before the writes of a run ended, so that these concealed the change
 		return Decision{}
 	}
 	l.hot, l.why = true, CauseWrites
@@ -209,7 +220,7 @@ func (l *loop) changedNothing(cfg Config) Decision {
 // rest ends the sequence after a time without runs, and halves the delay for each run that could have taken place in that time. It reports
 // whether this ends a hot loop. Runs that ask for each other remain one sequence, however late they start.
 func (l *loop) rest(cfg Config, t Trial) bool {
-	l.count, l.fields = 0, nil
+	l.calm()
 	if !t.asking {
 		l.known = nil
 	}
