@@ -42,7 +42,7 @@ type Controller struct {
 }
 
 func newController(rt *Runtime, name string, source source) *Controller {
-	c := &Controller{rt: rt, source: source, name: name, log: logging.ForController(rt.log, rt.shared.Tracing.TraceIDs()), modules: newModules()}
+	c := &Controller{rt: rt, source: source, name: name, log: logging.ForController(rt.log, rt.shared.Tracing.TraceIDs()), modules: modules{byDigest: map[string]storedModule{}, shadows: map[string]*shadow{}}}
 	c.life = engine.NewLife(loader{c}, c.log)
 	return c
 }

@@ -127,10 +127,6 @@ type modules struct {
 	shadows  map[string]*shadow      // by digest; guarded by mu
 }
 
-func newModules() modules {
-	return modules{byDigest: map[string]storedModule{}, shadows: map[string]*shadow{}}
-}
-
 func (s *modules) get(digest string) (storedModule, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

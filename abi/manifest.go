@@ -149,7 +149,7 @@ func (m *Manifest) checkFinalizer() error {
 		return fmt.Errorf("finalizer: %q is not a finalizer's name: use domain/name, for example example.com/cleanup", f)
 	case isReserved(f):
 		return fmt.Errorf("finalizer: %q belongs to Kubernetes itself; use domain/name with your own domain", f)
-	case m.finalizerLacksDomain() && m.For != nil && isBuiltInGroup(m.For.Group):
+	case m.finalizerLacksDomain() && m.For != nil && !strings.Contains(m.For.Group, "."): // no group of custom resources
 		return fmt.Errorf("finalizer: %q has no domain: the API server accepts that only for custom resources, and %s is not one; "+
 			"use domain/name, for example example.com/%[1]s", f, m.For.Kind)
 	}

@@ -45,6 +45,3 @@ func isReserved(finalizer string) bool {
 	return slices.Contains(reservedFinalizers, finalizer) ||
 		slices.ContainsFunc(reservedDomains, func(d string) bool { return domain == d || strings.HasSuffix(domain, "."+d) })
 }
-
-// isBuiltInGroup reports whether an API group cannot contain custom resources.
-func isBuiltInGroup(group string) bool { return !strings.Contains(group, ".") }

@@ -166,13 +166,6 @@ func (c Config) LimitsFor(m *abi.Manifest) share.Limits {
 	return l
 }
 
-// concurrencyFor returns the concurrency of a module with this manifest: the configured one,
-// or otherwise the one that the manifest requests, which is bounded, because each run at a
-// time is an instance.
-func (c Config) concurrencyFor(m *abi.Manifest) int {
-	return cmp.Or(c.Concurrency, min(m.Concurrency, abi.MaxConcurrency), DefaultConcurrency)
-}
-
 // settings returns the manifest's defaults under the configured values.
 func (c Config) settings(m *abi.Manifest) map[string]string {
 	s := map[string]string{}

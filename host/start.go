@@ -42,7 +42,8 @@ func Load(ctx context.Context, wasm []byte, cfg Config) (*Module, error) {
 	}
 	// The name and the concurrency stay, whatever later manifests contain.
 	m.name, m.cfg.Name = rev.spec.Name, rev.spec.Name
-	concurrency := cfg.concurrencyFor(rev.spec.Manifest)
+	// The concurrency of a manifest is bounded, because each run at a time is an instance.
+	concurrency := cmp.Or(cfg.Concurrency, min(rev.spec.Manifest.Concurrency, abi.MaxConcurrency), DefaultConcurrency)
 	if asked := rev.spec.Manifest.Concurrency; cfg.Concurrency == 0 && asked > concurrency {
 		rev.spec.Log.Warn("manifest requests a higher concurrency than it may have; to raise it, use --concurrency", "asked", asked, "given", concurrency)
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"k8s.io/client-go/dynamic"
@@ -99,7 +100,7 @@ func (d *demo) startWasmctl(ctx context.Context) (err error) {
 }
 
 func (d *demo) stopWasmctl(ctx context.Context) error {
-	if err := d.wasmctl.terminate(); err != nil {
+	if err := d.wasmctl.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return err
 	}
 	return d.wasmctl.wait(ctx)

@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
-	"syscall"
 )
 
 // process is a child process whose output is shown and recorded.
@@ -76,8 +75,6 @@ func (p *process) waitForLine(ctx context.Context, part string) error {
 		}
 	}
 }
-
-func (p *process) terminate() error { return p.cmd.Process.Signal(syscall.SIGTERM) }
 
 // wait waits for the end of the process, and returns its error.
 func (p *process) wait(ctx context.Context) error {

@@ -4,9 +4,11 @@ package main
 
 import (
 	"context"
+	"maps"
 	"os"
 	"os/signal"
 	"reflect"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -63,7 +65,7 @@ func (p *process) applyFile(ctx context.Context, content []byte) {
 		p.log.Warn("invalid controllers file; controllers unchanged", "file", p.file.Path, "error", strings.TrimSpace(err.Error()))
 		return
 	}
-	if !next.Process.Equal(p.file.Process) {
+	if !maps.EqualFunc(next.Process, p.file.Process, slices.Equal[[]string]) {
 		p.log.Warn("process options changed in the controllers file; they take effect at the next start", "file", p.file.Path)
 		next.Process = p.file.Process
 	}

@@ -67,7 +67,7 @@ and may request more rights and watches than the first one. Press Ctrl-C to stop
 			if err := errors.Join(flags.Validate(&o.controller), o.process.Validate()); err != nil {
 				return usageError(cmd, err)
 			}
-			return runDev(cmd.Context(), o)
+			return untilStopped(cmd.Context(), &o.runOptions, o.run)
 		},
 	}
 	f := cmd.Flags()
@@ -84,11 +84,6 @@ and may request more rights and watches than the first one. Press Ctrl-C to stop
 	_ = cmd.RegisterFlagCompletionFunc("toolchain", cobra.FixedCompletions(project.Toolchains, cobra.ShellCompDirectiveNoFileComp))
 	flags.Group(cmd)
 	return cmd
-}
-
-// runDev builds and runs a project, and rebuilds it, until a signal stops it.
-func runDev(ctx context.Context, o *devOptions) error {
-	return untilStopped(ctx, &o.runOptions, o.run)
 }
 
 // run builds the project to the same file as wasmctl build, and runs that file.

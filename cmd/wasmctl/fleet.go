@@ -28,10 +28,6 @@ type member struct {
 	status admin.Status
 }
 
-func (m *member) has(controller string) bool {
-	return slices.ContainsFunc(m.status.Controllers, func(c admin.Controller) bool { return c.Name == controller })
-}
-
 // leads reports whether the member is the leader of an election.
 func (m *member) leads() bool { return m.status.Leader != nil && *m.status.Leader }
 
@@ -66,7 +62,7 @@ func (f fleet) controllers() (list []admin.Controller) {
 // leader. It is pure.
 func (f fleet) runners(controller string) (found fleet) {
 	for i := range f {
-		if f[i].has(controller) {
+		if slices.ContainsFunc(f[i].status.Controllers, func(c admin.Controller) bool { return c.Name == controller }) {
 			found = append(found, f[i])
 		}
 	}

@@ -20,11 +20,6 @@ import (
 // serveLease is the name of the Lease of wasmctl serve.
 const serveLease = "wasmctl-serve"
 
-// serveAccount returns the default service account of wasmctl serve.
-func serveAccount() grant.Account {
-	return grant.Account{Namespace: "wasmctl-system", Name: "wasmctl"}
-}
-
 // rbacServe are the flags of rbac that are about wasmctl serve.
 type rbacServe struct {
 	serve       bool
@@ -66,7 +61,7 @@ func accountOfUser(user string) (a grant.Account, ok bool) {
 
 // serveObjects returns the objects that rbac --serve prints.
 func (o *rbacOptions) serveObjects(ctx context.Context, modules []string) ([]any, error) {
-	host := serveAccount()
+	host := grant.Account{Namespace: "wasmctl-system", Name: "wasmctl"}
 	if o.account != "" {
 		host = o.accountOf("")
 	}

@@ -10,9 +10,6 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// functionCases are about the host functions that are not operations.
-func functionCases() []Case { return slices.Concat(logCases(), factCases(), metricCases()) }
-
 // metricCases are about metric.
 func metricCases() []Case {
 	c := func(id, about string, want metric) Case {

@@ -76,7 +76,7 @@ func (o Outcome) String() string {
 func Cases() []Case {
 	return slices.Concat(
 		entryCases(), requestCases(), resultCases(), policyCases(), eventCases(), configureCases(),
-		valueCases(), numberCases(), widthCases(), functionCases(), operationCases(), answerCases(), statusCases(),
+		valueCases(), numberCases(), widthCases(), logCases(), factCases(), metricCases(), operationCases(), answerCases(), statusCases(),
 		manifestCases(), growCases(), endCases(),
 	)
 }

@@ -25,7 +25,7 @@ func (a *API) prune(ctx context.Context, o *owner, m *remembered, cached []cache
 	var doomed []*request
 	deleted := map[string]bool{}
 	for _, c := range cached {
-		_, listed := m.children[c.ref()]
+		_, listed := m.children[childRef{c.gvr.GroupResource(), c.key}]
 		switch {
 		case listed || keep[c.uid]:
 		case m.deleted[c.uid]:
@@ -47,8 +47,6 @@ func (a *API) prune(ctx context.Context, o *owner, m *remembered, cached []cache
 	}
 	return nil
 }
-
-func (c *cachedChild) ref() childRef { return childRef{c.gvr.GroupResource(), c.key} }
 
 // deletion returns the request that deletes exactly this child in its cached state, and no other
 // object of its name.

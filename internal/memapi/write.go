@@ -107,7 +107,7 @@ func (s *Server) commit(r *Request, live, next map[string]any) (map[string]any, 
 	defaulted := r.Kind.Schema != nil && r.Kind.Schema.setDefaults(next) // as when the object is read from the storage
 	gone := o.GetDeletionTimestamp() != nil && len(o.GetFinalizers()) == 0
 	switch {
-	case live != nil && same(live, next) && !gone && !s.table(&r.Kind).objects[r.key()].defaulted:
+	case live != nil && reflect.DeepEqual(withoutTimes(live), withoutTimes(next)) && !gone && !s.table(&r.Kind).objects[r.key()].defaulted:
 		return r.versioned(live), nil
 	case r.dryRun:
 		return r.versioned(next), nil
@@ -242,12 +242,8 @@ func SameSpec(a, b map[string]any) bool {
 	return true
 }
 
-// same reports whether two states of an object are equal, except for the times in managed
-// fields: the API server does not update them for a write that changes nothing.
-func same(a, b map[string]any) bool {
-	return reflect.DeepEqual(withoutTimes(a), withoutTimes(b))
-}
-
+// withoutTimes returns an object without the times in its managed fields: the API server does not update
+// them for a write that changes nothing.
 func withoutTimes(object map[string]any) map[string]any {
 	o := (&unstructured.Unstructured{Object: object}).DeepCopy()
 	managed := o.GetManagedFields()

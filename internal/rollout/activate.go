@@ -9,6 +9,7 @@ import (
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/internal/humanize"
 	"github.com/wasmctl/wasmctl/internal/life"
+	"github.com/wasmctl/wasmctl/internal/rollout/ledger"
 	"github.com/wasmctl/wasmctl/internal/rollout/probation"
 	"github.com/wasmctl/wasmctl/runtime/reflector"
 )
@@ -99,7 +100,7 @@ func (r *Rollout) Prove(ctx context.Context, digest string) {
 	if number, ok := r.pass(); ok {
 		r.log.Info("probation passed", "revision", number, "watches_ended", r.watches.settle(r.canary))
 	}
-	r.shareProven(ctx, digest)
+	r.share(ctx, func(e ledger.Entry) ledger.Entry { return e.Proven(digest, r.began) })
 }
 
 // Fail records that the live revision does worse than its predecessor.

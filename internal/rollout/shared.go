@@ -118,11 +118,6 @@ func (r *Rollout) confirm(ctx context.Context, v life.Verdict, digest string) li
 	return v
 }
 
-// shareProven records a module that is live and has passed its probation.
-func (r *Rollout) shareProven(ctx context.Context, digest string) {
-	r.share(ctx, func(e ledger.Entry) ledger.Entry { return e.Proven(digest, r.began) })
-}
-
 // failedElsewhere returns the failure of a module at another replica since the last change
 // began here, if there is one.
 func (r *Rollout) failedElsewhere(ctx context.Context, digest string) (f ledger.Failure, failed bool) {

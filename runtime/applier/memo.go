@@ -60,10 +60,3 @@ func (r *run) recalled(ctx context.Context, s step) bool {
 	r.reading = m.Begin(seen)
 	return false
 }
-
-// memorize records a successful run in the Memo.
-func (r *run) memorize() {
-	if r.reading != nil {
-		r.reading.Commit(r.out.Revision, r.out.Action, time.Now())
-	}
-}

@@ -155,7 +155,9 @@ func (r *run) work(ctx context.Context, s step) {
 	r.a.failures.forget(r.out.Key)
 	r.healthy("its last run succeeded")
 	r.out.Action, r.out.DecidedBy = res.Action, DecidedByReconcile
-	r.memorize()
+	if r.reading != nil {
+		r.reading.Commit(r.out.Revision, r.out.Action, time.Now())
+	}
 	if s == stepFinalize {
 		r.out.DecidedBy = DecidedByFinalize
 	}

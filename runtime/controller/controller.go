@@ -61,7 +61,7 @@ func New(cfg Config) (*Controller, error) {
 func (c *Controller) build() error {
 	cfg := &c.cfg
 	var err error
-	finalized := newOwn()
+	finalized := &own{byKey: map[abi.Key]*addition{}}
 	if cfg.Cluster != nil {
 		cfg.Cluster = finalizers{cfg.Cluster, finalized}
 	}

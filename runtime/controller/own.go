@@ -34,8 +34,6 @@ type addition struct {
 	deliver func() // nil if there is none
 }
 
-func newOwn() *own { return &own{byKey: map[abi.Key]*addition{}} }
-
 // begin records that a finalizer is about to be added.
 func (o *own) begin(key abi.Key) *addition {
 	o.mu.Lock()

@@ -161,7 +161,7 @@ func (r *Recorder) End(key abi.Key, run *Run) {
 		switch {
 		case before == nil:
 			run.First = true
-		case !same(*before, seen):
+		case !bytes.Equal(*before, seen):
 			packed := *before
 			r.mu.Unlock()                                             // no other run has this object now
 			run.Changes, _ = diff.Packed(packed, seen, diff.Bounds{}) // if they cannot be compared, no change is shown
@@ -199,10 +199,6 @@ func (r *Recorder) lastStarted(key abi.Key) time.Time {
 func names(reasons *queue.Reasons, t abi.ReasonType) bool {
 	return reasons.First.Type == t || slices.ContainsFunc(reasons.More, func(r abi.Reason) bool { return r.Type == t })
 }
-
-// same reports whether two runs saw the same state. Often both are the same slice, which
-// takes no time.
-func same(a, b []byte) bool { return bytes.Equal(a, b) }
 
 // store adds a run to the history of its object. The caller holds mu.
 func (r *Recorder) store(key abi.Key, run *Run) {

@@ -55,11 +55,6 @@ func (a *Answer) matches(r *memapi.Request) bool {
 	return true
 }
 
-// fault returns what the API server in memory does instead of its usual work.
-func (a *Answer) fault(r *memapi.Request) memapi.Fault {
-	return memapi.Fault{Err: a.err(r), After: a.Lost}
-}
-
 func (a *Answer) err(r *memapi.Request) error {
 	if a.Code == 0 {
 		return errBroken

@@ -28,7 +28,7 @@ func (w *world) fault(r *memapi.Request) memapi.Fault {
 			continue
 		}
 		if w.asked[i]++; fault.Err == nil && (a.Nth == 0 || a.Nth == w.asked[i]) {
-			fault = a.fault(r)
+			fault = memapi.Fault{Err: a.err(r), After: a.Lost}
 		}
 	}
 	return fault

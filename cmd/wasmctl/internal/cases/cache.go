@@ -28,11 +28,6 @@ func (w *watch) resource() schema.GroupVersionResource {
 	return w.kind.GroupVersion().WithResource(w.kind.Resource)
 }
 
-// shows reports whether the watch sees an object.
-func (w *watch) shows(o *reflector.Object) bool {
-	return (len(w.Namespaces) == 0 || slices.Contains(w.Namespaces, o.Ref().Namespace)) && w.selector.Matches(o.Labels())
-}
-
 // entry is an object of the cache.
 type entry struct {
 	watch  *watch
@@ -60,7 +55,7 @@ func (c *cache) fill(objects []map[string]any, behind bool) error {
 			if err != nil {
 				return err
 			}
-			if w.shows(o) {
+			if (len(w.Namespaces) == 0 || slices.Contains(w.Namespaces, o.Ref().Namespace)) && w.selector.Matches(o.Labels()) {
 				c.entries = append(c.entries, entry{w, o})
 			}
 		}

@@ -88,7 +88,7 @@ type Config struct {
 // Objects returns the objects, in an order in which they can be created. The caller must call
 // Validate first.
 func (c *Config) Objects() []any {
-	list := append([]any{c.namespace()}, c.rbac()...)
+	list := append([]any{c.namespace()}, grant.RBAC(grant.Account{Namespace: c.Namespace, Name: c.Name}, slices.Concat(c.Rights, c.leaseRights()))...)
 	component := ComponentRun
 	if c.serves() {
 		component = ComponentServe
@@ -154,11 +154,6 @@ func (c *Config) namespace() any {
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
 		ObjectMeta: metav1.ObjectMeta{Name: c.Namespace, Labels: labels},
 	}
-}
-
-// rbac returns the service account and the rights of the controllers and for the replicas' Leases.
-func (c *Config) rbac() []any {
-	return grant.RBAC(grant.Account{Namespace: c.Namespace, Name: c.Name}, slices.Concat(c.Rights, c.leaseRights()))
 }
 
 func (c *Config) controllers() any {

@@ -53,7 +53,7 @@ func Format() runfile.Format {
 	f := runfile.Format{Process: process}
 	for i := range Fields {
 		at := &Fields[i]
-		f.Fields = append(f.Fields, runfile.Field{Path: at.Path, Help: at.Help, Former: runfile.KeyOf(at.Flag), IsPath: at.IsPath()})
+		f.Fields = append(f.Fields, runfile.Field{Path: at.Path, Help: at.Help, Former: runfile.KeyOf(at.Flag), IsPath: len(at.Extensions) > 0})
 	}
 	return f
 }

@@ -129,9 +129,6 @@ func Validate(s *v1alpha1.ControllerSpec) error {
 	})
 }
 
-// IsPath reports whether the field is the path of a file to read.
-func (f *Field) IsPath() bool { return len(f.Extensions) > 0 }
-
 // set sets the field to a value in the form of JSON.
 func (f *Field) set(s *v1alpha1.ControllerSpec, value any) error {
 	for _, key := range slices.Backward(strings.Split(f.Path, ".")) {

@@ -18,7 +18,7 @@ func (o *Follower) followTag(ctx context.Context, every time.Duration) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(jitter(wait)):
+		case <-time.After(wait + rand.N(wait/10+1)): // never less, because the registry may have requested this delay
 		}
 		o.mu.Lock()
 		module := o.spec.Module.String()
@@ -29,10 +29,6 @@ func (o *Follower) followTag(ctx context.Context, every time.Duration) {
 		}
 	}
 }
-
-// jitter spreads the requests of many processes. It only adds time, at most a tenth, because the
-// registry may have requested this delay.
-func jitter(d time.Duration) time.Duration { return d + rand.N(d/10+1) }
 
 // follows reports whether a module is in a registry and its reference can get another meaning.
 func follows(module string) bool {

@@ -24,7 +24,6 @@ import (
 	"maps"
 	"path/filepath"
 	"reflect"
-	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -195,6 +194,3 @@ func (c *Controller) Where(path string) string {
 
 // Equal reports whether two controllers have the same spec. Their positions in the file do not matter.
 func (c *Controller) Equal(o *Controller) bool { return reflect.DeepEqual(c.Spec, o.Spec) }
-
-// Equal reports whether two sets of values are the same.
-func (v Values) Equal(o Values) bool { return maps.EqualFunc(v, o, slices.Equal[[]string]) }

@@ -99,18 +99,6 @@ func (p *pkg) encodesAPI() bool {
 		(p.Module.Path == kubeAPI || slices.ContainsFunc(p.Imports, func(i string) bool { return strings.HasPrefix(i, kubeAPI+"/") }))
 }
 
-// usesREST reports whether the program has clients of client-go in addition to the manager's. The
-// stand-in for controller-runtime does not have them.
-func usesREST(packages []pkg) bool {
-	return slices.ContainsFunc(packages, func(p pkg) bool { return p.ImportPath == "k8s.io/client-go/rest" })
-}
-
-// guardsMetrics reports whether the manager asks the API server for the rights of its metrics'
-// readers.
-func guardsMetrics(packages []pkg) bool {
-	return slices.ContainsFunc(packages, func(p pkg) bool { return p.ImportPath == runtimePath+"/pkg/metrics/filters" })
-}
-
 // ofProgram reports whether a package belongs to the program or to a library outside Kubernetes.
 func (p *pkg) ofProgram() bool {
 	if p.Standard || p.Module == nil {

@@ -30,7 +30,7 @@ func capabilities(rules []rule, guards bool) (asked []abi.Capability, refused []
 				switch {
 				case a.group == "*":
 					refused = append(refused, a.group+"/"+resource)
-				case isEvents(a.group, a.resource):
+				case a.resource == "events" && (a.group == "" || a.group == "events.k8s.io"):
 					verbs[about{group: "events.k8s.io", resource: "events"}] = []string{"create", "patch"}
 				case !ofManager(a.group, a.resource, guards):
 					verbs[a] = append(verbs[a], known(r.verbs)...)
@@ -62,10 +62,6 @@ func capabilities(rules []rule, guards bool) (asked []abi.Capability, refused []
 	})
 	slices.Sort(refused)
 	return asked, slices.Compact(refused)
-}
-
-func isEvents(group, resource string) bool {
-	return resource == "events" && (group == "" || group == "events.k8s.io")
 }
 
 // ofManager reports whether only a manager uses a resource: for leader election, or to guard its

@@ -65,7 +65,7 @@ func (p *Project) Stage(ctx context.Context, dir string, sdk SDK, stderr io.Writ
 	if err != nil {
 		return nil, err
 	}
-	s.rest = usesREST(packages)
+	s.rest = slices.ContainsFunc(packages, func(p pkg) bool { return p.ImportPath == "k8s.io/client-go/rest" })
 	if s.zones, err = anyMatches(packages, zoneByName); err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func (p *Project) Stage(ctx context.Context, dir string, sdk SDK, stderr io.Writ
 	if err != nil {
 		return nil, err
 	}
-	s.Capabilities, s.Refused = capabilities(rules, guardsMetrics(packages))
+	s.Capabilities, s.Refused = capabilities(rules, slices.ContainsFunc(packages, func(p pkg) bool { return p.ImportPath == runtimePath+"/pkg/metrics/filters" }))
 	s.Hint = p.hint(s.Capabilities, s.Refused)
 	s.objects, err = readObjects(p.Objects)
 	return s, err
