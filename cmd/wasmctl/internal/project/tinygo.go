@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -58,6 +59,7 @@ func (p *tinyGoProject) version(ctx context.Context) (string, error) {
 // the linker choose the memory.
 func (p *tinyGoProject) compile(ctx context.Context, file string, stderr io.Writer) error {
 	linker := []string{tinyGoStack, tinyGoMemory}
+	p.warn(stderr)
 	flags, err := p.flags.effective(ctx, p.dir)
 	if err != nil {
 		return err
@@ -80,6 +82,28 @@ func (p *tinyGoProject) compile(ctx context.Context, file string, stderr io.Writ
 		_, _ = said.WriteTo(stderr)
 		return err
 	}
+}
+
+// deepEqual matches a comparison by reflection.
+var deepEqual = regexp.MustCompile(`\breflect\.DeepEqual\(`)
+
+// warn names the project's code that TinyGo compiles to something else than Go does.
+func (p *tinyGoProject) warn(stderr io.Writer) {
+	_ = filepath.WalkDir(p.dir, func(path string, d fs.DirEntry, err error) error { // a folder that cannot be read does not compile
+		if err == nil && d.IsDir() && path != p.dir && (d.Name() == "vendor" || exists(filepath.Join(path, "go.mod"))) {
+			return fs.SkipDir
+		}
+		if err != nil || d.IsDir() || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+			return nil //nolint:nilerr // see above
+		}
+		text, err := os.ReadFile(path)
+		if at := deepEqual.FindIndex(text); err == nil && at != nil {
+			rel, _ := filepath.Rel(p.dir, path) // path is below dir
+			_, _ = fmt.Fprintf(stderr, "wasmctl: %s:%d: reflect.DeepEqual of TinyGo returns true for slices and maps of any with different elements: use wasmctl.Equal\n",
+				rel, 1+bytes.Count(text[:at[0]], []byte("\n")))
+		}
+		return nil
+	})
 }
 
 // olderGo selects the newest Go that this TinyGo supports. TinyGo asks the go command on PATH for

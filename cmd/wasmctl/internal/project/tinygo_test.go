@@ -116,3 +116,23 @@ func TestBuild_TinyGoWithMuchDataIsLinked(t *testing.T) {
 		t.Errorf("linked with %s", last)
 	}
 }
+
+// TestBuild_TinyGoWarnsOfDeepEqual: where the program has it, and not its tests.
+func TestBuild_TinyGoWarnsOfDeepEqual(t *testing.T) {
+	dir, _ := tinyGo(t)
+	for name, text := range map[string]string{"main.go": "package main\n\n// DeepEqual\n", "sub/a.go": "package sub\n\nvar x = reflect.DeepEqual(1, 2)\n", "sub/a_test.go": "reflect.DeepEqual()"} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var said bytes.Buffer
+	if _, err := Build(t.Context(), dir, Options{Toolchain: TinyGo, Stderr: &said}); err != nil {
+		t.Fatal(err)
+	}
+	if got := said.String(); strings.Count(got, "reflect.DeepEqual") != 1 || !strings.Contains(got, "sub/a.go:3: ") {
+		t.Errorf("got %q, want a warning about sub/a.go:3", got)
+	}
+}
