@@ -3,6 +3,7 @@
 package kubeapi
 
 import (
+	"math/big"
 	"slices"
 
 	"github.com/wasmctl/wasmctl/abi"
@@ -13,8 +14,8 @@ import (
 // names, subresources and fields.
 //
 // A rule stands for each combination of its lists, and a policy has many rules. Therefore, the
-// rules that allow a namespace, a name or a subresource are computed once as a set of bits, and
-// each combination costs only the intersection of these sets.
+// rules that allow a namespace, a name or a subresource are computed once as a set, whose bits are the
+// numbers of the rules, and each combination costs only the intersection of these sets.
 func (p *Policy) Beyond(c *abi.Capability) (verbs []string) {
 	if p.all {
 		return nil
@@ -24,7 +25,7 @@ func (p *Policy) Beyond(c *abi.Capability) (verbs []string) {
 	namespaces := about.namespaces(OrAny(c.Namespaces))
 	writes := about.writes(c.Fields)
 	for _, verb := range SpellOut(c.Verbs) {
-		enough := bits.any
+		enough := isAny
 		if slices.Contains(writeVerbs, verb) {
 			enough = writes
 		}
@@ -45,7 +46,7 @@ func (p *Policy) AllowedIn(c *abi.Capability, namespaces []string) (in []string)
 	subs, names := about.subresources(c), about.names(c)
 	for i, ns := range about.namespaces(namespaces) {
 		if !slices.ContainsFunc(SpellOut(c.Verbs), func(verb string) bool {
-			return !covered(about.verb(verb), subs, []bits{ns}, names, bits.any)
+			return !covered(about.verb(verb), subs, []*big.Int{ns}, names, isAny)
 		}) {
 			in = append(in, namespaces[i])
 		}
@@ -55,17 +56,17 @@ func (p *Policy) AllowedIn(c *abi.Capability, namespaces []string) (in []string)
 
 // covered reports whether the rules that allow a verb are enough for each combination of a
 // subresource, a namespace and a name.
-func covered(allow bits, subs, namespaces, names []bits, enough func(bits) bool) bool {
+func covered(allow *big.Int, subs, namespaces, names []*big.Int, enough func(*big.Int) bool) bool {
 	known := map[string]bool{} // of sets of rules that were already checked
 	for _, sub := range subs {
 		for _, ns := range namespaces {
-			here := allow.and(sub).and(ns)
+			here := both(both(allow, sub), ns)
 			for _, name := range names {
-				rules := here.and(name)
-				ok, seen := known[string(rules)]
+				rules := both(here, name)
+				ok, seen := known[string(rules.Bytes())]
 				if !seen {
 					ok = enough(rules)
-					known[string(rules)] = ok
+					known[string(rules.Bytes())] = ok
 				}
 				if !ok {
 					return false
@@ -92,40 +93,40 @@ func (p *Policy) rulesAbout(c *abi.Capability) *about {
 	return a
 }
 
-func (a *about) verb(verb string) bits {
+func (a *about) verb(verb string) *big.Int {
 	return a.where(func(r *abi.Capability) bool {
 		return slices.Contains(r.Verbs, verb) || slices.Contains(r.Verbs, verbAll)
 	})
 }
 
-func (a *about) names(c *abi.Capability) []bits {
-	return a.bits(OrAny(c.Names), func(r *abi.Capability) []string { return r.Names })
+func (a *about) names(c *abi.Capability) []*big.Int {
+	return a.each(OrAny(c.Names), func(r *abi.Capability) []string { return r.Names })
 }
 
-func (a *about) namespaces(list []string) []bits {
-	return a.bits(list, func(r *abi.Capability) []string { return r.Namespaces })
+func (a *about) namespaces(list []string) []*big.Int {
+	return a.each(list, func(r *abi.Capability) []string { return r.Namespaces })
 }
 
-// subresources returns the bits of a rule's subresources. A rule without any is only about the
+// subresources returns the rules for each of a rule's subresources. A rule without any is only about the
 // object itself.
-func (a *about) subresources(c *abi.Capability) []bits {
+func (a *about) subresources(c *abi.Capability) []*big.Int {
 	bare := a.where(func(r *abi.Capability) bool { return len(r.Subresources) == 0 })
 	if len(c.Subresources) == 0 {
-		return []bits{bare}
+		return []*big.Int{bare}
 	}
-	subs := a.bits(c.Subresources, func(r *abi.Capability) []string { return r.Subresources })
+	subs := a.each(c.Subresources, func(r *abi.Capability) []string { return r.Subresources })
 	for i := range subs {
-		subs[i] = subs[i].without(bare)
+		subs[i].AndNot(subs[i], bare)
 	}
 	return subs
 }
 
-// bits returns, for each value, the rules whose list covers it. An empty list covers any value. The
+// each returns, for each value, the rules whose list covers it. An empty list covers any value. The
 // value "" means any, and only an empty list covers it.
-func (a *about) bits(values []string, list func(*abi.Capability) []string) []bits {
-	out, at := make([]bits, len(values)), make(map[string][]int, len(values))
+func (a *about) each(values []string, list func(*abi.Capability) []string) []*big.Int {
+	out, at := make([]*big.Int, len(values)), make(map[string][]int, len(values))
 	for i, v := range values {
-		out[i] = a.none()
+		out[i] = new(big.Int)
 		at[v] = append(at[v], i)
 	}
 	everywhere := a.where(func(r *abi.Capability) bool { return len(list(r)) == 0 })
@@ -133,79 +134,51 @@ func (a *about) bits(values []string, list func(*abi.Capability) []string) []bit
 		for _, v := range list(r) {
 			for _, i := range at[v] {
 				if v != "" {
-					out[i].set(n)
+					out[i].SetBit(out[i], n, 1)
 				}
 			}
 		}
 	}
 	for i := range out {
-		out[i] = out[i].or(everywhere)
+		out[i].Or(out[i], everywhere)
 	}
 	return out
 }
 
 // writes returns a function that reports whether rules together allow writes to all fields of the
 // patterns. No patterns mean all fields.
-func (a *about) writes(patterns []string) func(bits) bool {
+func (a *about) writes(patterns []string) func(*big.Int) bool {
 	unlimited := a.where(func(r *abi.Capability) bool { return len(r.Fields) == 0 })
-	wanted := make([]bits, 0, len(patterns)) // the rules that include each pattern
+	wanted := make([]*big.Int, 0, len(patterns)) // the rules that include each pattern
 	for _, text := range patterns {
 		one, _ := fieldpath.ParseSet([]string{text}) // an unreadable pattern covers nothing
-		include := a.none()
+		include := new(big.Int)
 		for n, set := range a.fields {
 			if set != nil && set.Includes(one) {
-				include.set(n)
+				include.SetBit(include, n, 1)
 			}
 		}
 		wanted = append(wanted, include)
 	}
-	return func(rules bits) bool {
-		if rules.and(unlimited).any() {
+	return func(rules *big.Int) bool {
+		if isAny(both(rules, unlimited)) {
 			return true
 		}
-		return len(wanted) > 0 && rules.any() && !slices.ContainsFunc(wanted, func(include bits) bool { return !rules.and(include).any() })
+		return len(wanted) > 0 && isAny(rules) && !slices.ContainsFunc(wanted, func(include *big.Int) bool { return !isAny(both(rules, include)) })
 	}
 }
 
-func (a *about) none() bits { return make(bits, (len(a.rules)+7)/8) }
-
-func (a *about) where(is func(*abi.Capability) bool) bits {
-	b := a.none()
+// where returns the rules that have a property.
+func (a *about) where(is func(*abi.Capability) bool) *big.Int {
+	b := new(big.Int)
 	for n, r := range a.rules {
 		if is(r) {
-			b.set(n)
+			b.SetBit(b, n, 1)
 		}
 	}
 	return b
 }
 
-// bits is a set of rules, by number. The sets of one about have the same length.
-type bits []byte
+func both(a, b *big.Int) *big.Int { return new(big.Int).And(a, b) }
 
-func (b bits) set(n int) { b[n/8] |= 1 << (n % 8) }
-
-func (b bits) and(o bits) bits {
-	out := make(bits, len(b))
-	for i := range b {
-		out[i] = b[i] & o[i]
-	}
-	return out
-}
-
-func (b bits) or(o bits) bits {
-	out := make(bits, len(b))
-	for i := range b {
-		out[i] = b[i] | o[i]
-	}
-	return out
-}
-
-func (b bits) without(o bits) bits {
-	out := make(bits, len(b))
-	for i := range b {
-		out[i] = b[i] &^ o[i]
-	}
-	return out
-}
-
-func (b bits) any() bool { return slices.ContainsFunc(b, func(w byte) bool { return w != 0 }) }
+func isAny(rules *big.Int) bool { return rules.Sign() != 0 }

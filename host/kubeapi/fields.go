@@ -142,7 +142,7 @@ func (a *API) judgeAbsent(ctx context.Context, r *request, j *judgement) error {
 func (a *API) tryOut(ctx context.Context, r *request, j *judgement, before *prior) error {
 	limited := j.fields != nil
 	if limited && r.patchesManagers(before.object) {
-		return a.denyManagers(ctx, r, j)
+		return a.denyLimited(ctx, r, j, "and so not change metadata.managedFields")
 	}
 	dry := *r
 	dry.DryRun, dry.pins = true, pins{keepManagers: limited}
@@ -189,12 +189,7 @@ func (a *API) checkLimited(ctx context.Context, r *request, j *judgement) error 
 		return err
 	}
 	if preferred.Version != r.kind.Version && (r.Subresource != subresourceStatus || !coversAll(j.fields, theStatus)) {
-		rule := a.policy.Missing(j.at)
-		denied := &refusal{status: abi.StatusDenied, rule: &rule, where: inBoth}
-		denied.message = "the module may " + j.at.Verb + " only some fields of " + resourceName(r.kind.Group, r.kind.Resource, r.Subresource) +
-			", in the version that these are named in: use " + preferred.GVK().GroupVersion().String()
-		a.deny(ctx, r, denied)
-		return denied
+		return a.denyLimited(ctx, r, j, "in the version that these are named in: use "+preferred.GVK().GroupVersion().String())
 	}
 	if j.fields == nil {
 		return nil
@@ -207,12 +202,12 @@ func (a *API) checkLimited(ctx context.Context, r *request, j *judgement) error 
 	return nil
 }
 
-// denyManagers refuses a limited write that would change the owners of fields.
-func (a *API) denyManagers(ctx context.Context, r *request, j *judgement) error {
+// denyLimited refuses a write that cannot be limited to fields.
+func (a *API) denyLimited(ctx context.Context, r *request, j *judgement, why string) error {
 	rule := a.policy.Missing(j.at)
 	denied := &refusal{status: abi.StatusDenied, rule: &rule, where: inBoth}
 	denied.message = "the module may " + j.at.Verb + " only some fields of " + resourceName(r.kind.Group, r.kind.Resource, r.Subresource) +
-		", and so not change metadata.managedFields"
+		", " + why
 	a.deny(ctx, r, denied)
 	return denied
 }

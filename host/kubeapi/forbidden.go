@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/internal/text"
 )
 
 // noted remembers whether the API server has refused a request because its user lacks a right. Admission
@@ -38,7 +39,7 @@ func (a *API) noted(ctx context.Context, r *request, err error) error {
 	}
 	if !strings.HasPrefix(why, toUser) {
 		user := cmp.Or(a.client.config.Impersonate.UserName, "the user of wasmctl")
-		err = &reworded{err: err, text: fmt.Sprintf("%v; %s may not %s: wasmctl rbac prints the rights that a module needs", err, user, describeRule(rule))}
+		err = text.Replace(err, fmt.Sprintf("%v; %s may not %s: wasmctl rbac prints the rights that a module needs", err, user, describeRule(rule)))
 	}
 	denied := &refusal{message: err.Error(), rule: rule, where: inRBAC}
 	if a.refused.add(denied, r, time.Now()) {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
+	"github.com/wasmctl/wasmctl/internal/text"
 )
 
 // Step is a part of the host's writes for a module.
@@ -227,17 +228,5 @@ func conflictError(conflicts []FieldConflict, err error) error {
 	for i, m := range managers {
 		who[i] = fmt.Sprintf("%q owns %s", m, strings.Join(fields[m], ", "))
 	}
-	return &reworded{text: "field conflict: " + strings.Join(who, "; ") + ": omit these fields, or take them over with force", err: err}
+	return text.Replace(err, "field conflict: "+strings.Join(who, "; ")+": omit these fields, or take them over with force")
 }
-
-// reworded is an error of the API server with a better text.
-type reworded struct {
-	text string
-	err  error
-}
-
-// Error implements error.
-func (r *reworded) Error() string { return r.text }
-
-// Unwrap returns the API server's error.
-func (r *reworded) Unwrap() error { return r.err }

@@ -5,6 +5,8 @@ package redact
 import (
 	"strings"
 	"sync"
+
+	"github.com/wasmctl/wasmctl/internal/text"
 )
 
 // Limits of Values.
@@ -238,18 +240,10 @@ func (v *Values) Error(err error) error {
 	if err == nil {
 		return nil
 	}
-	text := err.Error()
-	hidden := v.Text(text)
-	if hidden == text {
+	shown := err.Error()
+	hidden := v.Text(shown)
+	if hidden == shown {
 		return err
 	}
-	return &hiddenError{hidden, err}
+	return text.Replace(err, hidden)
 }
-
-type hiddenError struct {
-	text string
-	err  error
-}
-
-func (e *hiddenError) Error() string { return e.text }
-func (e *hiddenError) Unwrap() error { return e.err }
