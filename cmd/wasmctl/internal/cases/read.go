@@ -5,7 +5,6 @@ package cases
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 )
@@ -60,11 +60,15 @@ func ReadObjects(path string) ([]map[string]any, error) {
 	var out []map[string]any
 	for _, doc := range docs {
 		var obj map[string]any
-		if err := yaml.UnmarshalStrict(doc, &obj, wholeNumbers); err != nil {
+		js, err := yaml.YAMLToJSONStrict(doc)
+		if err == nil {
+			err = utiljson.Unmarshal(js, &obj)
+		}
+		if err != nil {
 			return nil, err
 		}
 		if len(obj) > 0 {
-			out = append(out, toWire(obj).(map[string]any)) //nolint:forcetypeassert // a map stays one
+			out = append(out, obj)
 		}
 	}
 	if len(out) == 0 {
@@ -86,31 +90,4 @@ func documents(text []byte) (docs [][]byte, err error) {
 		}
 		docs = append(docs, doc)
 	}
-}
-
-// wholeNumbers decodes integers and floats as different types.
-func wholeNumbers(d *json.Decoder) *json.Decoder {
-	d.UseNumber()
-	return d
-}
-
-// toWire converts numbers to the types of messages.
-func toWire(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		for k, e := range v {
-			v[k] = toWire(e)
-		}
-	case []any:
-		for i, e := range v {
-			v[i] = toWire(e)
-		}
-	case json.Number:
-		if i, err := v.Int64(); err == nil {
-			return i
-		}
-		f, _ := v.Float64() // the decoder has accepted it as a number
-		return f
-	}
-	return v
 }
