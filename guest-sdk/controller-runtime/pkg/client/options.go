@@ -2,6 +2,8 @@
 
 package client
 
+import "reflect"
+
 // CreateOption is an option of Writer.Create.
 type CreateOption interface{ ApplyToCreate(*CreateOptions) }
 
@@ -56,16 +58,24 @@ type SubResourceUpdateAndPatchOption interface {
 	SubResourcePatchOption
 }
 
-// set sets *v to value, unless value is the zero value.
-func set[T comparable](v *T, value T) {
-	var nothing T
-	if value != nothing {
-		*v = value
+// withOptions returns o after each of the options was applied to it.
+func withOptions[O, Option any](o *O, opts []Option, apply func(Option, *O)) *O {
+	for _, opt := range opts {
+		apply(opt, o)
 	}
+	return o
 }
 
-func setDryRun(v *[]string, value []string) {
-	if value != nil {
-		*v = value
+// merge sets the fields of a struct to those of another one that are not zero.
+func merge[O any](to, from *O) { mergeFields(reflect.ValueOf(to).Elem(), reflect.ValueOf(from).Elem()) }
+
+func mergeFields(to, from reflect.Value) {
+	for i := range from.NumField() {
+		switch field := from.Field(i); {
+		case from.Type().Field(i).Anonymous:
+			mergeFields(to.Field(i), field)
+		case !field.IsZero():
+			to.Field(i).Set(field)
+		}
 	}
 }

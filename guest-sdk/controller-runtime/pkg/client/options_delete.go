@@ -23,21 +23,11 @@ type DeleteOptions struct {
 
 // ApplyOptions applies opts to o.
 func (o *DeleteOptions) ApplyOptions(opts []DeleteOption) *DeleteOptions {
-	for _, opt := range opts {
-		opt.ApplyToDelete(o)
-	}
-	return o
+	return withOptions(o, opts, DeleteOption.ApplyToDelete)
 }
 
 // ApplyToDelete implements DeleteOption.
-func (o *DeleteOptions) ApplyToDelete(to *DeleteOptions) {
-	set(&to.DisableReadYourWritesConsistency, o.DisableReadYourWritesConsistency)
-	set(&to.GracePeriodSeconds, o.GracePeriodSeconds)
-	set(&to.Preconditions, o.Preconditions)
-	set(&to.PropagationPolicy, o.PropagationPolicy)
-	set(&to.Raw, o.Raw)
-	setDryRun(&to.DryRun, o.DryRun)
-}
+func (o *DeleteOptions) ApplyToDelete(to *DeleteOptions) { merge(to, o) }
 
 // AsDeleteOptions returns the options of the API.
 func (o *DeleteOptions) AsDeleteOptions() *metav1.DeleteOptions {
@@ -100,10 +90,7 @@ type DeleteAllOfOptions struct {
 
 // ApplyOptions applies opts to o.
 func (o *DeleteAllOfOptions) ApplyOptions(opts []DeleteAllOfOption) *DeleteAllOfOptions {
-	for _, opt := range opts {
-		opt.ApplyToDeleteAllOf(o)
-	}
-	return o
+	return withOptions(o, opts, DeleteAllOfOption.ApplyToDeleteAllOf)
 }
 
 // ApplyToDeleteAllOf implements DeleteAllOfOption.

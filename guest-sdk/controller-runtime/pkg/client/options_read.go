@@ -23,18 +23,11 @@ type GetOptions struct {
 
 // ApplyOptions applies opts to o.
 func (o *GetOptions) ApplyOptions(opts []GetOption) *GetOptions {
-	for _, opt := range opts {
-		opt.ApplyToGet(o)
-	}
-	return o
+	return withOptions(o, opts, GetOption.ApplyToGet)
 }
 
 // ApplyToGet implements GetOption.
-func (o *GetOptions) ApplyToGet(to *GetOptions) {
-	set(&to.DisableReadYourWritesConsistency, o.DisableReadYourWritesConsistency)
-	set(&to.Raw, o.Raw)
-	set(&to.UnsafeDisableDeepCopy, o.UnsafeDisableDeepCopy)
-}
+func (o *GetOptions) ApplyToGet(to *GetOptions) { merge(to, o) }
 
 // AsGetOptions returns the options of the API.
 func (o *GetOptions) AsGetOptions() *metav1.GetOptions {
@@ -66,26 +59,15 @@ type ListOptions struct {
 
 // ApplyOptions applies opts to o.
 func (o *ListOptions) ApplyOptions(opts []ListOption) *ListOptions {
-	for _, opt := range opts {
-		opt.ApplyToList(o)
-	}
-	return o
+	return withOptions(o, opts, ListOption.ApplyToList)
 }
 
 // ApplyToList implements ListOption.
 func (o *ListOptions) ApplyToList(to *ListOptions) {
-	set(&to.DisableReadYourWritesConsistency, o.DisableReadYourWritesConsistency)
-	if o.LabelSelector != nil {
-		to.LabelSelector = o.LabelSelector
+	limit := to.Limit
+	if merge(to, o); o.Limit < 0 {
+		to.Limit = limit
 	}
-	if o.FieldSelector != nil {
-		to.FieldSelector = o.FieldSelector
-	}
-	set(&to.Namespace, o.Namespace)
-	set(&to.Limit, max(o.Limit, 0))
-	set(&to.Continue, o.Continue)
-	set(&to.UnsafeDisableDeepCopy, o.UnsafeDisableDeepCopy)
-	set(&to.Raw, o.Raw)
 }
 
 // AsListOptions returns the options of the API.

@@ -15,16 +15,11 @@ type SubResourceGetOptions struct {
 
 // ApplyOptions applies opts to o.
 func (o *SubResourceGetOptions) ApplyOptions(opts []SubResourceGetOption) *SubResourceGetOptions {
-	for _, opt := range opts {
-		opt.ApplyToSubResourceGet(o)
-	}
-	return o
+	return withOptions(o, opts, SubResourceGetOption.ApplyToSubResourceGet)
 }
 
 // ApplyToSubResourceGet implements SubResourceGetOption.
-func (o *SubResourceGetOptions) ApplyToSubResourceGet(to *SubResourceGetOptions) {
-	set(&to.Raw, o.Raw)
-}
+func (o *SubResourceGetOptions) ApplyToSubResourceGet(to *SubResourceGetOptions) { merge(to, o) }
 
 // AsGetOptions returns the options of the API.
 func (o *SubResourceGetOptions) AsGetOptions() *metav1.GetOptions {
@@ -41,21 +36,18 @@ type SubResourceCreateOptions struct {
 
 // ApplyOptions applies opts to o.
 func (o *SubResourceCreateOptions) ApplyOptions(opts []SubResourceCreateOption) *SubResourceCreateOptions {
-	for _, opt := range opts {
-		opt.ApplyToSubResourceCreate(o)
-	}
-	return o
+	return withOptions(o, opts, SubResourceCreateOption.ApplyToSubResourceCreate)
 }
 
 // ApplyToSubResourceCreate implements SubResourceCreateOption.
 func (o *SubResourceCreateOptions) ApplyToSubResourceCreate(to *SubResourceCreateOptions) {
-	o.ApplyToCreate(&to.CreateOptions)
+	merge(to, o)
 }
 
 // ApplyToSubresourceCreate is the name of ApplyToSubResourceCreate before
 // version 0.18.
 func (o *SubResourceCreateOptions) ApplyToSubresourceCreate(to *SubResourceCreateOptions) {
-	o.ApplyToSubResourceCreate(to)
+	merge(to, o)
 }
 
 // SubResourceUpdateOptions are the options of SubResourceWriter.Update.
@@ -67,18 +59,12 @@ type SubResourceUpdateOptions struct {
 
 // ApplyOptions applies opts to o.
 func (o *SubResourceUpdateOptions) ApplyOptions(opts []SubResourceUpdateOption) *SubResourceUpdateOptions {
-	for _, opt := range opts {
-		opt.ApplyToSubResourceUpdate(o)
-	}
-	return o
+	return withOptions(o, opts, SubResourceUpdateOption.ApplyToSubResourceUpdate)
 }
 
 // ApplyToSubResourceUpdate implements SubResourceUpdateOption.
 func (o *SubResourceUpdateOptions) ApplyToSubResourceUpdate(to *SubResourceUpdateOptions) {
-	o.ApplyToUpdate(&to.UpdateOptions)
-	if o.SubResourceBody != nil {
-		to.SubResourceBody = o.SubResourceBody
-	}
+	merge(to, o)
 }
 
 // SubResourcePatchOptions are the options of SubResourceWriter.Patch.
@@ -90,19 +76,11 @@ type SubResourcePatchOptions struct {
 
 // ApplyOptions applies opts to o.
 func (o *SubResourcePatchOptions) ApplyOptions(opts []SubResourcePatchOption) *SubResourcePatchOptions {
-	for _, opt := range opts {
-		opt.ApplyToSubResourcePatch(o)
-	}
-	return o
+	return withOptions(o, opts, SubResourcePatchOption.ApplyToSubResourcePatch)
 }
 
 // ApplyToSubResourcePatch implements SubResourcePatchOption.
-func (o *SubResourcePatchOptions) ApplyToSubResourcePatch(to *SubResourcePatchOptions) {
-	o.ApplyToPatch(&to.PatchOptions)
-	if o.SubResourceBody != nil {
-		to.SubResourceBody = o.SubResourceBody
-	}
-}
+func (o *SubResourcePatchOptions) ApplyToSubResourcePatch(to *SubResourcePatchOptions) { merge(to, o) }
 
 // SubResourceApplyOptions are the options of SubResourceWriter.Apply.
 type SubResourceApplyOptions struct {
@@ -113,19 +91,11 @@ type SubResourceApplyOptions struct {
 
 // ApplyOpts applies opts to o.
 func (o *SubResourceApplyOptions) ApplyOpts(opts []SubResourceApplyOption) *SubResourceApplyOptions {
-	for _, opt := range opts {
-		opt.ApplyToSubResourceApply(o)
-	}
-	return o
+	return withOptions(o, opts, SubResourceApplyOption.ApplyToSubResourceApply)
 }
 
 // ApplyToSubResourceApply implements SubResourceApplyOption.
-func (o *SubResourceApplyOptions) ApplyToSubResourceApply(to *SubResourceApplyOptions) {
-	o.ApplyToApply(&to.ApplyOptions)
-	if o.SubResourceBody != nil {
-		to.SubResourceBody = o.SubResourceBody
-	}
-}
+func (o *SubResourceApplyOptions) ApplyToSubResourceApply(to *SubResourceApplyOptions) { merge(to, o) }
 
 // WithSubResourceBody sends body instead of the object.
 func WithSubResourceBody(body Object) SubResourceUpdateAndPatchOption { return subResourceBody{body} }

@@ -21,20 +21,11 @@ type CreateOptions struct {
 
 // ApplyOptions applies opts to o.
 func (o *CreateOptions) ApplyOptions(opts []CreateOption) *CreateOptions {
-	for _, opt := range opts {
-		opt.ApplyToCreate(o)
-	}
-	return o
+	return withOptions(o, opts, CreateOption.ApplyToCreate)
 }
 
 // ApplyToCreate implements CreateOption.
-func (o *CreateOptions) ApplyToCreate(to *CreateOptions) {
-	set(&to.DisableReadYourWritesConsistency, o.DisableReadYourWritesConsistency)
-	setDryRun(&to.DryRun, o.DryRun)
-	set(&to.FieldManager, o.FieldManager)
-	set(&to.FieldValidation, o.FieldValidation)
-	set(&to.Raw, o.Raw)
-}
+func (o *CreateOptions) ApplyToCreate(to *CreateOptions) { merge(to, o) }
 
 // AsCreateOptions returns the options of the API.
 func (o *CreateOptions) AsCreateOptions() *metav1.CreateOptions {
@@ -65,20 +56,11 @@ type UpdateOptions struct {
 
 // ApplyOptions applies opts to o.
 func (o *UpdateOptions) ApplyOptions(opts []UpdateOption) *UpdateOptions {
-	for _, opt := range opts {
-		opt.ApplyToUpdate(o)
-	}
-	return o
+	return withOptions(o, opts, UpdateOption.ApplyToUpdate)
 }
 
 // ApplyToUpdate implements UpdateOption.
-func (o *UpdateOptions) ApplyToUpdate(to *UpdateOptions) {
-	set(&to.DisableReadYourWritesConsistency, o.DisableReadYourWritesConsistency)
-	setDryRun(&to.DryRun, o.DryRun)
-	set(&to.FieldManager, o.FieldManager)
-	set(&to.FieldValidation, o.FieldValidation)
-	set(&to.Raw, o.Raw)
-}
+func (o *UpdateOptions) ApplyToUpdate(to *UpdateOptions) { merge(to, o) }
 
 // AsUpdateOptions returns the options of the API.
 func (o *UpdateOptions) AsUpdateOptions() *metav1.UpdateOptions {
@@ -111,21 +93,11 @@ type PatchOptions struct {
 
 // ApplyOptions applies opts to o.
 func (o *PatchOptions) ApplyOptions(opts []PatchOption) *PatchOptions {
-	for _, opt := range opts {
-		opt.ApplyToPatch(o)
-	}
-	return o
+	return withOptions(o, opts, PatchOption.ApplyToPatch)
 }
 
 // ApplyToPatch implements PatchOption.
-func (o *PatchOptions) ApplyToPatch(to *PatchOptions) {
-	set(&to.DisableReadYourWritesConsistency, o.DisableReadYourWritesConsistency)
-	setDryRun(&to.DryRun, o.DryRun)
-	set(&to.Force, o.Force)
-	set(&to.FieldManager, o.FieldManager)
-	set(&to.FieldValidation, o.FieldValidation)
-	set(&to.Raw, o.Raw)
-}
+func (o *PatchOptions) ApplyToPatch(to *PatchOptions) { merge(to, o) }
 
 // AsPatchOptions returns the options of the API.
 func (o *PatchOptions) AsPatchOptions() *metav1.PatchOptions {
@@ -135,10 +107,7 @@ func (o *PatchOptions) AsPatchOptions() *metav1.PatchOptions {
 	if o.Raw == nil {
 		o.Raw = &metav1.PatchOptions{}
 	}
-	setDryRun(&o.Raw.DryRun, o.DryRun)
-	set(&o.Raw.Force, o.Force)
-	set(&o.Raw.FieldManager, o.FieldManager)
-	set(&o.Raw.FieldValidation, o.FieldValidation)
+	merge(o.Raw, &metav1.PatchOptions{DryRun: o.DryRun, Force: o.Force, FieldManager: o.FieldManager, FieldValidation: o.FieldValidation})
 	return o.Raw
 }
 
@@ -157,19 +126,11 @@ type ApplyOptions struct {
 
 // ApplyOptions applies opts to o.
 func (o *ApplyOptions) ApplyOptions(opts []ApplyOption) *ApplyOptions {
-	for _, opt := range opts {
-		opt.ApplyToApply(o)
-	}
-	return o
+	return withOptions(o, opts, ApplyOption.ApplyToApply)
 }
 
 // ApplyToApply implements ApplyOption.
-func (o *ApplyOptions) ApplyToApply(to *ApplyOptions) {
-	set(&to.DisableReadYourWritesConsistency, o.DisableReadYourWritesConsistency)
-	setDryRun(&to.DryRun, o.DryRun)
-	set(&to.Force, o.Force)
-	set(&to.FieldManager, o.FieldManager)
-}
+func (o *ApplyOptions) ApplyToApply(to *ApplyOptions) { merge(to, o) }
 
 // AsPatchOptions returns the options of the API.
 func (o *ApplyOptions) AsPatchOptions() *metav1.PatchOptions {

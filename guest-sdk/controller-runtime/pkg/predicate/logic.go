@@ -11,97 +11,61 @@ import (
 
 // And returns a predicate that accepts the events that all predicates accept.
 func And[object any](predicates ...TypedPredicate[object]) TypedPredicate[object] {
-	return and[object]{predicates}
+	return combined[object]{predicates, true}
 }
 
 // Or returns a predicate that accepts the events that at least one predicate
 // accepts.
 func Or[object any](predicates ...TypedPredicate[object]) TypedPredicate[object] {
-	return or[object]{predicates}
+	return combined[object]{predicates, false}
 }
 
 // Not returns a predicate that accepts the events that the predicate does not
 // accept.
 func Not[object any](predicate TypedPredicate[object]) TypedPredicate[object] {
-	return not[object]{predicate}
+	return TypedFuncs[object]{
+		CreateFunc:  func(e event.TypedCreateEvent[object]) bool { return !predicate.Create(e) },
+		DeleteFunc:  func(e event.TypedDeleteEvent[object]) bool { return !predicate.Delete(e) },
+		UpdateFunc:  func(e event.TypedUpdateEvent[object]) bool { return !predicate.Update(e) },
+		GenericFunc: func(e event.TypedGenericEvent[object]) bool { return !predicate.Generic(e) },
+	}
 }
 
-type predicates[object any] []TypedPredicate[object]
+// combined is the result of And, if all is set, or of Or.
+type combined[object any] struct {
+	list []TypedPredicate[object]
+	all  bool
+}
 
-// all reports whether ask returns true for all predicates. It stops at the
-// first false.
-func (list predicates[object]) all(ask func(TypedPredicate[object]) bool) bool {
-	for _, p := range list {
-		if !ask(p) {
-			return false
+// accepts asks the predicates until one of them decides.
+func (c combined[object]) accepts(ask func(TypedPredicate[object]) bool) bool {
+	for _, p := range c.list {
+		if ask(p) != c.all {
+			return !c.all
 		}
 	}
-	return true
+	return c.all
 }
-
-// one reports whether ask returns true for a predicate. It stops at the first
-// true.
-func (list predicates[object]) one(ask func(TypedPredicate[object]) bool) bool {
-	return !list.all(func(p TypedPredicate[object]) bool { return !ask(p) })
-}
-
-type and[object any] struct{ list predicates[object] }
 
 // Create implements TypedPredicate.
-func (a and[object]) Create(e event.TypedCreateEvent[object]) bool {
-	return a.list.all(func(p TypedPredicate[object]) bool { return p.Create(e) })
+func (c combined[object]) Create(e event.TypedCreateEvent[object]) bool {
+	return c.accepts(func(p TypedPredicate[object]) bool { return p.Create(e) })
 }
 
 // Delete implements TypedPredicate.
-func (a and[object]) Delete(e event.TypedDeleteEvent[object]) bool {
-	return a.list.all(func(p TypedPredicate[object]) bool { return p.Delete(e) })
+func (c combined[object]) Delete(e event.TypedDeleteEvent[object]) bool {
+	return c.accepts(func(p TypedPredicate[object]) bool { return p.Delete(e) })
 }
 
 // Update implements TypedPredicate.
-func (a and[object]) Update(e event.TypedUpdateEvent[object]) bool {
-	return a.list.all(func(p TypedPredicate[object]) bool { return p.Update(e) })
+func (c combined[object]) Update(e event.TypedUpdateEvent[object]) bool {
+	return c.accepts(func(p TypedPredicate[object]) bool { return p.Update(e) })
 }
 
 // Generic implements TypedPredicate.
-func (a and[object]) Generic(e event.TypedGenericEvent[object]) bool {
-	return a.list.all(func(p TypedPredicate[object]) bool { return p.Generic(e) })
+func (c combined[object]) Generic(e event.TypedGenericEvent[object]) bool {
+	return c.accepts(func(p TypedPredicate[object]) bool { return p.Generic(e) })
 }
-
-type or[object any] struct{ list predicates[object] }
-
-// Create implements TypedPredicate.
-func (o or[object]) Create(e event.TypedCreateEvent[object]) bool {
-	return o.list.one(func(p TypedPredicate[object]) bool { return p.Create(e) })
-}
-
-// Delete implements TypedPredicate.
-func (o or[object]) Delete(e event.TypedDeleteEvent[object]) bool {
-	return o.list.one(func(p TypedPredicate[object]) bool { return p.Delete(e) })
-}
-
-// Update implements TypedPredicate.
-func (o or[object]) Update(e event.TypedUpdateEvent[object]) bool {
-	return o.list.one(func(p TypedPredicate[object]) bool { return p.Update(e) })
-}
-
-// Generic implements TypedPredicate.
-func (o or[object]) Generic(e event.TypedGenericEvent[object]) bool {
-	return o.list.one(func(p TypedPredicate[object]) bool { return p.Generic(e) })
-}
-
-type not[object any] struct{ p TypedPredicate[object] }
-
-// Create implements TypedPredicate.
-func (n not[object]) Create(e event.TypedCreateEvent[object]) bool { return !n.p.Create(e) }
-
-// Delete implements TypedPredicate.
-func (n not[object]) Delete(e event.TypedDeleteEvent[object]) bool { return !n.p.Delete(e) }
-
-// Update implements TypedPredicate.
-func (n not[object]) Update(e event.TypedUpdateEvent[object]) bool { return !n.p.Update(e) }
-
-// Generic implements TypedPredicate.
-func (n not[object]) Generic(e event.TypedGenericEvent[object]) bool { return !n.p.Generic(e) }
 
 // Element returns the element of a manifest's predicates that accepts the same
 // events as p, or false if there is none. Only the types of this package have
@@ -124,18 +88,19 @@ func Element(p Predicate) (string, bool) {
 		return "labels", p.empty()
 	case *LabelChangedPredicate:
 		return "labels", p.empty()
-	case and[client.Object]:
-		return elements("all", p.list)
-	case or[client.Object]:
-		return elements("any", p.list)
+	case combined[client.Object]:
+		return elementOf(p)
 	}
 	return "", false
 }
 
-// elements combines the elements of a list, if all predicates have one.
-func elements(word string, list predicates[client.Object]) (string, bool) {
-	var words []string
-	for _, p := range list {
+// elementOf combines the elements of the predicates, if all have one.
+func elementOf(c combined[client.Object]) (string, bool) {
+	word, words := "any", []string(nil)
+	if c.all {
+		word = "all"
+	}
+	for _, p := range c.list {
 		w, ok := Element(p)
 		if !ok {
 			return "", false
@@ -148,8 +113,8 @@ func elements(word string, list predicates[client.Object]) (string, bool) {
 // Conjuncts returns the predicates that must all accept an event for p to
 // accept it.
 func Conjuncts(p Predicate) []Predicate {
-	a, ok := p.(and[client.Object])
-	if !ok {
+	a, ok := p.(combined[client.Object])
+	if !ok || !a.all {
 		return []Predicate{p}
 	}
 	var list []Predicate
