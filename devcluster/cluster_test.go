@@ -119,6 +119,9 @@ func TestCluster_RestartIsTheSameToItsClients(t *testing.T) {
 		if err := end.do(); err != nil {
 			t.Fatalf("%s: %v", end.name, err)
 		}
+		if err := get(t, c, "kept"); err == nil && end.name != "none" {
+			t.Errorf("after %s: the control plane answers", end.name)
+		}
 		if err := c.Restart(limited(t)); err != nil {
 			t.Fatalf("restart after %s: %v", end.name, err)
 		}
@@ -134,33 +137,6 @@ func TestCluster_RestartIsTheSameToItsClients(t *testing.T) {
 		if err := c.Err(); err != nil {
 			t.Errorf("after %s: Err %v, want nil: it did not end by itself", end.name, err)
 		}
-	}
-}
-
-func TestCluster_EndByItselfIsSeen(t *testing.T) {
-	dir := t.TempDir()
-	c := start(t, config(t, dir))
-	var holder struct{ PID int }
-	text, err := os.ReadFile(filepath.Join(dir, "lock"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(text, &holder); err != nil {
-		t.Fatal(err)
-	}
-	proc, err := os.FindProcess(holder.PID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := proc.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	<-c.Done()
-	if err := c.Err(); err == nil || !strings.Contains(err.Error(), "killed") {
-		t.Errorf("Err %v, want how it ended", err)
-	}
-	if err := c.Stop(); err != nil {
-		t.Errorf("stop of one that has ended: %v", err)
 	}
 }
 
@@ -186,6 +162,34 @@ func TestStart_InUseIsRefusedAndReused(t *testing.T) {
 	stop(t, second)
 	if err := get(t, first, "kept"); err != nil {
 		t.Errorf("after Stop of the reused one: %v", err)
+	}
+	t.Run("EndByItselfIsSeen", func(t *testing.T) { killHolder(t, first, dir) })
+}
+
+// killHolder kills the process of a control plane, which then reports how it has ended.
+func killHolder(t *testing.T, c *devcluster.Cluster, dir string) {
+	t.Helper()
+	var holder struct{ PID int }
+	text, err := os.ReadFile(filepath.Join(dir, "lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &holder); err != nil {
+		t.Fatal(err)
+	}
+	proc, err := os.FindProcess(holder.PID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := proc.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	<-c.Done()
+	if err := c.Err(); err == nil || !strings.Contains(err.Error(), "killed") {
+		t.Errorf("Err %v, want how it ended", err)
+	}
+	if err := c.Stop(); err != nil {
+		t.Errorf("stop of one that has ended: %v", err)
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -132,25 +131,4 @@ func TestLimitedClusterWide_MayDoItsRulesEverywhere(t *testing.T) {
 	wantAccess(t, "list namespaces", err, false)
 	err = limited.Discovery().RESTClient().Get().AbsPath("/metrics").Do(t.Context()).Error()
 	wantAccess(t, "get /metrics", err, true)
-}
-
-func TestOwn_KilledAndRestartedKeepsObjects(t *testing.T) {
-	c := Own(t)
-	link := Proxy(t, c)
-	createConfigMap(t.Context(), t, c.RESTConfig(), "default", "kept")
-	if err := c.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	client := clientset(t, link.RESTConfig()).CoreV1().ConfigMaps("default")
-	if _, err := client.Get(t.Context(), "kept", metav1.GetOptions{}); err == nil {
-		t.Error("a killed control plane answers")
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	if err := c.Restart(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := client.Get(ctx, "kept", metav1.GetOptions{}); err != nil {
-		t.Errorf("after kill -9 and restart, through the same link: %v", err)
-	}
 }
