@@ -28,13 +28,14 @@ const smithVersion = 81
 
 // TestRewrite_SmithModules compares modules of wasm-smith, which uses the complete language, like
 // TestRewrite_RandomModules does with our own generator: the results and effects of each export,
-// and the charge. METER_SMITH is the number of modules, by default 300. METER_SMITH_SEED is the
-// first seed.
+// and the charge. METER_SMITH is the number of modules, by default 60, and 300 in make test-all. METER_SMITH_SEED is
+// the first seed.
 func TestRewrite_SmithModules(t *testing.T) {
-	n, first := smithNumber(t, "METER_SMITH", 300), smithNumber(t, "METER_SMITH_SEED", 0)
-	if testing.Short() {
-		n = min(n, 60)
+	number := 60
+	if os.Getenv("WASMCTL_TESTS") == "all" {
+		number = 300
 	}
+	n, first := smithNumber(t, "METER_SMITH", number), smithNumber(t, "METER_SMITH_SEED", 0)
 	smith, dir := buildSmith(t), t.TempDir()
 	if smith == "" {
 		return
