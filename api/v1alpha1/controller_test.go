@@ -71,6 +71,7 @@ func TestValidate_NamesEachField(t *testing.T) {
 		"adoptManagers[1]":             func(s *ControllerSpec) { s.AdoptManagers = []string{"manager", "manager"} },
 		"grant.finalizers[1]":          func(s *ControllerSpec) { s.Grant = &Grant{Finalizers: []string{"a.dev/x", "a.dev/x"}} },
 		"grant.digests[1]":             func(s *ControllerSpec) { s.Grant = &Grant{Digests: []string{"sha256:a", "sha256:a"}} },
+		"grant.signers[1]":             func(s *ControllerSpec) { s.Grant = &Grant{Signers: []string{"sha256:a", "sha256:a"}} },
 		"rollout.canary.namespaces[1]": func(s *ControllerSpec) { s.Rollout = &Rollout{Canary: &Canary{Namespaces: []string{"a", ""}}} },
 		"rollout.canary.time":          func(s *ControllerSpec) { s.Rollout = &Rollout{Canary: &Canary{Time: "soon"}} },
 		"debounce":                     func(s *ControllerSpec) { s.Debounce = Debounce{Quiet: "5s", Max: "1s"} },

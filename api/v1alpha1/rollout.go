@@ -10,9 +10,9 @@ import (
 
 // Grant is the set of rights of a module.
 //
-// +kubebuilder:validation:XValidation:rule="!(has(self.manifest) && self.manifest && has(self.capabilities))",message="manifest and capabilities cannot be combined"
+// +kubebuilder:validation:XValidation:rule="!(has(self.manifest) && self.manifest && (has(self.capabilities) || has(self.finalizers)))",message="manifest cannot be combined with capabilities or finalizers: it grants all that the manifest requests"
 type Grant struct {
-	// Manifest accepts all capabilities that the module's manifest requests.
+	// Manifest accepts all capabilities, and the finalizer, that the module's manifest requests.
 	Manifest bool `json:"manifest,omitempty"`
 	// Capabilities are rules as in a manifest (docs/capabilities.md).
 	// +kubebuilder:validation:MaxItems=200
@@ -28,6 +28,13 @@ type Grant struct {
 	// +kubebuilder:validation:items:Pattern=`^sha256:[0-9a-f]{64}$`
 	// +listType=set
 	Digests []string `json:"digests,omitempty"`
+	// Signers are fingerprints of keys, one of which must have signed the module; if empty,
+	// the grant applies to unsigned modules too. The keys themselves are those of
+	// module.verify, or of the process.
+	// +kubebuilder:validation:MaxItems=20
+	// +kubebuilder:validation:items:Pattern=`^sha256:[0-9a-f]{64}$`
+	// +listType=set
+	Signers []string `json:"signers,omitempty"`
 }
 
 // IsZero reports whether there is no grant. It may be called on a nil Grant.

@@ -77,8 +77,8 @@ func (s *CommonSpec) Validate(root *field.Path) (errs field.ErrorList) {
 	}
 	_, err = s.Config.Texts()
 	bad("config", "", err)
-	if g := s.Grant; g != nil && g.Manifest && len(g.Capabilities) > 0 {
-		errs = append(errs, field.Forbidden(root.Child("grant", "manifest"), "cannot be combined with capabilities"))
+	if g := s.Grant; g != nil && g.Manifest && len(g.Capabilities)+len(g.Finalizers) > 0 {
+		errs = append(errs, field.Forbidden(root.Child("grant", "manifest"), "cannot be combined with capabilities or finalizers: it grants all that the manifest requests"))
 	}
 	for i, m := range s.AdoptManagers {
 		if m == "" || len(m) > maxManager {
@@ -89,6 +89,7 @@ func (s *CommonSpec) Validate(root *field.Path) (errs field.ErrorList) {
 	if s.Grant != nil {
 		errs = append(errs, duplicates(root.Child("grant", "finalizers"), s.Grant.Finalizers)...)
 		errs = append(errs, duplicates(root.Child("grant", "digests"), s.Grant.Digests)...)
+		errs = append(errs, duplicates(root.Child("grant", "signers"), s.Grant.Signers)...)
 	}
 	_, wrong := s.Limits.Parse(root.Child("limits"))
 	errs = append(append(errs, wrong...), oneOf(root.Child("mode"), s.Mode, ModeEnforce, ModeDryRun, ModeAudit, ModeDryRunClient)...)

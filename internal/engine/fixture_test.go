@@ -31,6 +31,7 @@ import (
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
 	"github.com/wasmctl/wasmctl/host/kubeapi"
 	"github.com/wasmctl/wasmctl/host/kubeapi/events"
+	"github.com/wasmctl/wasmctl/host/kubeapi/grant"
 	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/host/share"
@@ -83,7 +84,7 @@ type setup struct {
 // guests that do not return.
 func swapOptions() *setup {
 	s := &setup{shared: Shared{CacheDir: enginetest.CacheDir()}}
-	s.Fallback, s.Source, s.Grant = "worse", "worse.wasm", plan.Grant{Manifest: true}
+	s.Fallback, s.Source, s.Grant = "worse", "worse.wasm", plan.Grant{File: grant.File{{Manifest: true}}}
 	s.Concurrency, s.DrainTimeout = new(int32(4)), "1m"
 	s.Limits = v1alpha1.Limits{"timeout": intstr.FromString("2s"), "memory": intstr.FromString("256Ki")}
 	s.Rollout = &v1alpha1.Rollout{Probation: "300ms"}

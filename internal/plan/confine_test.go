@@ -137,7 +137,7 @@ func (r random) options() Options {
 	}
 	switch r.IntN(5) {
 	case 0:
-		o.Grant.Manifest = true
+		o.Grant = ofManifest
 	case 1:
 		o.Grant.Everything = true
 	case 2, 3:

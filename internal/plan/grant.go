@@ -34,7 +34,7 @@ type granted struct {
 
 func (p *Planner) granted(ctx context.Context) (*granted, error) {
 	g := &granted{log: p.Log, confined: func(rules []abi.Capability) []abi.Capability { return p.confined(ctx, rules) }}
-	if g.all = p.Grant.Manifest || p.Grant.Everything; g.all {
+	if g.all = p.Grant.Everything || p.Grant.File.Manifest(p.Controller); g.all {
 		return g, nil
 	}
 	rules, err := p.Grant.Rules(p.Controller)

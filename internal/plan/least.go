@@ -11,6 +11,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host/kubeapi"
+	"github.com/wasmctl/wasmctl/host/kubeapi/grant"
 )
 
 // Least has the minimal rights that a controller needs, except those for events and a
@@ -34,11 +35,14 @@ type Asking struct {
 	CanCall  func(abi.Op) bool
 }
 
+// ofManifest grants everything that the manifest of a module requests.
+var ofManifest = Grant{File: grant.File{{Manifest: true}}}
+
 // LeastRights returns the rights that a controller needs: those that its module asks for,
 // within the grant's file if there is one.
 func LeastRights(ctx context.Context, o Options, controller string, kinds Finder, module Asking) (*Least, error) {
 	if o.Grant.Path == "" {
-		o.Grant = Grant{Manifest: true}
+		o.Grant = ofManifest
 	}
 	o.Signed.Signers = func(string) []string { return module.Signers }
 	p, err := (&Planner{Options: o, Controller: controller, Finder: kinds, Log: slog.New(slog.DiscardHandler)}).Of(module.Digest)

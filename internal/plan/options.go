@@ -34,8 +34,6 @@ type Options struct {
 // what the options name: to watch the kinds of For and Owns, and to write the status of the
 // first.
 type Grant struct {
-	// Manifest grants all rights that the module's manifest requests.
-	Manifest bool
 	// Everything allows everything that the API server allows, for an audit.
 	Everything bool
 	// File has the rules for this and other controllers. Path is its name; empty if there
@@ -55,16 +53,13 @@ func GrantOf(s *v1alpha1.ControllerSpec, file grant.File) (Grant, error) {
 	case s.Grant.IsZero():
 		return Grant{}, nil
 	}
-	d := grant.Document{Digests: s.Grant.Digests, Capabilities: s.Grant.Capabilities, Finalizers: s.Grant.Finalizers}
+	of := s.Grant
+	d := grant.Document{Digests: of.Digests, Signers: of.Signers, Manifest: of.Manifest, Capabilities: of.Capabilities, Finalizers: of.Finalizers}
 	content, err := d.Marshal() // parsed like a file, with the same checks
 	if err != nil {
 		return Grant{}, err
 	}
-	g, err := ParseGrant("grant", content)
-	if s.Grant.Manifest {
-		g.Manifest, g.Path = true, "" // no document limits the rights, but its digests apply
-	}
-	return g, err
+	return ParseGrant("grant", content)
 }
 
 // ParseGrant parses the content of a grant file.
@@ -152,7 +147,7 @@ func (p *Planner) hint(err error) error {
 // file allows. If nothing is granted at all, it returns that error before it waits for the
 // kind.
 func (p *Planner) Kind(ctx context.Context, m *abi.Manifest) (Watched, error) {
-	if g := &p.Grant; !g.Manifest && !g.Everything && g.Path == "" && p.For == nil && len(p.Owns) == 0 {
+	if g := &p.Grant; !g.Everything && g.File == nil && p.For == nil && len(p.Owns) == 0 {
 		if err := p.foresee(ctx, m); failure.Of(err) == failure.Denied {
 			return Watched{}, err
 		}

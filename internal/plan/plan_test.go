@@ -65,7 +65,7 @@ func TestGrantTo_RefusesRulesThatCannotBeRead(t *testing.T) {
 		"resource and verbs are required": {Resource: "pods"},
 		"a..b":                            {Resource: "pods", Verbs: []string{"patch"}, Fields: []string{"a..b"}},
 	} {
-		p := Planner{Options: Options{Grant: Grant{Manifest: true}}}
+		p := Planner{Options: Options{Grant: ofManifest}}
 		err := p.grant(t.Context(), Watched{}, &Plan{Manifest: &abi.Manifest{Capabilities: []abi.Capability{rule}}})
 		if failure.Of(err) != failure.Module || !strings.Contains(err.Error(), "capabilities[0]") || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: got %v", rule, err)
@@ -127,13 +127,13 @@ func TestGrant_IsBoundToADigest(t *testing.T) {
 		hint        bool
 	}{
 		"not bound":                         {head + pods, true, true, false},
-		"bound to it":                       {head + "digest: " + b + "\n" + pods, true, true, false},
-		"to both":                           {head + "digest: [" + a + ", " + b + "]\n" + pods, true, true, false},
-		"to each, in a document":            {head + "digest: " + a + "\n" + none + "---\n" + head + "digest: " + b + "\n" + pods, true, true, false},
-		"to another":                        {head + "digest: " + a + "\n" + pods, false, false, true},
-		"to another, and some for all":      {head + none + "---\n" + head + "digest: " + a + "\n" + pods, true, false, true},
-		"to it, but for another controller": {head + "digest: " + a + "\n" + pods + "---\n" + head + "controller: other\ndigest: " + b + "\n" + pods, false, false, true},
-		"to another, less for it":           {head + "digest: " + a + "\n" + pods + "---\n" + head + "digest: " + b + "\n" + none, true, false, false},
+		"bound to it":                       {head + "digests: " + b + "\n" + pods, true, true, false},
+		"to both":                           {head + "digests: [" + a + ", " + b + "]\n" + pods, true, true, false},
+		"to each, in a document":            {head + "digests: " + a + "\n" + none + "---\n" + head + "digests: " + b + "\n" + pods, true, true, false},
+		"to another":                        {head + "digests: " + a + "\n" + pods, false, false, true},
+		"to another, and some for all":      {head + none + "---\n" + head + "digests: " + a + "\n" + pods, true, false, true},
+		"to it, but for another controller": {head + "digests: " + a + "\n" + pods + "---\n" + head + "controller: other\ndigests: " + b + "\n" + pods, false, false, true},
+		"to another, less for it":           {head + "digests: " + a + "\n" + pods + "---\n" + head + "digests: " + b + "\n" + none, true, false, false},
 	} {
 		g, err := ParseGrant("g.yaml", []byte(c.grant))
 		if err != nil {
@@ -180,9 +180,9 @@ func TestGrant_IsBoundToASigner(t *testing.T) {
 		"by nobody":                {head + "signers: " + a + pods, nil, nil, 0, []string{"bound to signer " + a, "not known to be signed", "to verify it with"}},
 		"by another":               {head + "signers: " + a + pods, []string{b}, nil, 0, []string{"bound to signer " + a, "signed by " + b}},
 		"by another, some for all": {head + pods[1:] + "---\n" + head + "signers: " + a + pods, []string{b}, nil, 1, nil},
-		"of another digest too":    {head + "digest: " + a + "\nsigners: " + b + pods, []string{b}, nil, 0, []string{"bound to digest " + a}},
-		"of its digest too":        {head + "digest: " + c + "\nsigners: " + b + pods, []string{b}, nil, 1, nil},
-		"of either, in documents":  {head + "digest: " + a + pods + "---\n" + head + "signers: " + a + pods, []string{b}, nil, 0, []string{"digest " + a, "signer " + a}},
+		"of another digest too":    {head + "digests: " + a + "\nsigners: " + b + pods, []string{b}, nil, 0, []string{"bound to digest " + a}},
+		"of its digest too":        {head + "digests: " + c + "\nsigners: " + b + pods, []string{b}, nil, 1, nil},
+		"of either, in documents":  {head + "digests: " + a + pods + "---\n" + head + "signers: " + a + pods, []string{b}, nil, 0, []string{"digest " + a, "signer " + a}},
 		"must be, and is":          {head + pods[1:], []string{a}, []string{a, b}, 1, nil},
 		"must be, and is not":      {head + pods[1:], nil, []string{a, b}, 0, []string{"module.verify", "want a signature by " + a + ", " + b, "not known to be signed"}},
 		"must be, by another":      {head + pods[1:], []string{c}, []string{a}, 0, []string{"signed by " + c}},
@@ -240,7 +240,7 @@ func TestGrant_AFinalizerOfAnotherIsNamed(t *testing.T) {
 		{"cleanup", head + "finalizers: [cleanup]\n", false, true},
 		{"cleanup", "", true, true},
 	} {
-		p := Planner{Options: Options{Grant: Grant{Manifest: true}}, Controller: "web"}
+		p := Planner{Options: Options{Grant: ofManifest}, Controller: "web"}
 		if !c.all {
 			g, err := ParseGrant("g.yaml", []byte(c.grant))
 			if err != nil {

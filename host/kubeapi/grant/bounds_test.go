@@ -28,7 +28,7 @@ func TestParse_BoundsAtTheirEdges(t *testing.T) {
 		"g.yaml:6:3: capabilities: the file has more than 20000 rights":  {rules(2, fmt.Sprintf("verbs: [get], names: %s, namespaces: %s", words(100), words(100))), rules(3, fmt.Sprintf("verbs: [get], names: %s, namespaces: %s", words(100), words(100)))},
 		"g.yaml:24:3: capabilities: the file has more than 2000 fields":  {rules(20, "verbs: [get], fields: "+words(100)), rules(21, "verbs: [get], fields: "+words(100))},
 		"finalizers: has 21 entries, the limit is 20":                    {head + "finalizers: " + words(20) + "\ncapabilities: []", head + "finalizers: " + words(21) + "\ncapabilities: []"},
-		"digest: has 21 entries, the limit is 20":                        {head + "digest: " + digests(20) + "\ncapabilities: []", head + "digest: " + digests(21) + "\ncapabilities: []"},
+		"digests: has 21 entries, the limit is 20":                       {head + "digests: " + digests(20) + "\ncapabilities: []", head + "digests: " + digests(21) + "\ncapabilities: []"},
 		"too many documents: want at most 1000":                          {strings.Repeat(head+"capabilities: []\n---\n", 1000), strings.Repeat(head+"capabilities: []\n---\n", 1001)},
 	} {
 		if _, err := Parse("g.yaml", []byte(text[0])); err != nil {

@@ -15,7 +15,7 @@ var digestA, digestB = "sha256:" + strings.Repeat("a", 64), "sha256:" + strings.
 
 // bound is a document that is bound to digests, and grants a resource.
 func bound(digests, resource string) string {
-	return "apiVersion: wasmctl.dev/v1\nkind: Grant\ndigest: " + digests + "\ncapabilities:\n- {resource: " + resource + ", verbs: [get]}\n"
+	return "apiVersion: wasmctl.dev/v1\nkind: Grant\ndigests: " + digests + "\ncapabilities:\n- {resource: " + resource + ", verbs: [get]}\n"
 }
 
 // TestFor_EachModuleHasItsDocuments: a document that is bound gives a module with
@@ -48,20 +48,20 @@ func TestFor_EachModuleHasItsDocuments(t *testing.T) {
 // intended.
 func TestParse_ADigestIsWhole(t *testing.T) {
 	for digest, want := range map[string]string{
-		digestA[:70]:                           "g.yaml:3:9: digest: \"sha256:aaa",
+		digestA[:70]:                           "g.yaml:3:10: digests: \"sha256:aaa",
 		digestA + "a":                          "64 hexadecimal digits",
 		strings.ToUpper(digestA):               "64 hexadecimal digits",
 		strings.TrimPrefix(digestA, "sha256:"): "want sha256:",
 		"sha512:" + digestA[7:]:                "want sha256:",
 		"'" + digestA + "\n\n '":               "64 hexadecimal digits",
 		"''":                                   "64 hexadecimal digits",
-		"~":                                    "digest: want one value",
-		"":                                     "digest: want one value",
-		"{}":                                   "digest: want one value",
-		"[]":                                   "digest: is empty: omit it",
-		"[[" + digestA + "]]":                  "digest: want one value",
-		"[" + digestA + ", ~]":                 "digest: want one value",
-		"\n- " + digestA + "\n- x":             "g.yaml:5:3: digest: \"x\"",
+		"~":                                    "digests: want one value",
+		"":                                     "digests: want one value",
+		"{}":                                   "digests: want one value",
+		"[]":                                   "digests: is empty: omit it",
+		"[[" + digestA + "]]":                  "digests: want one value",
+		"[" + digestA + ", ~]":                 "digests: want one value",
+		"\n- " + digestA + "\n- x":             "g.yaml:5:3: digests: \"x\"",
 	} {
 		if f, err := Parse("g.yaml", []byte(bound(digest, "pods"))); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s\ngot  %v, %v\nwant ...%s...", digest, f, err, want)
@@ -114,7 +114,7 @@ func TestFor_AgreesWithAModel(t *testing.T) {
 
 // TestParse_Signers: they are read, written and checked as digests are.
 func TestParse_Signers(t *testing.T) {
-	f, err := Parse("g.yaml", []byte(strings.Replace(bound("["+digestA+", "+digestB+"]", "pods"), "digest", "signers", 1)))
+	f, err := Parse("g.yaml", []byte(strings.Replace(bound("["+digestA+", "+digestB+"]", "pods"), "digests", "signers", 1)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,9 +127,42 @@ func TestParse_Signers(t *testing.T) {
 		t.Errorf("%v, %v, %s", f, err, diff)
 	}
 	for _, signers := range []string{"[]", "~", "x", digestA[:70], "-----BEGIN"} {
-		_, err := Parse("g.yaml", []byte(strings.Replace(bound(signers, "pods"), "digest", "signers", 1)))
+		_, err := Parse("g.yaml", []byte(strings.Replace(bound(signers, "pods"), "digests", "signers", 1)))
 		if err == nil || !strings.Contains(err.Error(), "g.yaml:3:10: signers: ") {
 			t.Errorf("%s: %v", signers, err)
+		}
+	}
+}
+
+// TestParse_ManifestGrantsAllThatIsRequested: such a document is bound as others are, and has no rights of its own.
+func TestParse_ManifestGrantsAllThatIsRequested(t *testing.T) {
+	const head = "apiVersion: wasmctl.dev/v1\nkind: Grant\n"
+	f, err := Parse("g.yaml", []byte(head+"controller: web\nmanifest: true\ndigests: "+digestA+"\n---\n"+head+"manifest: false\ncapabilities: []\n"))
+	if err != nil || !f.Manifest("web") || f.Manifest("other") {
+		t.Fatal(f, err)
+	}
+	if of, _ := f.For(digestB, nil); of.Manifest("web") {
+		t.Error("another module has it too")
+	}
+	text, err := f[0].Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := Parse("g.yaml", text)
+	if diff := cmp.Diff(f[:1], again); err != nil || diff != "" {
+		t.Errorf("%s: %v, %s", text, err, diff)
+	}
+	for bad, want := range map[string]string{
+		"manifest: true\ncapabilities: []\n":   "g.yaml:3:11: manifest: cannot be combined",
+		"manifest: true\nfinalizers: [a/b]\n":  "g.yaml:3:11: manifest: cannot be combined",
+		"manifest: yes\ncapabilities: []\n":    "g.yaml:3:11: manifest: want true or false",
+		"manifest: [true]\ncapabilities: []\n": "g.yaml:3:11: manifest: want true or false",
+		"manifest: false\n":                    "g.yaml:1:1: capabilities: is missing",
+		"Manifest: true\n":                     "Manifest: unknown key; did you mean manifest?",
+		"digest: x\ncapabilities: []\n":        "digest: unknown key; did you mean digests?",
+	} {
+		if _, err := Parse("g.yaml", []byte(head+bad)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", bad, err, want)
 		}
 	}
 }

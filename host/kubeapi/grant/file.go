@@ -44,6 +44,9 @@ type Document struct {
 	// Signers are fingerprints of keys, one of which must have signed the module. If empty,
 	// unsigned modules are accepted.
 	Signers []string
+	// Manifest grants everything that the manifest of such a module requests. The document then has
+	// no capabilities and finalizers.
+	Manifest bool
 	// Capabilities are rules, as in a manifest.
 	Capabilities []abi.Capability
 	// Finalizers are permitted names in addition to those under the API group of the reconciled
@@ -73,6 +76,11 @@ func (f File) Rules(controller string) (rules []abi.Capability, named bool) {
 	return rules, len(of) > 0
 }
 
+// Manifest reports whether a controller has everything that its manifest requests.
+func (f File) Manifest(controller string) bool {
+	return slices.ContainsFunc(f.Of(controller), func(d Document) bool { return d.Manifest })
+}
+
 // Finalizers returns the names of finalizers for a controller.
 func (f File) Finalizers(controller string) (names []string) {
 	for _, d := range f.Of(controller) {
@@ -97,7 +105,7 @@ func (f File) Controllers() []string {
 //	apiVersion: wasmctl.dev/v1
 //	kind: Grant
 //	controller: web          # optional; several documents may be for several controllers
-//	digest: sha256:1f0c...   # optional; of the module, or a list
+//	digests: sha256:1f0c...  # optional; of the module, or a list
 //	signers: sha256:9a3e...  # optional; of the key that signed the module, or a list
 //	capabilities:
 //	- group: apps            # absent: the core group
@@ -107,6 +115,9 @@ func (f File) Controllers() []string {
 //	  names: [web]           # absent: all
 //	  fields: [spec.replicas]
 //	finalizers: [example.com/web] # optional; see OwnFinalizer
+//
+// manifest: true, in place of capabilities and finalizers, grants everything that the manifest
+// requests. The keys, except for the first three, are those of v1alpha1.Grant.
 //
 // The returned error joins all errors, each with path:line:column. For an unknown word, it suggests
 // the nearest one.
@@ -131,17 +142,23 @@ type parser struct {
 
 func (p *parser) document(root *yaml.Node) Document {
 	var d Document
-	fields := p.Mapping(root, []string{"apiVersion", "kind", "controller", "digest", "signers", "capabilities", "finalizers"})
+	fields := p.Mapping(root, []string{"apiVersion", "kind", "controller", "digests", "signers", "manifest", "capabilities", "finalizers"})
 	p.Constant(root, fields["apiVersion"], "apiVersion", APIVersion)
 	p.Constant(root, fields["kind"], "kind", Kind)
 	d.Controller = p.text(fields["controller"], "controller")
-	d.Digests, d.Signers = p.digests(fields["digest"], "digest"), p.digests(fields["signers"], "signers")
+	d.Digests, d.Signers = p.digests(fields["digests"], "digests"), p.digests(fields["signers"], "signers")
 	d.Finalizers = p.texts(fields["finalizers"], "finalizers", MaxFinalizers)
-	list := fields["capabilities"]
+	list, manifest := fields["capabilities"], fields["manifest"]
+	d.Manifest = manifest != nil && manifest.Value == "true"
+	switch {
+	case manifest != nil && !d.Manifest && manifest.Value != "false":
+		p.Bad(manifest, "manifest: want true or false")
+	case d.Manifest && (list != nil || d.Finalizers != nil):
+		p.Bad(manifest, "manifest: cannot be combined with capabilities or finalizers: it grants all that the manifest requests")
+	case list == nil && !d.Manifest && root.Kind == yaml.MappingNode:
+		p.Bad(root, "capabilities: is missing: list the granted ones; [] grants none")
+	}
 	if list == nil {
-		if root.Kind == yaml.MappingNode {
-			p.Bad(root, "capabilities: is missing: list the granted ones; [] grants none")
-		}
 		return d
 	}
 	for _, n := range p.Sequence(list, "capabilities", MaxRules) {
@@ -240,13 +257,18 @@ func (p *parser) texts(n *yaml.Node, key string, most int) []string {
 
 // Marshal writes a document in the form that Parse reads.
 func (d *Document) Marshal() ([]byte, error) {
+	var capabilities *[]abi.Capability // an empty list grants none
+	if !d.Manifest || len(d.Capabilities) > 0 {
+		capabilities = &d.Capabilities
+	}
 	return yaml.Marshal(struct {
-		APIVersion   string           `yaml:"apiVersion"`
-		Kind         string           `yaml:"kind"`
-		Controller   string           `yaml:"controller,omitempty"`
-		Digests      []string         `yaml:"digest,omitempty"`
-		Signers      []string         `yaml:"signers,omitempty"`
-		Capabilities []abi.Capability `yaml:"capabilities"`
-		Finalizers   []string         `yaml:"finalizers,omitempty"`
-	}{APIVersion, Kind, d.Controller, d.Digests, d.Signers, d.Capabilities, d.Finalizers})
+		APIVersion   string            `yaml:"apiVersion"`
+		Kind         string            `yaml:"kind"`
+		Controller   string            `yaml:"controller,omitempty"`
+		Digests      []string          `yaml:"digests,omitempty"`
+		Signers      []string          `yaml:"signers,omitempty"`
+		Manifest     bool              `yaml:"manifest,omitempty"`
+		Capabilities *[]abi.Capability `yaml:"capabilities,omitempty"`
+		Finalizers   []string          `yaml:"finalizers,omitempty"`
+	}{APIVersion, Kind, d.Controller, d.Digests, d.Signers, d.Manifest, capabilities, d.Finalizers})
 }

@@ -32,7 +32,7 @@ func TestGrant_OfADigestIsForThatModule(t *testing.T) {
 	}
 	file := filepath.Join(dir, "grant.yaml")
 	document := func(digest, capabilities string) string {
-		return "apiVersion: wasmctl.dev/v1\nkind: Grant\ndigest: " + digest + "\ncapabilities:\n" + strings.ReplaceAll(capabilities, "NS", w.ns)
+		return "apiVersion: wasmctl.dev/v1\nkind: Grant\ndigests: " + digest + "\ncapabilities:\n" + strings.ReplaceAll(capabilities, "NS", w.ns)
 	}
 	const all = exampleGrant + "- {resource: configmaps, verbs: [get, list, watch, create, patch], namespaces: [NS]}\n"
 	e2e.Replace(t, file, []byte(document(digests[0], labelsOnly)))

@@ -79,6 +79,7 @@ var Fields = []Field{
 	{Path: "grant.capabilities", Help: "Grant the module only these capabilities, as in a manifest (docs/capabilities.md)"},
 	{Path: "grant.finalizers", Help: "Names of finalizers, beyond those under the API group of the reconciled kind, that the module may have"},
 	{Path: "grant.digests", Help: "Digests of the modules that the grant is for (default: all)"},
+	{Path: "grant.signers", Help: "Fingerprints of the keys whose modules the grant is for (default: unsigned modules too)"},
 	{Path: "as", Flag: "as", Help: "Impersonate this `user` for the module's requests and watches: " + v1alpha1.ServiceAccountUser + "NAMESPACE:NAME"},
 	{Path: "auditFile", Flag: "audit", Help: "Allow every request, and write the minimal grant for what the module did to this `file`"},
 	{

@@ -114,6 +114,7 @@ var samples = map[string]sample{
 	}},
 	"grant.finalizers": {json: `["a.b/c"]`, set: func(s *v1alpha1.ControllerSpec) { grants(s).Finalizers = []string{"a.b/c"} }},
 	"grant.digests":    {json: `["sha256:1"]`, set: func(s *v1alpha1.ControllerSpec) { grants(s).Digests = []string{"sha256:1"} }},
+	"grant.signers":    {json: `["sha256:1"]`, set: func(s *v1alpha1.ControllerSpec) { grants(s).Signers = []string{"sha256:1"} }},
 	"as":               {"jane", `"jane"`, func(s *v1alpha1.ControllerSpec) { s.As = "jane" }},
 	"auditFile":        {"/a.yaml", `"/a.yaml"`, func(s *v1alpha1.ControllerSpec) { s.AuditFile = "/a.yaml" }},
 	"mode":             {"server", `"DryRun"`, func(s *v1alpha1.ControllerSpec) { s.Mode = v1alpha1.ModeDryRun }},
