@@ -94,6 +94,10 @@ func (c *Controller) Ended() <-chan struct{} { return c.life.Ended() }
 // matches ErrForced if reconciles were interrupted.
 func (c *Controller) Stop(ctx context.Context) error { return c.life.Stop(ctx) }
 
+// Interrupt stops the controller by force: it cuts running reconciles short, also those that a
+// Stop waits for. It does not wait.
+func (c *Controller) Interrupt() { c.life.Interrupt() }
+
 // Restart stops the controller cleanly, and starts it again with the options that its source
 // then returns and with the module that is live. It does not wait.
 func (c *Controller) Restart() { c.life.Restart() }

@@ -361,6 +361,29 @@ func TestRuntime_ForceAloneStops(t *testing.T) {
 	})
 }
 
+// Interrupt of one controller cuts its runs short, also those that a Stop waits for, and no others.
+func TestRuntime_ForceInterruptsOne(t *testing.T) {
+	virtually(t, func(t *testing.T, r *running) {
+		a, b := &counted{name: "a", stubborn: true}, &counted{name: "b", stubborn: true}
+		first, second := r.add(a), r.add(b)
+		passes(time.Second)
+		stopped := make(chan error, 1)
+		go func() { stopped <- first.Stop(t.Context()) }()
+		passes(time.Second)
+		first.Interrupt()
+		if err := <-stopped; !errors.Is(err, ErrForced) || a.forced.Load() != 1 {
+			t.Errorf("Stop: %v", err)
+		}
+		if passes(time.Second); !second.Running() {
+			t.Error("the other controller does not run")
+		}
+		second.Interrupt()
+		if err := second.Stop(t.Context()); !errors.Is(err, ErrForced) || b.forced.Load() != 1 {
+			t.Errorf("Interrupt without a Stop: %v", err)
+		}
+	})
+}
+
 // A controller that is still being loaded when Run begins is started once; if Run ends in
 // the meantime, or the controller is stopped, nothing remains of it.
 func TestRuntime_LoadGoesOnMeanwhile(t *testing.T) {

@@ -78,6 +78,8 @@ type Life struct {
 	first    chan struct{} // closed when the first attempt to load has ended
 	stop     chan struct{} // closed by Stop
 	once     sync.Once     // closes stop
+	force    chan struct{} // closed by Interrupt, or when the process stops by force
+	forced   sync.Once     // closes force
 	admitted atomic.Bool   // Run is going to be called
 	ended    chan struct{} // closed when everything that it started has ended
 	view     atomic.Pointer[View]
@@ -87,7 +89,7 @@ type Life struct {
 func NewLife(source Source, log *slog.Logger) *Life {
 	l := &Life{
 		source: source, log: log, requests: make(chan *request), restart: make(chan struct{}, 1), results: make(chan result),
-		first: make(chan struct{}), stop: make(chan struct{}), ended: make(chan struct{}),
+		first: make(chan struct{}), stop: make(chan struct{}), force: make(chan struct{}), ended: make(chan struct{}),
 	}
 	l.view.Store(&View{Phase: admin.PhaseLoading, Since: time.Now()})
 	return l
@@ -146,6 +148,14 @@ func (l *Life) Stop(ctx context.Context) error {
 		return fmt.Errorf("controller[%s]: is stopping: %w", l.source.Name(), context.Cause(ctx))
 	}
 }
+
+// Interrupt stops the controller by force: it cuts running reconciles short. It does not wait.
+func (l *Life) Interrupt() {
+	l.once.Do(func() { close(l.stop) })
+	l.interrupt()
+}
+
+func (l *Life) interrupt() { l.forced.Do(func() { close(l.force) }) }
 
 // Stopped reports whether Stop was called.
 func (l *Life) Stopped() bool { return isClosed(l.stop) }

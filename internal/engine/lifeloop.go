@@ -25,7 +25,6 @@ type loop struct {
 	*Life
 	core     *life.Core
 	ctx      context.Context // of the process
-	force    <-chan struct{}
 	open     map[uint64]*request // not answered yet
 	ids      uint64              // the last ID of a request
 	current  *Controller         // the loaded controller; nil if none is loaded
@@ -52,7 +51,7 @@ type result struct {
 // reconciles.
 func (l *Life) Run(ctx context.Context, begin, force <-chan struct{}, loaded *Controller) error {
 	defer close(l.ended)
-	o := &loop{Life: l, core: life.NewCore(time.Now()), ctx: ctx, force: force, open: map[uint64]*request{}, retry: time.NewTimer(0)}
+	o := &loop{Life: l, core: life.NewCore(time.Now()), ctx: ctx, open: map[uint64]*request{}, retry: time.NewTimer(0)}
 	if !o.retry.Stop() {
 		<-o.retry.C
 	}
@@ -61,11 +60,11 @@ func (l *Life) Run(ctx context.Context, begin, force <-chan struct{}, loaded *Co
 		o.current = loaded
 		o.step(loaded.tried())
 	}
-	o.serve(begin)
+	o.serve(begin, force)
 	return l.View().Err
 }
 
-func (l *loop) serve(begin <-chan struct{}) {
+func (l *loop) serve(begin, force <-chan struct{}) {
 	tick, judging := time.NewTicker(judgeEvery), true
 	defer tick.Stop()
 	versions := time.NewTicker(versionsEvery)
@@ -96,6 +95,9 @@ func (l *loop) serve(begin <-chan struct{}) {
 			l.step(life.Event{Kind: life.Stop})
 		case r := <-l.results:
 			l.took(&r)
+		case <-force:
+			force = nil
+			l.interrupt()
 		case <-begin:
 			begin = nil
 			l.step(life.Event{Kind: life.Begin})

@@ -31,7 +31,7 @@ func (s *Server) finalize(ctx context.Context, kind string, r *wasmctl.Request) 
 	}
 	u := s.unit(o)
 	if u.uid != o.meta.UID { // another object of this name
-		return wasmctl.Action{Requeue: true}, s.remove(ctx, o.id())
+		return wasmctl.Action{Requeue: true}, s.remove(ctx, o.id(), true)
 	}
 	if s.cfg.ShareObjects && !s.rt.Owns(string(o.meta.UID)) {
 		return wasmctl.Action{Requeue: true, After: onTrial}, u.assist(ctx, o)
@@ -41,7 +41,7 @@ func (s *Server) finalize(ctx context.Context, kind string, r *wasmctl.Request) 
 	switch step {
 	case stepWait:
 	case stepEnd:
-		return wasmctl.Action{}, s.remove(ctx, o.id())
+		return wasmctl.Action{}, s.remove(ctx, o.id(), true)
 	case stepFinalize:
 		launching, end := u.begin(ctx, o)
 		defer end()
@@ -102,7 +102,7 @@ func (u *unit) launch(ctx context.Context, o *reconciler) error {
 func (u *unit) halt(ctx context.Context) error {
 	u.life.Lock() // the object may move to another replica at the same time
 	defer u.life.Unlock()
-	return u.stop(ctx)
+	return u.stop(ctx, true)
 }
 
 // observe returns what is known about a Reconciler that is being deleted, and its objects.

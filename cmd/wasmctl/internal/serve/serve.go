@@ -161,7 +161,7 @@ func (s *Server) served() []string {
 // in progress.
 func (s *Server) reconcile(ctx context.Context, kind string, r *wasmctl.Request) (wasmctl.Action, error) {
 	if r.Object == nil {
-		return wasmctl.Action{}, s.remove(ctx, id{kind, r.Key})
+		return wasmctl.Action{}, s.remove(ctx, id{kind, r.Key}, true)
 	}
 	o, err := read(kind, r.Decode)
 	if err != nil {
@@ -169,7 +169,7 @@ func (s *Server) reconcile(ctx context.Context, kind string, r *wasmctl.Request)
 	}
 	u := s.unit(o)
 	if u.uid != o.meta.UID { // another object of this name
-		return wasmctl.Action{Requeue: true}, s.remove(ctx, o.id())
+		return wasmctl.Action{Requeue: true}, s.remove(ctx, o.id(), true)
 	}
 	looking, end := u.begin(ctx, o)
 	defer end()
@@ -201,8 +201,8 @@ func (s *Server) unit(o *reconciler) *unit {
 // log returns the logger for lines about an object, which are charged to its tenant.
 func (s *Server) log(o *reconciler) *slog.Logger { return logging.ForTenant(s.cfg.Log, o.tenant()) }
 
-// remove ends the controller of an object.
-func (s *Server) remove(ctx context.Context, of id) error {
+// remove ends the controller of an object. If hurry is set, it interrupts runs that do not end soon.
+func (s *Server) remove(ctx context.Context, of id, hurry bool) error {
 	s.mu.Lock()
 	u := s.units[of]
 	s.mu.Unlock()
@@ -211,7 +211,7 @@ func (s *Server) remove(ctx context.Context, of id) error {
 	}
 	u.life.Lock() // an object may be deleted and move to another replica at the same time
 	defer u.life.Unlock()
-	if err := u.stop(ctx); err != nil {
+	if err := u.stop(ctx, hurry); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -234,7 +234,7 @@ func (s *Server) moved(kind string, has func(uid string) bool) {
 	s.mu.Unlock()
 	var wg sync.WaitGroup
 	for _, of := range gone {
-		wg.Go(func() { _ = s.remove(context.Background(), of) }) // it fails only if the context ends
+		wg.Go(func() { _ = s.remove(context.Background(), of, false) }) // it fails only if the context ends
 	}
 	wg.Wait()
 }

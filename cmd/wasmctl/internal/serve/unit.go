@@ -110,7 +110,7 @@ func (u *unit) look(ctx context.Context, o *reconciler) *seen {
 		u.counted = now
 	}
 	if o.spec.Suspend {
-		if err := u.stop(ctx); err != nil {
+		if err := u.stop(ctx, true); err != nil {
 			in.problem = &problem{reason: "Stopping", message: err.Error()}
 		}
 		return in
@@ -222,11 +222,18 @@ func (u *unit) start(ctx context.Context, o *reconciler, options wasmctl.Control
 	return nil
 }
 
-// stop stops the controller, if there is one.
-func (u *unit) stop(ctx context.Context) error {
+// stopGrace is how long runs may continue after a Reconciler was suspended or deleted. It is short because the module may
+// be hostile, and to suspend it is the emergency stop.
+const stopGrace = time.Second
+
+// stop stops the controller, if there is one. If hurry is set, it interrupts runs that do not end soon.
+func (u *unit) stop(ctx context.Context, hurry bool) error {
 	u.endTrial()
 	if u.controller == nil {
 		return nil
+	}
+	if hurry {
+		defer time.AfterFunc(stopGrace, u.controller.Interrupt).Stop()
 	}
 	if err := u.controller.Stop(ctx); err != nil && !errors.Is(err, wasmctl.ErrForced) {
 		return err
