@@ -168,8 +168,8 @@ demo: build guests $(DEVCLUSTER) ## Run the example on a local control plane, fr
 screenshot: build guests $(DEVCLUSTER) ## Record docs/terminal.svg from the demo
 	go run ./cmd/demo --svg docs/terminal.svg
 
-# Not counted: packages that only tests and benchmarks use, and the two lines of each license header.
-TEST_SUPPORT := (^|/)(testdata|benchguest|ocitest|isolatetest)/|^(bench|test|internal/enginetest|runtime/simulation|devcluster/devclustertest|host/conformance/(guests|hostile))/
+# Not counted: packages that only tests and benchmarks import, and the two lines of each license header.
+TEST_SUPPORT := ^(bench|test|testdata|internal/enginetest|runtime/simulation|devcluster/devclustertest|host/conformance/(guests|hostile)|host/meter/testdata)/
 
 .PHONY: loc
 loc: ## Count the lines of production Go, by package
