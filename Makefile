@@ -43,6 +43,8 @@ BENCH      ?= .
 SMITH      ?= 4000
 RIGHTS     ?= 50000
 RIGHTS_SEED ?= 1
+ATTACKERS  ?= 10 500
+MINUTES    ?= 60
 
 .DEFAULT_GOAL := help
 
@@ -180,7 +182,7 @@ loc: ## Count the lines of production Go, by package
 # Tests of these packages build projects: make test leaves such tests out, with -short.
 BUILDS := ./cmd/wasmctl/internal/project/... ./host/conformance ./host/conformance/validate
 # Processes first: they wait for leases and deadlines while the other tests compute.
-E2E := ./test/e2e/run ./test/e2e/serve ./test/e2e/shards ./test/e2e/chaos ./test/e2e/swap
+E2E := ./test/e2e/run ./test/e2e/serve ./test/e2e/shards ./test/e2e/chaos ./test/e2e/swap ./test/e2e/tenants
 
 .PHONY: test
 test: build guests $(DEVCLUSTER) ## Run the tests on one real control plane; with KUBERNETES=1.33, on the oldest version
@@ -207,7 +209,7 @@ test-build: build guests $(DEVCLUSTER) ## Build projects, published operators an
 .PHONY: test-all
 test-all: export WASMCTL_TESTS := all
 test-all: test test-build ## Run all tests: also the longest, all attacks, many rights, the oldest Kubernetes, race and soak
-	@$(MAKE) --no-print-directory hostile rights race race-processes soak
+	@$(MAKE) --no-print-directory hostile rights race race-processes fairness soak
 	@$(MAKE) --no-print-directory test KUBERNETES=1.33
 
 .PHONY: race
@@ -224,6 +226,14 @@ race-processes: build guests $(DEVCLUSTER) ## Run processes of wasmctl under the
 .PHONY: soak
 soak: build guests $(DEVCLUSTER) ## Run all tests, or those of SOAK_PACKAGES, up to SOAK times beside busy loops
 	$(DEVCLUSTER) --unsafe-no-fsync -- .ci/soak.sh $(SOAK_PACKAGES)
+
+.PHONY: fairness
+fairness: build guests $(DEVCLUSTER) ## Measure one tenant under fifteen attacks of another one, with ATTACKERS Reconcilers each
+	WASMCTL_FAIRNESS="$(ATTACKERS)" $(DEVCLUSTER) --unsafe-no-fsync -- go test -timeout 5h -count=1 -v -run 'TestFairness_Limits$$' ./test/e2e/tenants
+
+.PHONY: fairness-soak
+fairness-soak: build guests $(DEVCLUSTER) ## Run all attacks at once, again and again, for MINUTES
+	WASMCTL_FAIRNESS_MINUTES=$(MINUTES) $(DEVCLUSTER) --unsafe-no-fsync -- go test -timeout 0 -count=1 -v -run 'TestFairness_Soak$$' ./test/e2e/tenants
 
 .PHONY: rights
 rights: $(DEVCLUSTER) ## Compare the rights of writes with a model, in RIGHTS random cases

@@ -24,7 +24,7 @@ const judgeEvery = 250 * time.Millisecond
 type loop struct {
 	*Life
 	core     *life.Core
-	ctx      context.Context // of the process
+	ctx      context.Context     // of the process
 	open     map[uint64]*request // not answered yet
 	ids      uint64              // the last ID of a request
 	current  *Controller         // the loaded controller; nil if none is loaded

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,10 +19,10 @@ import (
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
 
-// attacks are the ways to attack, each with any number of Reconcilers.
-func attacks(t *testing.T) []attack {
+// attacks returns the ways to attack, each with any number of Reconcilers: those with the names, or all.
+func attacks(t *testing.T, names ...string) []attack {
 	t.Helper()
-	return []attack{
+	return slices.DeleteFunc([]attack{
 		{name: "redirects", spec: func(w *world, i int) map[string]any { return image(w.looping.Host, i, nil) }},
 		{name: "silence", spec: func(w *world, i int) map[string]any { return image(w.silent[i%len(w.silent)].Host, i, nil) }},
 		{name: "follow", spec: func(w *world, i int) map[string]any {
@@ -88,7 +89,7 @@ func attacks(t *testing.T) []attack {
 			specs := badSpecs(w)
 			return specs[i%len(specs)]
 		}},
-	}
+	}, func(a attack) bool { return len(names) > 0 && !slices.Contains(names, a.name) })
 }
 
 // objects is the number of objects that each Reconciler of an attack runs for.

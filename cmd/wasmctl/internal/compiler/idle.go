@@ -16,8 +16,8 @@ import (
 )
 
 // patience is the time that a process may have almost no CPU time before it is restarted with
-// another priority.
-const patience = 2 * time.Second
+// another priority. A swap takes that much longer if another tenant spins.
+const patience = 500 * time.Millisecond
 
 // errStarved means that other processes left no CPU time.
 var errStarved = errors.New("compiler: no CPU")
