@@ -44,14 +44,23 @@ func (rt *Runtime) replicate(config *rest.Config) (err error) {
 	case o == nil:
 	case o.Shards > 0:
 		if rt.member, err = rt.newMember(config); err == nil {
-			rt.shared.Gate, rt.shared.Notes, rt.shared.Member = rt.member.Gate(), rt.member.Notes(), rt.member
+			notes := rt.member.Notes()
+			rt.shared.Gate, rt.shared.Notes, rt.shared.Member, rt.shared.Registrar = rt.member.Gate(), notes, rt.member, o.registrar(notes, rt.member, rt.log)
 		}
 	default:
 		if rt.elector, err = o.elector(config, rt.log); err == nil {
-			rt.shared.Gate, rt.shared.Notes = rt.elector.Gate(), rt.elector
+			rt.shared.Gate, rt.shared.Notes, rt.shared.Registrar = rt.elector.Gate(), rt.elector, o.registrar(rt.elector.Notes, rt.elector, rt.log)
 		}
 	}
 	return err
+}
+
+// registrar returns the Registrar of this replica.
+func (o *Election) registrar(notes *leader.Notes, by leader.Publisher, log *slog.Logger) *leader.Registrar {
+	return &leader.Registrar{
+		Leases: notes.Leases, Publisher: by, Group: o.Name, Derived: o.NameOfModule, Logger: log,
+		Period: cmp.Or(o.RetryPeriod, leader.DefaultRetryPeriod), Lease: cmp.Or(o.LeaseDuration, leader.DefaultLeaseDuration),
+	}
 }
 
 // newMember returns the member that shares the objects with other replicas.
@@ -157,7 +166,10 @@ func (rt *Runtime) elect(ctx context.Context) lease {
 	return lease{lost: rt.shared.Gate.Done(), handOver: handOver, release: func() error {
 		giveUp()
 		err := <-result
-		if errors.Is(err, leader.ErrLost) {
+		if closed := rt.shared.Gate.Err(); err == nil && errors.Is(closed, leader.ErrRival) {
+			err = closed
+		}
+		if errors.Is(err, leader.ErrLost) || errors.Is(err, leader.ErrRival) {
 			return failure.Lost.Wrap(err)
 		}
 		return err

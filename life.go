@@ -170,6 +170,9 @@ func (rt *Runtime) ended(c *Controller, err error) {
 		rt.errs = append(rt.errs, err)
 		rt.mu.Unlock()
 	}
+	if r := rt.shared.Registrar; r != nil && rt.ctx.Err() == nil {
+		r.Release(rt.ctx, c.Name())
+	}
 	switch {
 	case rt.ctx.Err() != nil || !isOpen(rt.begun):
 	case err != nil:

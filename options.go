@@ -99,6 +99,10 @@ type Election struct {
 	// Namespace is the pod's namespace if empty. Name is required.
 	Namespace, Name                           string
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
+	// NameOfModule reports whether Name comes from the name of a module, so that a user has not
+	// chosen it. Two groups with such names do not run the same objects: the later one ends with
+	// ErrLeaseLost.
+	NameOfModule bool
 	// Shards, if not 0, is the number of parts, at most 256, into which the objects are
 	// split between the replicas, all of which reconcile.
 	Shards int

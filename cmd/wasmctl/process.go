@@ -121,7 +121,7 @@ func (o *runOptions) runtimeOptions(ctx context.Context, log *slog.Logger) (wasm
 		}
 		controller := o.controller
 		controller.Module.Set(o.modules[0])
-		options.Election.Name = l.LeaseName(controllerName(&controller, info.Manifest))
+		options.Election.Name, options.Election.NameOfModule = l.LeaseName(controllerName(&controller, info.Manifest)), controller.Name == ""
 	}
 	return options, nil
 }

@@ -129,6 +129,9 @@ type Shared struct {
 	// Member shares the objects with other replicas; if nil, this process reconciles all of
 	// them.
 	Member *shard.Member
+	// Registrar detects other groups of replicas that run the same objects; nil without an
+	// election.
+	Registrar *leader.Registrar
 	// Notes stores the state of modules that replicas and restarts share; if nil, no state
 	// is shared.
 	Notes ledger.Notes

@@ -19,6 +19,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/applier"
 	"github.com/wasmctl/wasmctl/runtime/controller"
 	"github.com/wasmctl/wasmctl/runtime/health"
+	"github.com/wasmctl/wasmctl/runtime/leader"
 	"github.com/wasmctl/wasmctl/runtime/queue/trigger"
 	"github.com/wasmctl/wasmctl/runtime/scheduler"
 )
@@ -73,11 +74,8 @@ func (c *Controller) config() controller.Config {
 	if n := c.counts; n != nil {
 		cfg.OnStart, cfg.OnEnd = func(queued time.Duration, _ scheduler.Priority) { n.Started(queued) }, n.Ended
 	}
-	switch {
-	case c.rollout != nil && c.shared.Notes != nil:
+	if c.shared.Gate != nil || c.rollout != nil && c.shared.Notes != nil {
 		cfg.Active = c.active
-	case c.shared.Gate != nil:
-		cfg.Active = c.shared.Gate.Open()
 	}
 	return cfg
 }
@@ -91,25 +89,45 @@ func (c *Controller) proven(digest string) {
 	}
 }
 
-// takeOver waits until this replica leads, rolls back the modules that the previous leader
-// has rolled back, and then lets runs begin.
+// takeOver waits until this replica leads and no other group of replicas runs the same
+// objects, rolls back the modules that the previous leader has rolled back, and then lets
+// runs begin.
 func (c *Controller) takeOver(ctx context.Context, l *Life) {
-	if c.rollout == nil || c.shared.Notes == nil {
-		return
-	}
 	if gate := c.shared.Gate; gate != nil {
 		select {
 		case <-gate.Open():
 		case <-ctx.Done():
 			return
 		}
+		if !c.admitted(ctx) {
+			return
+		}
+	}
+	defer close(c.active)
+	if c.rollout == nil || c.shared.Notes == nil {
+		return
 	}
 	_, err := l.ask(ctx, &request{Event: life.Event{Kind: life.Lead}})
 	if refused, ok := errors.AsType[*rollout.RolledBackError](err); ok {
 		c.log.Error("nothing runs: there is no other module", "error", refused.Error(), "controller", c.name)
 		c.Pause(true)
 	}
-	close(c.active)
+}
+
+// admitted claims the objects of the controller, unless a tenant owns them. If another group
+// of replicas runs them, this replica stops.
+func (c *Controller) admitted(ctx context.Context) bool {
+	if c.shared.Registrar == nil || c.opts.Tenant != "" || c.opts.dryRun() != kubeapi.DryRunNone {
+		return true
+	}
+	w := &c.kind.Watch
+	err := c.shared.Registrar.Admit(ctx, leader.Claim{
+		Controller: c.name, Kind: c.kind.GVK().GroupKind().String(), Namespaces: w.Namespaces, Labels: w.LabelSelector, Fields: w.FieldSelector,
+	})
+	if errors.Is(err, leader.ErrRival) {
+		c.shared.Gate.Close(err)
+	}
+	return err == nil
 }
 
 // scoped sets the scope of triggers that read lines of text to that of the kind.

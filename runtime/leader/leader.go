@@ -140,8 +140,14 @@ func (e *Elector) Leader() string {
 // Gate returns the gate that is open while this replica may write.
 func (e *Elector) Gate() *Gate { return e.gate }
 
+// Publish implements Publisher.
+func (e *Elector) Publish(ctx context.Context, claims Claims) error {
+	claims.By = e.cfg.Identity
+	return e.SetNote(ctx, ClaimsAnnotation, claims.Text())
+}
+
 // Run participates in the election until ctx ends, and then releases the lease if this replica holds it: everything that writes must have
-// ended before. The error is ErrLost if the lease was lost before ctx ended. It can be called once.
+// ended before. The error is the reason for which the gate was closed before ctx ended. It can be called once.
 func (e *Elector) Run(ctx context.Context) error {
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -152,5 +158,5 @@ func (e *Elector) Run(ctx context.Context) error {
 	if errors.Is(e.gate.Err(), ErrReleased) {
 		return nil
 	}
-	return fmt.Errorf("leader[%s/%s]: %w", e.cfg.Namespace, e.cfg.Name, ErrLost)
+	return fmt.Errorf("leader[%s/%s]: %w", e.cfg.Namespace, e.cfg.Name, e.gate.Err())
 }

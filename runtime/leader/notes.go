@@ -17,7 +17,7 @@ import (
 )
 
 // rights is advice for the case that the API server refuses requests for leases.
-const rights = "give this user get, create and update on leases.coordination.k8s.io in the namespace of the lease, as wasmctl rbac prints them with --leader-elect or --shards"
+const rights = "give this user get, list, create and update on leases.coordination.k8s.io in the namespace of the lease, as wasmctl rbac prints them with --leader-elect or --shards"
 
 // Notes are annotations of a Lease that all replicas share. Notes must not be copied after first use.
 type Notes struct {

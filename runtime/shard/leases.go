@@ -8,12 +8,15 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
+
+	"github.com/wasmctl/wasmctl/runtime/leader"
 )
 
 // The contents of Leases. All leases of a group have the label, by which a watch selects them.
@@ -29,6 +32,7 @@ type leases struct {
 	group  string
 	id     string // of this replica: the name of its Lease
 	lasts  time.Duration
+	claims *atomic.Pointer[string] // written with the replica's own Lease, if there are any
 
 	mu      sync.Mutex // held while the replica's own Lease is written
 	version string     // of the replica's own Lease; empty before it is created; guarded by mu
@@ -65,6 +69,9 @@ func (l *leases) renew(ctx context.Context, s State) (lost bool, err error) {
 		lease := &coordinationv1.Lease{
 			ObjectMeta: l.meta(l.id, l.version, stateAnnotation, string(text)),
 			Spec:       coordinationv1.LeaseSpec{HolderIdentity: &l.id, LeaseDurationSeconds: &seconds, RenewTime: &now},
+		}
+		if claims := l.claims.Load(); claims != nil {
+			lease.Annotations[leader.ClaimsAnnotation] = *claims
 		}
 		var answer *coordinationv1.Lease
 		if l.version == "" {

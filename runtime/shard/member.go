@@ -68,6 +68,7 @@ type Member struct {
 	waits    map[string][]chan<- string // belongs to the loop; waiting calls of Split, by controller
 	view     atomic.Pointer[View]
 	served   atomic.Pointer[bool] // see Served
+	claims   atomic.Pointer[string]
 	started  atomic.Bool
 
 	mu    sync.Mutex
@@ -116,6 +117,7 @@ func New(cfg Config) (*Member, error) {
 		leases:   &leases{client: client.CoordinationV1().Leases(cfg.Namespace), group: cfg.Group, id: cfg.ID, lasts: cfg.Timing.Lease},
 		commands: make(chan func(*Core)), waits: map[string][]chan<- string{}, want: make([]phase, slots.Max),
 	}
+	m.leases.claims = &m.claims
 	m.view.Store(&View{ID: cfg.ID, Slots: cfg.Slots})
 	return m, nil
 }
@@ -126,6 +128,13 @@ func (m *Member) Gate() *leader.Gate { return m.gate }
 // Notes returns the notes about modules that the replicas share.
 func (m *Member) Notes() *leader.Notes {
 	return &leader.Notes{Leases: m.leases.client, Namespace: m.cfg.Namespace, Name: m.cfg.Group + "-notes", Gate: m.gate}
+}
+
+// Publish implements leader.Publisher. The claims are written with the next renewal.
+func (m *Member) Publish(_ context.Context, claims leader.Claims) error {
+	text := claims.Text()
+	m.claims.Store(&text)
+	return nil
 }
 
 // View returns the current view.

@@ -27,7 +27,7 @@ type Account struct{ Namespace, Name string }
 func LeaseRules(namespace, name string) []abi.Capability {
 	lease := abi.Capability{Group: "coordination.k8s.io", Resource: "leases", Namespaces: []string{namespace}}
 	create, use := lease, lease
-	create.Verbs = []string{kubeapi.VerbCreate}
+	create.Verbs = []string{kubeapi.VerbCreate, kubeapi.VerbList} // list shows other groups that run the same objects
 	use.Verbs, use.Names = []string{kubeapi.VerbGet, kubeapi.VerbUpdate}, []string{name}
 	return []abi.Capability{create, use}
 }
