@@ -33,11 +33,7 @@ func shardStatus(v *shard.View, now time.Time) *admin.Shards {
 		}
 	}
 	for i := range v.Leases {
-		l := v.Leases[i]
-		if l.ID == v.ID {
-			l.State = v.Own // as it is now
-		}
-		out.Replicas = append(out.Replicas, replicaStatus(v, &l, now))
+		out.Replicas = append(out.Replicas, replicaStatus(v, &v.Leases[i], now))
 	}
 	out.Modules = sharedModules(v, now)
 	return out
@@ -50,7 +46,7 @@ func sharedModules(v *shard.View, now time.Time) (list []admin.SharedModule) {
 		if !l.Live(now) {
 			continue
 		}
-		for name, m := range l.State.Summary.Modules {
+		for name, m := range v.StateOf(l).Summary.Modules {
 			if m.Digest == "" {
 				continue
 			}
@@ -90,9 +86,10 @@ func unevenText(controller, by string, n map[int]int) string {
 }
 
 func replicaStatus(v *shard.View, l *shard.Lease, now time.Time) admin.Replica {
-	sum := &l.State.Summary
+	state := v.StateOf(l)
+	sum := &state.Summary
 	r := admin.Replica{
-		ID: l.ID, Version: sum.Version, State: "takes none", Open: l.State.Open.Len(), Ranges: l.State.Open.String(), Load: l.State.Cost().Seconds(),
+		ID: l.ID, Version: sum.Version, State: "takes none", Open: state.Open.Len(), Ranges: state.Open.String(), Load: state.Cost().Seconds(),
 		Controllers: sum.Controllers, Objects: sum.Objects, Ready: sum.Due, Running: sum.Running, Failing: sum.Failing, Runs: sum.Runs,
 	}
 	if v.Record != nil {
@@ -107,7 +104,7 @@ func replicaStatus(v *shard.View, l *shard.Lease, now time.Time) admin.Replica {
 		r.State = "silent"
 	case l.ID != v.ID && v.Overdue(l, now):
 		r.State = "overdue"
-	case l.State.Takes:
+	case state.Takes:
 		r.State = "takes slots"
 	}
 	return r

@@ -84,8 +84,12 @@ func TestUneven_NamesASlotWithFarMoreThanOthers(t *testing.T) {
 		want string
 	}{
 		{"namespace", uneven, "web: slot 7 has 600 of the 1080 objects here: a namespace, and those with similar names, cannot be divided; if the module allows it, --shard-by uid spreads them"},
-		{"uid", uneven, "web: slot 7 has 600 of the 1080 objects here"}, {"namespace", even, ""}, {"namespace", few, ""}, {"namespace", nil, ""},
-		{"namespace", map[int]int{3: 5000}, ""}, {"namespace", map[int]int{3: 5000, 4: 4000}, ""},
+		{"uid", uneven, "web: slot 7 has 600 of the 1080 objects here"},
+		{"namespace", even, ""},
+		{"namespace", few, ""},
+		{"namespace", nil, ""},
+		{"namespace", map[int]int{3: 5000}, ""},
+		{"namespace", map[int]int{3: 5000, 4: 4000}, ""},
 	} {
 		if got := unevenText("web", c.by, c.n); got != c.want {
 			t.Errorf("%v by %s: %q, want %q", c.n, c.by, got, c.want)

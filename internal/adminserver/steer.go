@@ -55,11 +55,7 @@ func (s Service) steer(ctx context.Context, controller string, change func(*shar
 func followers(v *shard.View, controller string, generation uint64, now time.Time) (followed int, behind []string) {
 	for i := range v.Leases {
 		l := &v.Leases[i]
-		modules := l.State.Summary.Modules
-		if l.ID == v.ID {
-			modules = v.Own.Summary.Modules
-		}
-		m, runs := modules[controller]
+		m, runs := v.StateOf(l).Summary.Modules[controller]
 		switch {
 		case !runs || !l.Live(now):
 		case m.Followed >= generation:

@@ -97,6 +97,14 @@ func (l *Lease) Live(now time.Time) bool { return !l.Ended && now.Sub(l.Seen) < 
 // Overdue reports whether a valid lease should have been renewed in the meantime: its owner may have died.
 func (v *View) Overdue(l *Lease, now time.Time) bool { return !l.Heard || now.Sub(l.Seen) > v.Patience }
 
+// StateOf returns the state of the owner of a lease. That of this replica is newer than its lease.
+func (v *View) StateOf(l *Lease) *State {
+	if l.ID == v.ID {
+		return &v.Own
+	}
+	return &l.State
+}
+
 // PeerAge returns the time since the lease of another replica changed, of the one that has not changed for the longest time.
 func (v *View) PeerAge(now time.Time) (age time.Duration) {
 	for i := range v.Leases {
@@ -161,7 +169,7 @@ func gapText(state SlotState) (one, more string) {
 	case Moving:
 		return "is moving", "are moving"
 	case Believed:
-		return "is believed to be: its replica has not been heard of lately", "are believed to be: their replicas have not been heard of lately"
+		return "is believed to be: its replica is overdue", "are believed to be: their replicas are overdue"
 	case Here, Elsewhere: // no gap
 	}
 	return "", ""
