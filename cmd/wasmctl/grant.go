@@ -20,7 +20,7 @@ func newCmdGrant(s streams) *cobra.Command {
 		Short: "Print the grant that lets a module run",
 		Long: `Prints a grant with all that a module requests: its watches, its finalizer, the objects that it reconciles, and the capabilities of
 its manifest. Read it, remove what the module should not do, and run the module with --grant. A module with several controllers gets a
-document for each.
+document for each set of controllers that have the same rules.
 
 The command looks up the plurals of kinds in the cluster. If no cluster is configured or it does not know a kind yet, it guesses the
 plural and prints a note.`,
@@ -35,20 +35,24 @@ plural and prints a note.`,
 				return err
 			}
 			guess := newGuess(&process)
-			var documents [][]byte
+			var documents []grant.Document
 			for _, c := range all {
 				l, name, err := least(cmd.Context(), guess, &process.Registry, c)
 				if err != nil {
 					return err
 				}
-				b, err := (&grant.Document{Controller: name, Capabilities: l.Grant, Finalizers: l.Finalizers}).Marshal()
+				documents = append(documents, grant.Document{Controllers: []string{name}, Capabilities: l.Grant, Finalizers: l.Finalizers})
+			}
+			tellGuessed(s, guess)
+			var texts [][]byte
+			for _, d := range grant.Merge(documents) {
+				text, err := d.Marshal()
 				if err != nil {
 					return err
 				}
-				documents = append(documents, b)
+				texts = append(texts, text)
 			}
-			tellGuessed(s, guess)
-			_, err = s.out.Write(bytes.Join(documents, []byte("---\n")))
+			_, err = s.out.Write(bytes.Join(texts, []byte("---\n")))
 			return err
 		},
 	}

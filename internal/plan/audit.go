@@ -68,7 +68,7 @@ func (a *Audit) write() {
 // text returns the grant, preceded by a comment with the capabilities for the manifest.
 func (a *Audit) text() ([]byte, error) {
 	used, hidden := withoutValues(a.learned.Rules(), a.secrets)
-	g := grant.Document{Controller: a.controller, Capabilities: append(slices.Clone(a.watches), grant.Beyond(a.watches, used)...), Finalizers: a.finalizers}
+	g := grant.Document{Controllers: []string{a.controller}, Capabilities: append(slices.Clone(a.watches), grant.Beyond(a.watches, used)...), Finalizers: a.finalizers}
 	body, err := g.Marshal()
 	if err != nil {
 		return nil, err

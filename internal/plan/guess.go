@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
@@ -55,7 +56,10 @@ func (f *Guess) Of(ctx context.Context, w *abi.Watch) (kinds.Kind, bool, error) 
 		}
 	}
 	resource := kinds.Plural(w.Kind)
-	f.Guessed = append(f.Guessed, fmt.Sprintf("the resource of %s is %s, and it is namespaced", GVK(w).GroupKind(), resource))
+	guessed := fmt.Sprintf("the resource of %s is %s, and it is namespaced", GVK(w).GroupKind(), resource)
+	if !slices.Contains(f.Guessed, guessed) {
+		f.Guessed = append(f.Guessed, guessed)
+	}
 	return kinds.Kind{Group: w.Group, Version: w.Version, Kind: w.Kind, Resource: resource, Namespaced: true}, false, nil
 }
 

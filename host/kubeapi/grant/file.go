@@ -36,9 +36,9 @@ const (
 
 // Document is one document of a grant file.
 type Document struct {
-	// Controller is the name of the controller to which the document applies. If empty, it applies
+	// Controllers are the names of the controllers to which the document applies. If empty, it applies
 	// to all controllers of the process.
-	Controller string
+	Controllers []string
 	// Digests are the modules to which the document applies. If empty, it applies to all.
 	Digests []string
 	// Signers are fingerprints of keys, one of which must have signed the module. If empty,
@@ -60,7 +60,7 @@ type File []Document
 // Of returns the documents for a controller: those with its name, and those without a name.
 func (f File) Of(controller string) (of File) {
 	for i := range f {
-		if c := f[i].Controller; c == "" || c == controller {
+		if names := f[i].Controllers; len(names) == 0 || slices.Contains(names, controller) {
 			of = append(of, f[i])
 		}
 	}
@@ -93,8 +93,10 @@ func (f File) Finalizers(controller string) (names []string) {
 func (f File) Controllers() []string {
 	var names []string
 	for i := range f {
-		if f[i].Controller != "" && !slices.Contains(names, f[i].Controller) {
-			names = append(names, f[i].Controller)
+		for _, name := range f[i].Controllers {
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
 		}
 	}
 	return names
@@ -104,7 +106,7 @@ func (f File) Controllers() []string {
 //
 //	apiVersion: wasmctl.dev/v1
 //	kind: Grant
-//	controller: web          # optional; several documents may be for several controllers
+//	controller: web          # optional; or a list. Several documents may be for one controller
 //	digests: sha256:1f0c...  # optional; of the module, or a list
 //	signers: sha256:9a3e...  # optional; of the key that signed the module, or a list
 //	capabilities:
@@ -145,7 +147,7 @@ func (p *parser) document(root *yaml.Node) Document {
 	fields := p.Mapping(root, []string{"apiVersion", "kind", "controller", "digests", "signers", "manifest", "capabilities", "finalizers"})
 	p.Constant(root, fields["apiVersion"], "apiVersion", APIVersion)
 	p.Constant(root, fields["kind"], "kind", Kind)
-	d.Controller = p.text(fields["controller"], "controller")
+	d.Controllers = p.controllers(fields["controller"])
 	d.Digests, d.Signers = p.digests(fields["digests"], "digests"), p.digests(fields["signers"], "signers")
 	d.Finalizers = p.texts(fields["finalizers"], "finalizers", MaxFinalizers)
 	list, manifest := fields["capabilities"], fields["manifest"]
@@ -236,6 +238,17 @@ func (p *parser) text(n *yaml.Node, key string) string {
 	return text
 }
 
+// controllers returns a name, or a list of names. It is empty if the key is absent or the name is empty.
+func (p *parser) controllers(n *yaml.Node) []string {
+	if n != nil && n.Kind == yaml.SequenceNode {
+		return p.texts(n, "controller", MaxDocuments)
+	}
+	if name := p.text(n, "controller"); name != "" {
+		return []string{name}
+	}
+	return nil
+}
+
 // texts returns a list of scalars. It must not be empty, because an empty list would mean all.
 func (p *parser) texts(n *yaml.Node, key string, most int) []string {
 	if n == nil {
@@ -261,14 +274,22 @@ func (d *Document) Marshal() ([]byte, error) {
 	if !d.Manifest || len(d.Capabilities) > 0 {
 		capabilities = &d.Capabilities
 	}
+	var controllers any // absent, a name or a list
+	switch len(d.Controllers) {
+	case 0:
+	case 1:
+		controllers = d.Controllers[0]
+	default:
+		controllers = d.Controllers
+	}
 	return yaml.Marshal(struct {
 		APIVersion   string            `yaml:"apiVersion"`
 		Kind         string            `yaml:"kind"`
-		Controller   string            `yaml:"controller,omitempty"`
+		Controller   any               `yaml:"controller,omitempty"`
 		Digests      []string          `yaml:"digests,omitempty"`
 		Signers      []string          `yaml:"signers,omitempty"`
 		Manifest     bool              `yaml:"manifest,omitempty"`
 		Capabilities *[]abi.Capability `yaml:"capabilities,omitempty"`
 		Finalizers   []string          `yaml:"finalizers,omitempty"`
-	}{APIVersion, Kind, d.Controller, d.Digests, d.Signers, d.Manifest, capabilities, d.Finalizers})
+	}{APIVersion, Kind, controllers, d.Digests, d.Signers, d.Manifest, capabilities, d.Finalizers})
 }
