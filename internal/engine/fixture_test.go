@@ -63,6 +63,7 @@ type swapping struct {
 	engine   *Controller
 	life     *Life
 	observer *observer
+	watches  *watcher.Tenant // if nil, there is no bound
 	sent     sent // requests of its watches
 	// unlabelled omits the labels of objects.
 	unlabelled bool
@@ -201,7 +202,7 @@ func (w *swapping) identity(config *rest.Config, log *slog.Logger) *Identity {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	id.Watches = watcher.NewSet(client, watcher.Config{Log: log})
+	id.Watches = watcher.NewSet(client, watcher.Config{Log: log, Tenant: w.watches})
 	return id
 }
 

@@ -16,13 +16,14 @@ import (
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/internal/enginetest"
 	"github.com/wasmctl/wasmctl/internal/memapi"
+	"github.com/wasmctl/wasmctl/runtime/watcher"
 )
 
 // virtually runs a Controller on ConfigMaps in memory, in virtual time.
 func virtually(t *testing.T, module []byte, objects int, test func(w *swapping)) {
 	synctest.Test(t, func(t *testing.T) {
 		api := memapi.New(memapi.Config{})
-		w := &swapping{t: t, ns: "shop"}
+		w := &swapping{t: t, ns: "shop", watches: watcher.NewTenant(0, 2)}
 		for i := range objects {
 			err := api.Put(map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{
 				"name": enginetest.ObjectName(i), "namespace": w.ns, "labels": map[string]any{"object": enginetest.ObjectName(i)},
@@ -173,6 +174,38 @@ func TestSwap_HammerInVirtualTime(t *testing.T) {
 		}
 		if n := len(w.engine.Module.Revisions()); n != 1 {
 			w.t.Errorf("%d revisions are left", n)
+		}
+		w.wantNoFaults()
+	})
+}
+
+// TestSwap_TheBoundOfWatchesHoldsForBothModules: a watch that both modules need counts once. If the watches of both exceed the bound of the
+// tenant, the swap is refused with the reason, and the live module goes on.
+func TestSwap_TheBoundOfWatchesHoldsForBothModules(t *testing.T) {
+	manifest := func(version string, kinds ...string) []byte {
+		m := &abi.Manifest{Version: version, Capabilities: []abi.Capability{{Resource: "serviceaccounts", Verbs: []string{"list", "watch"}}}}
+		for _, kind := range kinds {
+			m.Watches = append(m.Watches, watchOf(kind, "label:swap"))
+		}
+		return enginetest.WithManifest(t, enginetest.Good, m)
+	}
+	virtually(t, manifest("1", "Secret"), 1, func(w *swapping) {
+		passes(time.Second)
+		w.mustSwap(manifest("2", "Secret"))
+		passes(time.Hour)
+		began := time.Now()
+		_, err := w.swap(manifest("3", "ServiceAccount"))
+		if err == nil || !enginetest.ContainsAll(err.Error(), "serviceaccounts", "2 watches", "--max-watches") {
+			w.t.Errorf("%v, want the bound", err)
+		}
+		if d := time.Since(began); d > 2*time.Minute {
+			w.t.Errorf("the swap was refused after %v", d)
+		}
+		w.mustSwap(manifest("4"))
+		passes(time.Hour) // until no rollback needs the watch of Secrets
+		w.mustSwap(manifest("5", "ServiceAccount"))
+		if got := w.sources(); got != "configmaps serviceaccounts" {
+			w.t.Errorf("watches %s", got)
 		}
 		w.wantNoFaults()
 	})

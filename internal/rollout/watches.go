@@ -4,7 +4,6 @@ package rollout
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"strings"
 	"sync"
@@ -53,10 +52,10 @@ func (w *watches) add(list []wanted, hooks queue.Module) (added map[string]*cont
 // does not touch the others. After an error no watch was added.
 func (w *watches) prepare(ctx context.Context, list []wanted, hooks queue.Module) (map[string]*controller.Handle, error) {
 	added, err := w.add(list, hooks)
-	for id, h := range added {
+	for _, h := range added {
 		if err := h.Wait(ctx); err != nil {
 			w.remove(added)
-			return nil, fmt.Errorf("watch %s has not synced: %w", id, context.Cause(ctx))
+			return nil, err
 		}
 	}
 	return added, err

@@ -207,21 +207,21 @@ func (h *Handle) release() {
 	}
 }
 
-// Wait returns when the watch has synced and the runner has received its first events (rule 10). If ctx ends first, it returns the error of
-// ctx.
+// Wait returns when the watch has synced and the runner has received its first events (rule 10). If ctx ends first, the error has the state of
+// the watch and wraps the cause of ctx.
 func (h *Handle) Wait(ctx context.Context) error {
 	wait := func(c <-chan struct{}) error {
 		select {
 		case <-c:
 		case <-h.stop:
 		case <-ctx.Done():
-			return ctx.Err()
+			return context.Cause(ctx)
 		}
 		return nil
 	}
 	for _, s := range h.all() {
 		if err := wait(s.Synced()); err != nil {
-			return err
+			return fmt.Errorf("watch[%s]: %w: %s", s.Source(), err, s.State())
 		}
 	}
 	if h.hook == nil {
