@@ -5,6 +5,7 @@ package wasmctl
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -142,5 +143,20 @@ func TestState_ReplicasShareWhatWasRolledBack(t *testing.T) {
 	_, err = third.Load(t.Context(), Bytes(bad), standby.options("probed"))
 	if !errors.Is(err, ErrModule) || !strings.Contains(fmt.Sprint(err), "deploy another module") {
 		t.Errorf("a replica that has only the bad one: %v", err)
+	}
+}
+
+// What loads leave is collected at its bound, and not before.
+func TestGarbage_IsCollectedAtItsBound(t *testing.T) {
+	var g garbage
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	g.add(maxGarbage - 1)
+	if g.bytes != maxGarbage-1 {
+		t.Errorf("%d bytes are left below the bound", g.bytes)
+	}
+	g.add(1)
+	if runtime.ReadMemStats(&after); g.bytes != 0 || after.NumForcedGC == before.NumForcedGC {
+		t.Errorf("%d bytes are left at the bound", g.bytes)
 	}
 }
