@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,11 +31,11 @@ func attacks(t *testing.T, names ...string) []attack {
 		}},
 		{name: "big-modules", spec: func(w *world, i int) map[string]any {
 			name := fmt.Sprint("big-modules-", i)
-			return onObjects(w.attacker.module(name, "big-modules", enginetest.Worse(enginetest.Good, 0), padding(100<<20), padding(1+i)))
+			return onObjects(w.attacker.module(name, "big-modules", compressed(enginetest.Worse(enginetest.Good, 0)), zeros(), compressed(padding(1+i))))
 		}},
 		{name: "bombs", spec: func(w *world, i int) map[string]any {
 			name := fmt.Sprint("bombs-", i)
-			return onObjects(w.attacker.module(name, "bombs", enginetest.Laborious(20, 20_000, i)))
+			return onObjects(w.attacker.module(name, "bombs", compressed(enginetest.Laborious(20, 20_000, i))))
 		}},
 		{name: "selectors", spec: func(w *world, i int) map[string]any {
 			large(w, "selectors", i)
@@ -122,7 +123,7 @@ func with(w *world, name string, module []byte) map[string]any {
 		o.SetLabels(labels)
 		_, _ = w.attacker.in(e2e.ConfigMaps).Create(w.Context(), o, metav1.CreateOptions{}) // it may exist
 	}
-	return onObjects(w.attacker.module(name, attack, module))
+	return onObjects(w.attacker.module(name, attack, compressed(module)))
 }
 
 // touch returns what changes the objects of an attack.
@@ -148,6 +149,9 @@ func hostile(t *testing.T, name string) []byte {
 	}
 	return b
 }
+
+// zeros is most of a big module.
+var zeros = sync.OnceValue(func() []byte { return compressed(padding(100 << 20)) })
 
 // padding returns a custom section of n zeros.
 func padding(n int) []byte {

@@ -88,13 +88,10 @@ func (t *tenant) configMap(name, label string, fields map[string]any) {
 	t.must(err)
 }
 
-// module stores a module in a ConfigMap, and returns its reference. The parts are compressed one by one.
+// module stores a module in a ConfigMap, and returns its reference. Each part is compressed.
 func (t *tenant) module(name, label string, parts ...[]byte) map[string]any {
 	t.Helper()
-	var packed []byte
-	for _, p := range parts {
-		packed = append(packed, compressed(p)...)
-	}
+	packed := bytes.Join(parts, nil)
 	t.configMap(name, label, map[string]any{"binaryData": map[string]any{"m": base64.StdEncoding.EncodeToString(packed)}})
 	return ref(name)
 }

@@ -86,11 +86,11 @@ func (w *world) settle() {
 	w.Helper()
 	v := w.victim
 	v.must(v.create(w.Context(), "runs", "victim", map[string]any{
-		"module": v.module("runs", "victim", e2e.ReadFile(w.T, e2e.Example(w.T, "configmapgenerator"))), "grant": map[string]any{"manifest": true},
+		"module": v.module("runs", "victim", compressed(e2e.ReadFile(w.T, e2e.Example(w.T, "configmapgenerator")))), "grant": map[string]any{"manifest": true},
 	}))
 	e2e.CreateGenerator(w.T, v.client, v.ns, "probe", "start")
 	v.must(v.create(w.Context(), "changes", "victim", map[string]any{
-		"module": v.module("m0", "victim", enginetest.Laborious(1, 500, 0)), "for": map[string]any{"apiVersion": "v1", "kind": "ConfigMap"},
+		"module": v.module("m0", "victim", compressed(enginetest.Laborious(1, 500, 0))), "for": map[string]any{"apiVersion": "v1", "kind": "ConfigMap"},
 		"selector": map[string]any{"matchLabels": map[string]any{"none": "such"}}, "rollout": map[string]any{"probation": "0s"},
 	}))
 	for _, name := range []string{"runs", "changes"} {
@@ -126,7 +126,7 @@ func (w *world) observe(ctx context.Context) (out seen) {
 		for n := 0; n == 0 || ctx.Err() == nil; n++ {
 			w.changes++
 			name, module := fmt.Sprint("m", w.changes%2), enginetest.Laborious(1, 500, w.changes)
-			w.victim.module(name, "victim", module)
+			w.victim.module(name, "victim", compressed(module))
 			out.changes = append(out.changes, w.took(func() error {
 				_, err := w.victim.patch(w.Context(), reconcilers, "changes", map[string]any{"spec": map[string]any{"module": ref(name)}})
 				return errors.Join(err, object.until(w.Context(), func(o *unstructured.Unstructured) bool {
