@@ -5,7 +5,6 @@ package compiler
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,7 +14,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -24,6 +22,7 @@ import (
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/subprocess"
 	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/host/load"
+	"github.com/wasmctl/wasmctl/internal/enginetest"
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
 
@@ -39,39 +38,16 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// bomb is a module that takes long to compile, and much memory if its functions have 20,000 blocks,
-// which is the host's limit.
-func bomb(functions, blocks int) []byte {
-	leb := func(n int) []byte { return binary.AppendUvarint(nil, uint64(n)) }
-	section := func(id byte, body []byte) []byte { return append(append([]byte{id}, leb(len(body))...), body...) }
-	one := []byte("\x01\x40\x7f") // a group of 64 locals of i32
-	for i := range blocks {
-		local := byte(i % 64)
-		one = append(one, 0x02, 0x40, 0x20, 0x00, 0x0d, 0x00, 0x20, local, 0x41, 0x01, 0x6a, 0x21, (local+7)%64, 0x0b)
-	}
-	one = append(one, 0x0b)
-	var funcs, bodies []byte
-	for range functions {
-		funcs = append(funcs, 0)
-		bodies = append(append(bodies, leb(len(one))...), one...)
-	}
-	m := []byte("\x00asm\x01\x00\x00\x00")
-	m = append(m, section(1, []byte("\x01\x60\x01\x7f\x00"))...)
-	m = append(m, section(3, append(leb(functions), funcs...))...)
-	return append(m, section(10, append(leb(functions), bodies...))...)
-}
+// bomb is a module that takes long to compile, and much memory.
+func bomb() []byte { return enginetest.Laborious(20, 20_000, 0) }
 
-// padded is the empty guest, so long that no host compiles it itself.
-func padded() []byte {
-	const size = 16 << 10
-	section := append([]byte("\x00\x80\x80\x01\x07padding"), make([]byte, size-8)...)
-	return append(slices.Clone(wasm.Empty), section...)
-}
+// small is a guest that is just too large for a host to compile it itself.
+func small() []byte { return enginetest.Laborious(1, 1_000, 0) }
 
 // compile compiles a bomb within limits.
 func compile(t *testing.T, ctx context.Context, limits Limits) error { //nolint:revive // the test is what it is about
 	t.Helper()
-	return New(limits).Compile(ctx, load.Compilation{Dir: t.TempDir(), Code: bomb(20, 20_000), Workers: 1})
+	return New(limits).Compile(ctx, load.Compilation{Dir: t.TempDir(), Code: bomb(), Workers: 1})
 }
 
 // A module that the host loads runs as one that was compiled in its process, and
@@ -84,7 +60,7 @@ func TestCompiler_IsAskedOnceForEachModule(t *testing.T) {
 		return c.Compile(ctx, job)
 	}}}
 	for range 2 {
-		m, err := host.Load(t.Context(), padded(), cfg)
+		m, err := host.Load(t.Context(), small(), cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,7 +80,7 @@ func TestCompiler_IsAskedOnceForEachModule(t *testing.T) {
 		t.Errorf("asked %d times, want once", asked)
 	}
 	cfg.Code.CacheDir = ""
-	m, err := host.Load(t.Context(), padded(), cfg)
+	m, err := host.Load(t.Context(), small(), cfg)
 	if err != nil || asked != 2 {
 		t.Fatalf("without a cache: asked %d times in all: %v", asked, err)
 	}
@@ -135,7 +111,7 @@ func TestCompiler_ADirectoryThatCannotBeUsedIsNoFaultOfTheModule(t *testing.T) {
 		t.Errorf("got %v, want ErrCacheDir alone", err)
 	}
 	var log bytes.Buffer
-	m, err := host.Load(t.Context(), padded(), host.Config{
+	m, err := host.Load(t.Context(), small(), host.Config{
 		Code: load.Options{CacheDir: filepath.Join(file, "below"), Compiler: New(Limits{}).Compile}, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 	})
 	if err != nil || !strings.Contains(log.String(), "cannot use the compilation cache") {
@@ -208,7 +184,7 @@ func startBomb(t *testing.T, lower func(pid int)) (*exec.Cmd, io.Closer) {
 		t.Fatal(err)
 	}
 	lower(cmd.Process.Pid)
-	code := bomb(20, 20_000)
+	code := bomb()
 	if err := json.NewEncoder(in).Encode(job{Dir: t.TempDir(), Size: len(code), Workers: 1}); err != nil {
 		t.Fatal(err)
 	}

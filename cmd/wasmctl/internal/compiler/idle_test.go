@@ -64,7 +64,7 @@ func TestCompiler_AProcessWithoutCPUIsStartedAgain(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("SKIPPED: only Linux has processes that run when a CPU is idle")
 	}
-	comp := load.Compilation{Dir: t.TempDir(), Code: bomb(1, 2_000), Workers: 1, Yield: true}
+	comp := load.Compilation{Dir: t.TempDir(), Code: small(), Workers: 1, Yield: true}
 	half := filepath.Join(comp.Dir, "wazero-x", "half")
 	if err := os.MkdirAll(filepath.Dir(half), 0o700); err != nil {
 		t.Fatal(err)
