@@ -13,6 +13,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host/kubeapi"
+	"github.com/wasmctl/wasmctl/host/share"
 	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/internal/life"
 	"github.com/wasmctl/wasmctl/internal/rollout"
@@ -117,7 +118,7 @@ func (c *Controller) takeOver(ctx context.Context, l *Life) {
 // admitted claims the objects of the controller, unless a tenant owns them. If another group
 // of replicas runs them, this replica stops.
 func (c *Controller) admitted(ctx context.Context) bool {
-	if c.shared.Registrar == nil || c.opts.Tenant != "" || c.opts.dryRun() != kubeapi.DryRunNone {
+	if c.shared.Registrar == nil || c.opts.Tenant != "" && !share.IsOwnTenant(c.opts.Tenant) || c.opts.dryRun() != kubeapi.DryRunNone {
 		return true
 	}
 	w := &c.kind.Watch
