@@ -97,10 +97,14 @@ func (f fleet) of(ctx context.Context, controller string, objects []abi.Key) (*a
 
 // steered is like of, but if no objects are named and replicas share those of the controller, any of them passes a command on to all.
 func (f fleet) steered(ctx context.Context, controller string, objects []abi.Key) (*admin.Client, error) {
-	if found := f.runners(controller); len(objects) == 0 && found.share(controller) {
-		return found[0].client, nil
+	if len(objects) > 0 {
+		return f.of(ctx, controller, objects)
 	}
-	return f.of(ctx, controller, objects)
+	members, err := f.each(ctx, controller)
+	if err != nil {
+		return nil, err
+	}
+	return members[0].client, nil
 }
 
 // share reports whether the members are replicas of one group that share the objects of a controller.

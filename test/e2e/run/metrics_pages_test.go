@@ -153,6 +153,7 @@ tests:
   - {series: 'wasmctl_build_info{namespace="ops", job="web", pod="b"}', values: '1x90'}
   - {series: 'wasmctl_build_info{namespace="ops", job="other", pod="c"}', values: '1x200'}
   - {series: 'wasmctl_shard_leases_ended_total{namespace="ops", job="web", pod="a"}', values: '0x10 1x5 2x5 3x5 4x5 5x5 6x60'}
+  - {series: 'wasmctl_shard_leases_ended_total{namespace="ops", job="other", pod="c"}', values: '0x10 1x5 2x100'}
   - {series: 'wasmctl_shard_peer_age_seconds{namespace="ops", job="web", pod="a"}', values: '2 9 14 2x60 62+60x10 2x26'}
   - {series: 'wasmctl_module_info{namespace="ops", job="web", pod="a", controller="dns", digest="sha256:1", revision="1"}', values: '1x100'}
   - {series: 'wasmctl_module_info{namespace="ops", job="web", pod="b", controller="dns", digest="sha256:1", revision="7"}', values: '1x30'}
