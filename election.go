@@ -33,7 +33,7 @@ func (o *Election) elector(config *rest.Config, log *slog.Logger) (*leader.Elect
 	}
 	return leader.New(leader.Config{
 		RESTConfig: config, Namespace: o.namespace(), Name: o.Name, Identity: host + "_" + string(uuid.NewUUID()),
-		LeaseDuration: o.LeaseDuration, RenewDeadline: o.RenewDeadline, RetryPeriod: o.RetryPeriod, Logger: log,
+		LeaseDuration: o.LeaseDuration, RenewDeadline: o.RenewDeadline, RetryPeriod: o.RetryPeriod, ExitOnLapse: o.ExitOnLapse, Logger: log,
 	})
 }
 
@@ -72,7 +72,7 @@ func (rt *Runtime) newMember(config *rest.Config) (*shard.Member, error) {
 	}
 	return shard.New(shard.Config{
 		RESTConfig: config, Namespace: o.namespace(), Group: o.Name, ID: leaseName(host) + "-" + string(uuid.NewUUID())[:8], Slots: o.Shards,
-		Timing: shard.Timing{Lease: o.LeaseDuration, Renew: o.RetryPeriod}, Summary: rt.summary, Alarm: rt.alarm, Logger: rt.log,
+		Timing: shard.Timing{Lease: o.LeaseDuration, Renew: o.RetryPeriod}, ExitOnLapse: o.ExitOnLapse, Summary: rt.summary, Alarm: rt.alarm, Logger: rt.log,
 	})
 }
 
@@ -151,6 +151,7 @@ func (rt *Runtime) elect(ctx context.Context) lease {
 		result <- run(running)
 		close(ended)
 	}()
+	go rt.retryAfterLapses(running)
 	if rt.member != nil {
 		handOver = func(force <-chan struct{}) {
 			within, cancel := context.WithTimeout(running, handOverWithin)
@@ -174,6 +175,24 @@ func (rt *Runtime) elect(ctx context.Context) lease {
 		}
 		return err
 	}}
+}
+
+// retryAfterLapses makes all watches retry as soon as the lease could be renewed again: the API
+// server answers then.
+func (rt *Runtime) retryAfterLapses(ctx context.Context) {
+	for {
+		period, err := rt.shared.Gate.Wait(ctx)
+		if err != nil {
+			return
+		}
+		rt.users.Retry()
+		select {
+		case <-period.Done():
+			rt.log.Warn("the lease could not be renewed in time; runs wait until it is renewed", "next", "check that the API server answers")
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 const (

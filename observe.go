@@ -19,7 +19,6 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/admin"
 	"github.com/wasmctl/wasmctl/runtime/health"
 	"github.com/wasmctl/wasmctl/runtime/history"
-	"github.com/wasmctl/wasmctl/runtime/leader"
 	"github.com/wasmctl/wasmctl/runtime/metrics"
 	"github.com/wasmctl/wasmctl/runtime/shard"
 	"github.com/wasmctl/wasmctl/runtime/watcher"
@@ -93,7 +92,7 @@ func (p *probes) init(rt *Runtime) {
 	}})
 	p.ready.Add(health.Check{Name: "controllers", Do: rt.allRun})
 	p.ready.Add(health.Check{Name: "leader", Do: func() error {
-		if gate := rt.shared.Gate; gate != nil && errors.Is(gate.Err(), leader.ErrLost) { // a standby is ready to lead
+		if gate := rt.shared.Gate; gate != nil { // a standby is ready to lead
 			return gate.Err()
 		}
 		return nil

@@ -103,6 +103,10 @@ type Election struct {
 	// chosen it. Two groups with such names do not run the same objects: the later one ends with
 	// ErrLeaseLost.
 	NameOfModule bool
+	// ExitOnLapse makes Run end with ErrLeaseLost if the lease could not be renewed in time.
+	// Otherwise, runs wait until it can be renewed; Run ends only if another replica has taken
+	// the lease and this one cannot join again.
+	ExitOnLapse bool
 	// Shards, if not 0, is the number of parts, at most 256, into which the objects are
 	// split between the replicas, all of which reconcile.
 	Shards int

@@ -52,7 +52,7 @@ type Config struct {
 	Reconciled kinds.Kind
 	// Policy has the rights of the module. If nil, everything is denied.
 	Policy *Policy
-	// Gate refuses every write after it is closed. If nil, it is always open.
+	// Gate refuses every write while it is closed. If nil, it is always open.
 	Gate Gate
 	// Cache serves cache_get and cache_list. If nil, they return StatusUnsupported.
 	Cache Cache

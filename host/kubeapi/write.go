@@ -9,12 +9,15 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// Gate decides how long this process may write: for example, the context of a lease, which ends
-// when the lease is lost. Once closed, it never opens again.
-type Gate = context.Context
+// Gate decides when this process may write.
+type Gate interface {
+	// Period returns a context that is canceled when the process must no longer write. Each write
+	// asks for it, because a later period can begin.
+	Period() context.Context
+}
 
 // errGateClosed is the reason for a refused or interrupted write.
-var errGateClosed = &refusal{status: abi.StatusCancelled, message: "no longer leader: this process can no longer write"}
+var errGateClosed = &refusal{status: abi.StatusCancelled, message: "no valid lease: this process cannot write"}
 
 // enter asks the gate whether a write may start. It returns a context for the write that ends with
 // ctx or when the gate closes. The caller must call done after the write. Without a gate, every
@@ -23,11 +26,12 @@ func enter(ctx context.Context, gate Gate) (open context.Context, done func(), e
 	if gate == nil {
 		return ctx, func() {}, nil
 	}
-	if gate.Err() != nil {
+	period := gate.Period()
+	if period.Err() != nil {
 		return nil, nil, errGateClosed
 	}
 	open, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(gate, func() { cancel(errGateClosed) })
+	stop := context.AfterFunc(period, func() { cancel(errGateClosed) })
 	return open, func() { stop(); cancel(nil) }, nil
 }
 

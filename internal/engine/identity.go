@@ -174,6 +174,13 @@ func (ids *Identities) EachWatch(yield func(watcher.Source, watcher.State)) {
 	}
 }
 
+// Retry makes all watches retry that failed. See watcher.Set.Retry.
+func (ids *Identities) Retry() {
+	for _, set := range ids.sets() {
+		set.Retry()
+	}
+}
+
 // sets returns the watches of all identities.
 func (ids *Identities) sets() map[identityKey]*watcher.Set {
 	ids.mu.Lock()

@@ -91,8 +91,8 @@ type mover struct {
 
 // Open implements shard.Participant. It ignores the handover: the host did not see the
 // writes that the previous owner sent past it.
-func (m mover) Open(ctx context.Context, slot int, since time.Time, _ *shard.Handover) error {
-	return m.Controller.Open(ctx, slot, since, nil)
+func (m mover) Open(ctx context.Context, slot int, gained shard.Gained, _ *shard.Handover) error {
+	return m.Controller.Open(ctx, slot, gained, nil)
 }
 
 // Close implements shard.Participant. It waits for the reconciler's work on the slot to

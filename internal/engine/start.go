@@ -75,6 +75,9 @@ func (c *Controller) config() controller.Config {
 	if n := c.counts; n != nil {
 		cfg.OnStart, cfg.OnEnd = func(queued time.Duration, _ scheduler.Priority) { n.Started(queued) }, n.Ended
 	}
+	if gate := c.shared.Gate; gate != nil {
+		cfg.Lapsed = func() bool { return gate.Err() != nil }
+	}
 	if c.shared.Gate != nil || c.rollout != nil && c.shared.Notes != nil {
 		cfg.Active = c.active
 	}

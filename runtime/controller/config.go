@@ -72,6 +72,9 @@ type Config struct {
 	// Active is closed when reconciles may start, because this process has been elected. Before that, watches sync and the queue fills. If
 	// nil, reconciles start at once.
 	Active <-chan struct{}
+	// Lapsed reports whether this process must not write at present, because it could not renew its lease: reconciles wait then. It may be
+	// nil.
+	Lapsed func() bool
 
 	// OnStart and OnEnd are those of runner.Config, for metrics.
 	OnStart func(queued time.Duration, priority scheduler.Priority)

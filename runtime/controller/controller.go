@@ -257,8 +257,11 @@ func (c *Controller) objects() int {
 	return n
 }
 
-// deniedPause is the time after which a run that waits for a right is tried again.
-const deniedPause = 2 * time.Second
+// deniedPause is the time after which a run that waits for a right is tried again, and lapsedPause for one that waits for a valid lease.
+const (
+	deniedPause = 2 * time.Second
+	lapsedPause = 500 * time.Millisecond
+)
 
 // denied reports whether the rights to the watch of an object were taken back. Its cached state must not reach a guest then, and it is not
 // known whether it still exists.
@@ -275,6 +278,9 @@ func (c *Controller) denied(key abi.Key) bool {
 func (c *Controller) reconcile(ctx context.Context, item scheduler.Item[abi.Key, queue.Reasons]) scheduler.Next[queue.Reasons] {
 	if c.denied(item.Key) {
 		return scheduler.Next[queue.Reasons]{Requeue: true, After: deniedPause, Msg: item.Msg, Priority: item.Priority}
+	}
+	if c.cfg.Lapsed != nil && c.cfg.Lapsed() {
+		return scheduler.Next[queue.Reasons]{Requeue: true, After: lapsedPause, Msg: item.Msg, Priority: item.Priority}
 	}
 	var out applier.Outcome
 	if c.slots != nil {

@@ -23,9 +23,9 @@ import (
 const maxHandover = 100
 
 // Open implements shard.Participant. All objects of the slot are reconciled, because the queue of the previous owner is not handed over.
-func (c *Controller) Open(ctx context.Context, slot int, since time.Time, left *shard.Handover) error {
+func (c *Controller) Open(ctx context.Context, slot int, gained shard.Gained, left *shard.Handover) error {
 	if left == nil {
-		if err := c.fresh(ctx, slot, since); err != nil {
+		if err := c.fresh(ctx, slot, gained.Since); err != nil {
 			return err
 		}
 		left = &shard.Handover{}

@@ -3,6 +3,7 @@
 package leader
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -18,7 +19,8 @@ func closed(c <-chan struct{}) bool {
 	}
 }
 
-func TestGate_ClosesWhenTheLeaseIsNotRenewed(t *testing.T) {
+// The gate closes when the lease is not renewed in time, and opens again with the next renewal, unless that counts as a loss.
+func TestGate_ClosesUntilTheLeaseIsRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewGate(9 * time.Second)
 		<-time.After(time.Hour)
@@ -34,20 +36,46 @@ func TestGate_ClosesWhenTheLeaseIsNotRenewed(t *testing.T) {
 		}
 		<-time.After(7*time.Second - 1)
 		synctest.Wait()
-		if closed(g.Done()) || g.Err() != nil {
+		first := g.Period()
+		if first.Err() != nil || g.Err() != nil {
 			t.Fatal("closed too early")
 		}
 		<-time.After(1)
-		if !errors.Is(g.Err(), ErrLost) { // the clock decides, even if the timer has not run
-			t.Errorf("Err is %v", g.Err())
-		}
 		synctest.Wait()
-		if !closed(g.Done()) {
+		if first.Err() == nil {
 			t.Error("requests in flight go on")
 		}
+		if !errors.Is(g.Err(), ErrLapsed) || g.Leads() || closed(g.Done()) {
+			t.Errorf("Err is %v", g.Err())
+		}
+		waited := make(chan context.Context, 1)
+		go func() {
+			period, _ := g.Wait(t.Context())
+			waited <- period
+		}()
+		synctest.Wait()
+		g.Renewed(time.Now().Add(-10 * time.Second)) // its response came too late
+		synctest.Wait()
+		if len(waited) > 0 || g.Leads() {
+			t.Error("an old renewal opened the gate")
+		}
 		g.Renewed(time.Now())
-		if !errors.Is(g.Err(), ErrLost) {
-			t.Error("a closed gate opened again")
+		if period := <-waited; period.Err() != nil || !g.Leads() || first.Err() == nil {
+			t.Error("the gate did not open again, or an old period began again")
+		}
+		g.Suspend()
+		if !errors.Is(g.Err(), ErrLapsed) {
+			t.Error("Suspend has no effect")
+		}
+		g.Renewed(time.Now())
+		g.Exit = true
+		<-time.After(10 * time.Second)
+		synctest.Wait()
+		if g.Renewed(time.Now()); !errors.Is(g.Err(), ErrLost) || !closed(g.Done()) {
+			t.Errorf("with Exit, Err is %v", g.Err())
+		}
+		if _, err := g.Wait(t.Context()); !errors.Is(err, ErrLost) {
+			t.Errorf("Wait returns %v", err)
 		}
 	})
 }

@@ -3,8 +3,8 @@
 // Package leader elects one of several replicas of a process to write.
 //
 // The election is client-go's, on a Lease. In addition, this package ensures that writes end before the lease does: they stop when the
-// process releases the lease, and when it could not renew the lease in time, whatever else is stuck. And a standby takes over as soon as
-// the lease ends.
+// process releases the lease, and when it could not renew the lease in time, whatever else is stuck. A leader that could not renew continues
+// once it can, if no other replica has taken the lease. And a standby takes over as soon as the lease ends.
 package leader
 
 import (
@@ -31,8 +31,7 @@ const (
 	DefaultRetryPeriod   = 2 * time.Second
 )
 
-// ErrLost is the reason for refusing writes, and the error of Run, after the lease could not be renewed in time or was taken by another
-// replica.
+// ErrLost is the reason for refusing writes, and the error of Run, after the lease was taken by another replica.
 var ErrLost = errors.New("lease lost: another replica may have taken over")
 
 // ErrReleased is the reason for refusing writes after an orderly stop.
@@ -48,10 +47,12 @@ type Config struct {
 	Identity string
 	// LeaseDuration is how long the others wait for a silent leader.
 	LeaseDuration time.Duration
-	// RenewDeadline is how long the leader tries to renew before it gives up. It must be less than LeaseDuration.
+	// RenewDeadline is how long the leader tries to renew before it checks who has the lease. It must be less than LeaseDuration.
 	RenewDeadline time.Duration
 	// RetryPeriod is the interval of renewing or requesting the lease.
 	RetryPeriod time.Duration
+	// ExitOnLapse makes Run end if the lease could not be renewed in time, even if no other replica has taken it.
+	ExitOnLapse bool
 	// Logger logs changes of the leader. If nil, nothing is logged.
 	Logger *slog.Logger
 }
@@ -95,6 +96,7 @@ func New(cfg Config) (*Elector, error) {
 // newElector returns an Elector on a lock.
 func newElector(cfg Config, leases coordinationv1.LeaseInterface, on resourcelock.Interface) (*Elector, error) {
 	e := &Elector{cfg: cfg, gate: NewGate(cfg.LeaseDuration * 9 / 10)}
+	e.gate.Exit = cfg.ExitOnLapse
 	e.Notes = &Notes{Leases: leases, Namespace: cfg.Namespace, Name: cfg.Name, Gate: e.gate}
 	var err error
 	e.elector, err = leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
@@ -151,10 +153,14 @@ func (e *Elector) Publish(ctx context.Context, claims Claims) error {
 func (e *Elector) Run(ctx context.Context) error {
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	defer context.AfterFunc(e.gate, cancel)() // do not try to acquire the lease again after it has expired
+	defer context.AfterFunc(e.gate.final, cancel)()
 	defer context.AfterFunc(ctx, func() { e.gate.Close(ErrReleased) })()
-	e.elector.Run(running)
-	e.gate.Close(ErrLost) // unless it is already closed, by ctx or for the same reason
+	for running.Err() == nil && e.gate.final.Err() == nil {
+		e.elector.Run(running) // it returns when it could not renew the lease until the deadline, and then continues if it still holds it
+		if e.cfg.ExitOnLapse {
+			e.gate.Close(ErrLost)
+		}
+	}
 	if errors.Is(e.gate.Err(), ErrReleased) {
 		return nil
 	}

@@ -110,9 +110,10 @@ func TestElector_WritesStopBeforeTheLeaseEnds(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Fatal("nobody took over")
 	}
-	if !errors.Is(first.Gate().Err(), leader.ErrLost) {
+	if !errors.Is(first.Gate().Err(), leader.ErrLapsed) {
 		t.Errorf("the second leads, and the first may still write: %v", first.Gate().Err())
 	}
+	link.Resume()
 	if err := <-first.ended; !errors.Is(err, leader.ErrLost) {
 		t.Errorf("first ended with %v, want ErrLost", err)
 	}

@@ -4,6 +4,7 @@ package leader
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -29,10 +30,17 @@ type lock struct {
 
 // Get implements resourcelock.Interface. For a standby, it returns exactly when the leader's lease has expired; the record then has no
 // holder, so that client-go takes the lease at once. By itself, client-go would check every one to 2.2 periods, and measure the lease from
-// one check to another.
+// one check to another. For a leader, it retries until the API server answers.
 func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	for {
 		r, raw, err := l.read(ctx)
+		if err != nil && !apierrors.IsNotFound(err) && l.gate.Elected() && l.gate.final.Err() == nil {
+			select {
+			case <-time.After(l.standby.period / 4):
+				continue
+			case <-ctx.Done():
+			}
+		}
 		if err != nil && !apierrors.IsNotFound(err) {
 			return r, raw, err
 		}
@@ -95,12 +103,11 @@ func (l *lock) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) 
 // the lease, to notice soon that another replica has it.
 //
 // A record without a holder releases the lease: from the moment it is sent, another replica may write, so this one must have stopped.
-// (client-go calls OnStoppedLeading only afterwards.) The lease of another replica is not released: client-go would, because it reads the
-// lease for the latest version, but not for its holder.
+// client-go releases it also when it could not renew it until the deadline, but then this replica keeps it. And it would release the lease of
+// another replica, because it reads the lease for the latest version, but not for its holder.
 func (l *lock) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
 	if r.HolderIdentity == "" {
-		l.gate.Close(ErrLost) // in an orderly stop, it is closed already
-		if l.holder != l.Identity() {
+		if l.holder != l.Identity() || !errors.Is(l.gate.Err(), ErrReleased) {
 			return ErrLost
 		}
 	} else if time.Since(l.renewed) < l.standby.period*3/4 {

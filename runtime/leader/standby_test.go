@@ -32,6 +32,8 @@ type lease struct {
 	version int                                // guarded by mu
 	renewed time.Time                          // guarded by mu; of the last write
 	reads   int                                // guarded by mu
+	failing bool                               // guarded by mu; requests fail
+	exit    bool                               // Config.ExitOnLapse of the replicas
 }
 
 // view is one replica's access to the lease. It belongs to one goroutine, except dead.
@@ -50,15 +52,15 @@ func (v *view) RecordEvent(string) {}
 // request simulates the path of a request: a killed process sends none.
 func (v *view) request(ctx context.Context) error {
 	v.mu.Lock()
-	latency := v.latency
+	latency, failing := v.latency, v.failing
 	v.mu.Unlock()
 	select {
 	case <-time.After(latency):
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if v.dead.Err() != nil {
-		return errors.New("killed")
+	if failing || v.dead.Err() != nil {
+		return errors.New("no connection")
 	}
 	if v.cut.Load() {
 		<-ctx.Done()
@@ -110,6 +112,13 @@ func (v *view) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) 
 	return nil
 }
 
+// fail makes all requests fail, or not.
+func (l *lease) fail(failing bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.failing = failing
+}
+
 // process starts a replica; kill ends it like kill -9.
 func (l *lease) process(t *testing.T, id string) (e *leader.Elector, kill func()) {
 	t.Helper()
@@ -120,7 +129,7 @@ func (l *lease) process(t *testing.T, id string) (e *leader.Elector, kill func()
 func (l *lease) processWith(t *testing.T, id string, cut *atomic.Bool) (e *leader.Elector, kill func()) {
 	t.Helper()
 	dead, kill := context.WithCancel(t.Context())
-	e, err := leader.NewOn(leader.Config{Namespace: "ns", Name: "test", Identity: id}, &view{lease: l, id: id, dead: dead, cut: cut})
+	e, err := leader.NewOn(leader.Config{Namespace: "ns", Name: "test", Identity: id, ExitOnLapse: l.exit}, &view{lease: l, id: id, dead: dead, cut: cut})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +181,7 @@ func TestElector_TakesOverWhenTheLeaseEnds(t *testing.T) {
 			renewed := l.renewed
 			l.mu.Unlock()
 			<-second.Gate().Open()
-			if !errors.Is(first.Gate().Err(), leader.ErrLost) {
+			if first.Gate().Leads() {
 				t.Fatalf("seed %d: the one that was killed may write", seed)
 			}
 			if took := time.Since(renewed); took < leader.DefaultLeaseDuration || took > leader.DefaultLeaseDuration+margin {
@@ -265,6 +274,30 @@ func TestElector_NoTheftMakesTwoLeaders(t *testing.T) {
 }
 
 // A leader stops writing when it sees that the lease is not its own, within half a period, and does not release the lease of another.
+// A leader that could not renew the lease for longer than it lasts continues if no other replica has taken it, within a retry period.
+func TestElector_OutlivesAnOutage(t *testing.T) {
+	for _, exit := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			l := &lease{latency: 5 * time.Millisecond, exit: exit}
+			first, _ := l.process(t, "first")
+			<-first.Gate().Open()
+			<-time.After(time.Minute)
+			l.fail(true)
+			<-time.After(leader.DefaultLeaseDuration)
+			if first.Gate().Leads() {
+				t.Fatal("it writes without a valid lease")
+			}
+			<-time.After(time.Minute)
+			l.fail(false)
+			<-time.After(leader.DefaultRetryPeriod / 2)
+			if first.Gate().Leads() == exit {
+				t.Errorf("with exit %t, it leads: %t", exit, !exit)
+			}
+		})
+	}
+}
+
+// A leader stops writing when it sees that the lease is not its own, at the next renewal, and does not release the lease of another.
 func TestElector_StopsOnSight(t *testing.T) {
 	for name, how := range thefts {
 		synctest.Test(t, func(t *testing.T) {

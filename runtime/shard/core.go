@@ -15,6 +15,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/wasmctl/wasmctl/runtime/reflector"
 	"github.com/wasmctl/wasmctl/runtime/shard/slots"
 )
 
@@ -71,7 +72,15 @@ type Effect struct {
 	State    State
 	Record   *Record
 	Handover map[string]Handover
-	Since    time.Time // when the replica learned that it owns the slot
+	Gained   Gained
+}
+
+// Gained describes how a replica got a slot.
+type Gained struct {
+	// Since is when the replica learned that it owns the slot; the previous owner wrote earlier.
+	Since time.Time
+	// Heard is a version of the API server at which the previous owner was alive; it is empty if unknown.
+	Heard string
 }
 
 // Result is the result of an effect.
@@ -85,9 +94,28 @@ type Result struct {
 // seen is a lease, and when it last changed according to the local clock.
 type seen struct {
 	Lease
+	alive string    // the version of an earlier renewal, by which it had run most changes
+	ran   slots.Set // the slots that it has run since then
 	since time.Time
 	gone  bool // the lease was deleted
 	heard bool // the lease has changed since this replica started
+}
+
+// next returns what is known after the lease has changed. s may be nil.
+func (s *seen) next(now time.Time, l Lease, t Timing) *seen {
+	next := &seen{Lease: l, alive: l.Version, ran: l.State.Open, since: now}
+	if s == nil {
+		return next
+	}
+	next.alive, next.ran = s.alive, s.ran
+	if l.Ended {
+		return next
+	}
+	if now.Sub(s.since) > t.Renew/2 {
+		next.alive, next.ran = s.Version, s.State.Open
+	}
+	next.ran.Add(l.State.Open)
+	return next
 }
 
 // Core decides what one replica does. It has no clock and does no I/O: its owner passes in what was read and which effects have ended, and
@@ -95,7 +123,8 @@ type seen struct {
 //
 // Its safety rests on three rules. Only the owner of a slot can give it away, and only after its runs have ended. A replica that takes the
 // slots of a dead one must first end the dead one's lease, which fails if the lease was renewed meanwhile. And a replica stops writing
-// before its lease can be ended.
+// before its lease can be ended. A replica that could not renew its lease for longer than it lasts still has its slots if it can renew it
+// later.
 type Core struct {
 	id     string
 	timing Timing
@@ -110,11 +139,12 @@ type Core struct {
 
 	phases  []phase
 	left    []map[string]Handover // of closed slots
-	since   []time.Time           // when this replica learned that it owns a slot; the previous owner wrote earlier
+	gained  []Gained              // how this replica got each slot
 	said    State                 // as last written
 	claims  slots.Set             // the slots that the replica's own lease may show as open
 	renewed time.Time             // when the last successful renewal was sent
 	tried   time.Time             // when the last renewal was sent
+	failed  bool                  // it failed
 	leaving time.Time             // zero unless the replica is leaving
 	load    map[int]int
 	summary Summary
@@ -135,7 +165,24 @@ type Core struct {
 
 // NewCore returns the core of a replica without slots. If there is a record, it determines the number of slots.
 func NewCore(id string, slots int, timing Timing, now time.Time) *Core {
-	return &Core{id: id, timing: timing, begin: now, slots: slots, members: map[string]*seen{}, phases: make([]phase, slots), left: make([]map[string]Handover, slots), since: make([]time.Time, slots)}
+	return &Core{id: id, timing: timing, begin: now, slots: slots, members: map[string]*seen{}, phases: make([]phase, slots), left: make([]map[string]Handover, slots), gained: make([]Gained, slots)}
+}
+
+// Rejoin returns the core with which a replica that has lost its lease takes part again under a new ID, after all of its runs have ended. Its
+// slots are still watched. It returns nil if the watches are of another number of slots.
+func (c *Core) Rejoin(id string, now time.Time) *Core {
+	if c.record != nil && len(c.record.Slots) != len(c.phases) {
+		return nil
+	}
+	next := NewCore(id, c.slots, c.timing, now)
+	next.ready, next.leaving, next.hurry, next.keys, next.load, next.summary, next.wishes = c.ready, c.leaving, c.hurry, c.keys, c.load, c.summary, c.wishes
+	next.phases, next.left, next.gained = make([]phase, len(c.phases)), make([]map[string]Handover, len(c.phases)), make([]Gained, len(c.phases))
+	for i, p := range c.phases {
+		if p >= warming {
+			next.phases[i] = warm
+		}
+	}
+	return next
 }
 
 // Ready allows the replica to be given slots.
@@ -168,13 +215,9 @@ func (c *Core) Split(controller, by string) {
 	c.keys[controller] = by
 }
 
-// Lost reports whether the replica has lost its lease. It can never regain it.
-func (c *Core) Lost(now time.Time) bool {
-	if !c.renewed.IsZero() && !c.MayWrite(now) {
-		c.lost = true
-	}
-	return c.lost
-}
+// Lost reports whether another replica has ended the lease, or the record was changed by something other than the protocol. All runs must
+// end then; see Rejoin.
+func (c *Core) Lost() bool { return c.lost }
 
 // SetLoad sets the load of the slots, in ms of computing per second.
 func (c *Core) SetLoad(load map[int]int) { c.load = load }
@@ -189,7 +232,8 @@ func (c *Core) Saw(now time.Time, leases []Lease, record *Record, version string
 	for _, l := range leases {
 		here[l.ID] = true
 		if s := c.members[l.ID]; s == nil || s.Version != l.Version || s.gone {
-			c.members[l.ID] = &seen{Lease: l, since: now, heard: s != nil || !c.renewed.IsZero()}
+			c.members[l.ID] = s.next(now, l, c.timing)
+			c.members[l.ID].heard = s != nil || !c.renewed.IsZero()
 		}
 	}
 	for id, s := range c.members {
@@ -201,10 +245,10 @@ func (c *Core) Saw(now time.Time, leases []Lease, record *Record, version string
 		c.lost = true
 	}
 	switch {
-	case record == nil && c.read: // it was deleted
+	case record == nil && (c.read || is(c.stale, c.version)): // it was deleted
 		c.lost = c.lost || c.holds(opening)
 		c.record, c.version = nil, ""
-	case record != nil && (c.record == nil || record.Epoch >= c.record.Epoch):
+	case record != nil && (c.record == nil || !reflector.Older(version, c.version)): // the epochs of a new record begin again
 		c.take(now, record, version)
 	}
 	c.read = record != nil
@@ -224,12 +268,25 @@ func (c *Core) take(now time.Time, record *Record, version string) {
 	c.record, c.version = record, version
 	c.wishes.adopt(record)
 	if n := len(record.Slots); n != len(c.phases) {
-		c.lost = c.lost || c.holds(warming)
-		c.phases, c.left, c.since, before = make([]phase, n), make([]map[string]Handover, n), make([]time.Time, n), nil
+		if c.holds(warming) {
+			c.lost = true
+			return
+		}
+		c.phases, c.left, c.gained, before = make([]phase, n), make([]map[string]Handover, n), make([]Gained, n), nil
 	}
 	for i := range record.Slots {
-		if s := &record.Slots[i]; s.Owner == c.id && (before == nil || before.Slots[i].Owner != c.id || before.Slots[i].Epoch != s.Epoch) {
-			c.since[i] = now
+		s, was := &record.Slots[i], Slot{}
+		if before != nil {
+			was = before.Slots[i]
+		}
+		if from := c.members[was.Owner]; from != nil && was.Owner != s.Owner && from.ran.Has(i) {
+			c.gained[i].Heard = from.alive
+		}
+		if s.Owner != c.id && s.Owner != "" && c.members[s.Owner] == nil { // its lease was deleted, perhaps just now
+			c.members[s.Owner] = &seen{Lease: Lease{ID: s.Owner, Lasts: c.timing.Lease}, since: now, gone: true}
+		}
+		if s.Owner == c.id && (was.Owner != c.id || was.Epoch != s.Epoch) {
+			c.gained[i].Since = now
 		}
 	}
 }

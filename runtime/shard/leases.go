@@ -39,6 +39,11 @@ type leases struct {
 	left    bool       // it is no longer renewed; guarded by mu
 }
 
+// newLeases returns the access of a replica with this ID.
+func (m *Member) newLeases(id string) *leases {
+	return &leases{client: m.client, group: m.cfg.Group, id: id, lasts: m.cfg.Timing.Lease, claims: &m.claims}
+}
+
 var errLeft = errors.New("the replica has left")
 
 // RecordName returns the name of the Lease that contains the record of a group.

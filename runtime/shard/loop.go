@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/client-go/tools/cache"
-
 	"github.com/wasmctl/wasmctl/runtime/leader"
 )
 
@@ -18,10 +16,14 @@ import (
 type loop struct {
 	*Member
 
-	ctx     context.Context // of everything that the loop starts
+	running context.Context // ends with Run
+	ctx     context.Context // of the effects; ends when the lease is lost
+	cancel  context.CancelFunc
+	wg      sync.WaitGroup // the effects
+	others  sync.WaitGroup // the watch, and the end of runs after the loss of the lease
 	results chan func(*Core)
-	changed chan struct{} // has one element if the watch has received something
-	wg      sync.WaitGroup
+	all     *watched
+	leases  *leases
 	core    *Core
 	load    load
 	lists   chan struct{} // has one element for each slot that is being listed
@@ -30,34 +32,23 @@ type loop struct {
 	failed  map[string]string // the last logged error of each operation
 }
 
-// watch watches the leases of the group until ctx ends.
-func (l *loop) watch(ctx context.Context) {
-	note := func(any) {
-		select {
-		case l.changed <- struct{}{}:
-		default:
-		}
-	}
-	_, _ = l.all.AddEventHandler(cache.ResourceEventHandlerFuncs{ // fails only if the informer has stopped
-		AddFunc: note, UpdateFunc: func(_, o any) { note(o) }, DeleteFunc: note,
-	})
-	l.all.RunWithContext(ctx)
-}
-
 func (l *loop) run(ctx context.Context) error {
 	l.failed = map[string]string{}
-	if !cache.WaitForCacheSync(ctx.Done(), l.all.HasSynced) {
+	select {
+	case <-l.all.synced:
+	case <-ctx.Done():
 		return nil // nothing was written
 	}
-	l.core = NewCore(l.cfg.ID, l.cfg.Slots, l.cfg.Timing, time.Now())
+	l.leases = l.newLeases(l.cfg.ID)
+	l.core = NewCore(l.leases.id, l.cfg.Slots, l.cfg.Timing, time.Now())
 	l.saw()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	end := ctx.Done()
 	for {
 		again := l.step()
-		switch now := time.Now(); {
-		case l.core.Lost(now):
+		switch {
+		case l.core.Lost() && !l.rejoin():
 			return fmt.Errorf("shards[%s/%s]: %w", l.cfg.Namespace, l.cfg.Group, leader.ErrLost)
 		case l.core.Left():
 			return l.leave()
@@ -65,8 +56,10 @@ func (l *loop) run(ctx context.Context) error {
 		timer.Reset(time.Until(again))
 		select {
 		case <-timer.C:
-		case <-l.changed:
+		case <-l.all.changed:
 			l.saw()
+		case <-l.gate.Done():
+			return fmt.Errorf("shards[%s/%s]: %w", l.cfg.Namespace, l.cfg.Group, l.gate.Err())
 		case do := <-l.results:
 			do(l.core)
 		case do := <-l.commands:
@@ -78,17 +71,55 @@ func (l *loop) run(ctx context.Context) error {
 	}
 }
 
+// rejoin makes the replica take part again under a new ID after it has lost its lease. Its runs are interrupted, and its watches go on. It
+// reports whether the replica could do so.
+func (l *loop) rejoin() bool {
+	l.gate.Suspend()
+	if l.cfg.ExitOnLapse {
+		return false
+	}
+	l.cancel()
+	ended := make(chan struct{})
+	l.others.Go(func() {
+		l.wg.Wait()
+		l.closeAll()
+		close(ended)
+	})
+	select {
+	case <-ended:
+	case <-time.After(l.cfg.Timing.Lease): // a run does not end
+		return false
+	}
+	l.gate.Suspend() // a renewal was in progress
+	old := l.leases
+	id := fmt.Sprintf("%s-%d", l.cfg.ID, time.Now().Unix())
+	core := l.core.Rejoin(id, time.Now())
+	if core == nil {
+		return false
+	}
+	l.cfg.Logger.Warn("shards: the lease was ended by another replica, or a Lease was changed by hand; the runs have ended, and the replica joins again", "replica", old.id, "as", id)
+	l.ctx, l.cancel = context.WithCancel(l.running)
+	l.wg.Go(func() { // others may still wait for it
+		ctx, cancel := context.WithTimeout(l.ctx, l.cfg.Timing.Renew)
+		defer cancel()
+		_, _ = old.forget(ctx, old.id, old.version)
+	})
+	l.leases, l.core = l.newLeases(id), core
+	l.saw()
+	return true
+}
+
 // leave deletes the replica's own lease, which has no slots left.
 func (l *loop) leave() error {
 	if err := l.leases.leave(l.ctx, l.cfg.Timing.Renew); err != nil {
-		l.cfg.Logger.Warn("cannot delete the lease; other replicas will delete it after it has expired", "lease", l.cfg.ID, "error", err.Error())
+		l.cfg.Logger.Warn("cannot delete the lease; other replicas will delete it after it has expired", "lease", l.leases.id, "error", err.Error())
 	}
 	return nil
 }
 
 // saw passes the current state of the watch to the core.
 func (l *loop) saw() {
-	all, record, version, err := l.leases.read(l.sharedLeases())
+	all, record, version, err := l.leases.read(l.all.leases())
 	l.report("read", err)
 	l.core.Saw(time.Now(), all, record, version)
 }
@@ -122,7 +153,7 @@ func (l *loop) publish(now time.Time) {
 	}
 	before := l.View()
 	v := &View{
-		ID: l.cfg.ID, Record: record, Leases: leases, Own: own, Slots: len(l.core.phases), Moves: before.Moves + moves(l.cfg.ID, before.Record, record),
+		ID: l.leases.id, Record: record, Leases: leases, Own: own, Slots: len(l.core.phases), Moves: before.Moves + moves(l.leases.id, before.Record, record),
 		Ended: l.ended, Patience: max(l.cfg.Timing.Lease/3, 5*l.cfg.Timing.Renew/2),
 	}
 	v.Wrong = l.alarm.check(now, v.Coverage(now), l.cfg.Timing.Lease+2*l.cfg.Timing.Renew)

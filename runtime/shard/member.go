@@ -12,12 +12,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	coordinationinformers "k8s.io/client-go/informers/coordination/v1"
 	"k8s.io/client-go/kubernetes"
+	clientv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/wasmctl/wasmctl/runtime/leader"
 	"github.com/wasmctl/wasmctl/runtime/shard/slots"
@@ -28,12 +26,15 @@ type Config struct {
 	// RESTConfig is the configuration of the API server's client.
 	RESTConfig *rest.Config
 	// Namespace is the namespace of the Leases. Group identifies the replicas that share the objects, and ID identifies this one: it is the
-	// name of its Lease.
+	// name of its Lease. If it takes part again after it has lost its Lease, a suffix is added.
 	Namespace, Group, ID string
 	// Slots is the number of parts that the objects are split into, at most slots.Max.
 	Slots int
 	// Timing has the defaults of a leader election.
 	Timing Timing
+	// ExitOnLapse makes Run end if the lease could not be renewed in time. Otherwise, the replica waits until it can renew it, and takes
+	// part again.
+	ExitOnLapse bool
 	// Summary, if not nil, returns the summary of the controllers. It must not block.
 	Summary func() Summary
 	// Alarm, if not nil, is called with a description of the problem if slots are run by no replica, or by several, and with "" when that
@@ -61,8 +62,7 @@ func (c Config) withDefaults() Config {
 type Member struct {
 	cfg    Config
 	gate   *leader.Gate
-	leases *leases
-	all    cache.SharedIndexInformer
+	client clientv1.LeaseInterface
 
 	commands chan func(*Core)
 	waits    map[string][]chan<- string // belongs to the loop; waiting calls of Split, by controller
@@ -110,14 +110,11 @@ func New(cfg Config) (*Member, error) {
 	if err != nil {
 		return nil, fmt.Errorf("shards[%s/%s]: %w", cfg.Namespace, cfg.Group, err)
 	}
-	informer := coordinationinformers.NewFilteredLeaseInformer(client, cfg.Namespace, 0, cache.Indexers{},
-		func(o *metav1.ListOptions) { o.LabelSelector = groupLabel + "=" + cfg.Group })
 	m := &Member{
-		cfg: cfg, gate: leader.NewGate(cfg.Timing.validity()), all: informer,
-		leases:   &leases{client: client.CoordinationV1().Leases(cfg.Namespace), group: cfg.Group, id: cfg.ID, lasts: cfg.Timing.Lease},
+		cfg: cfg, gate: leader.NewGate(cfg.Timing.validity()), client: client.CoordinationV1().Leases(cfg.Namespace),
 		commands: make(chan func(*Core)), waits: map[string][]chan<- string{}, want: make([]phase, slots.Max),
 	}
-	m.leases.claims = &m.claims
+	m.gate.Exit = cfg.ExitOnLapse
 	m.view.Store(&View{ID: cfg.ID, Slots: cfg.Slots})
 	return m, nil
 }
@@ -127,7 +124,7 @@ func (m *Member) Gate() *leader.Gate { return m.gate }
 
 // Notes returns the notes about modules that the replicas share.
 func (m *Member) Notes() *leader.Notes {
-	return &leader.Notes{Leases: m.leases.client, Namespace: m.cfg.Namespace, Name: m.cfg.Group + "-notes", Gate: m.gate}
+	return &leader.Notes{Leases: m.client, Namespace: m.cfg.Namespace, Name: m.cfg.Group + "-notes", Gate: m.gate}
 }
 
 // Publish implements leader.Publisher. The claims are written with the next renewal.
@@ -174,7 +171,7 @@ func (m *Member) Served(ctx context.Context) (bool, error) {
 			return *known, nil
 		}
 		all := slots.Range{Field: slots.UID, N: 1}
-		list, err := m.leases.client.List(ctx, metav1.ListOptions{Limit: 1, ShardSelector: all.Selector()})
+		list, err := m.client.List(ctx, metav1.ListOptions{Limit: 1, ShardSelector: all.Selector()})
 		if err == nil {
 			served := list.ShardInfo != nil
 			if m.served.CompareAndSwap(nil, &served) {
@@ -198,29 +195,20 @@ func (m *Member) command(ctx context.Context, do func(*Core)) {
 }
 
 // Run participates until Leave has given all slots away, or ctx ends. When ctx ends, everything that writes must have ended already, and
-// the remaining slots are given away at once. The error is leader.ErrLost if the lease was lost. Run can be called once.
+// the remaining slots are given away at once. The error is leader.ErrLost if the lease was lost and the replica could not take part again.
+// Run can be called once.
 func (m *Member) Run(ctx context.Context) error {
 	if m.started.Swap(true) {
 		return errors.New("shards: Run was called before")
 	}
-	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
-	l := &loop{Member: m, ctx: watching, results: make(chan func(*Core)), changed: make(chan struct{}, 1), lists: make(chan struct{}, maxLists)}
-	l.wg.Go(func() { l.watch(watching) })
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	l := &loop{Member: m, running: running, results: make(chan func(*Core)), all: newWatched(), lists: make(chan struct{}, maxLists)}
+	l.ctx, l.cancel = context.WithCancel(running)
+	l.others.Go(func() { l.all.run(running, m.client, m.cfg) })
 	err := l.run(ctx)
 	m.gate.Close(cmp.Or(err, leader.ErrReleased))
 	stop()
 	l.wg.Wait()
+	l.others.Wait()
 	return err
-}
-
-// sharedLeases returns the leases in the informer.
-func (m *Member) sharedLeases() []*coordinationv1.Lease {
-	items := m.all.GetStore().List()
-	out := make([]*coordinationv1.Lease, 0, len(items))
-	for _, item := range items {
-		if lease, ok := item.(*coordinationv1.Lease); ok {
-			out = append(out, lease)
-		}
-	}
-	return out
 }

@@ -18,8 +18,8 @@ type Participant interface {
 	// Warm starts the watches of a slot and returns when they have synced.
 	Warm(ctx context.Context, slot int) error
 	// Open waits until the cache includes the writes of the previous owner, and then runs the objects of the slot. If left is nil, those
-	// writes are unknown, and were made before since.
-	Open(ctx context.Context, slot int, since time.Time, left *Handover) error
+	// writes are unknown, and were made before gained.Since.
+	Open(ctx context.Context, slot int, gained Gained, left *Handover) error
 	// Close prevents new runs of the slot, and returns when the last has ended.
 	Close(ctx context.Context, slot int) Handover
 	// Cool stops the watches of a slot.
@@ -71,12 +71,12 @@ func (m *Member) wants(slot int) phase {
 func (p *part) catchUp(ctx context.Context, m *Member, slot int) {
 	p.slots[slot].Lock()
 	defer p.slots[slot].Unlock()
-	since := time.Now()
+	gained := Gained{Since: time.Now()}
 	if m.wants(slot) >= warm {
 		p.warm(ctx, slot)
 	}
 	if m.wants(slot) == open {
-		p.open(ctx, slot, since, nil)
+		p.open(ctx, slot, gained, nil)
 	}
 }
 
@@ -87,9 +87,9 @@ func (p *part) warm(ctx context.Context, slot int) {
 	}
 }
 
-func (p *part) open(ctx context.Context, slot int, since time.Time, left *Handover) {
+func (p *part) open(ctx context.Context, slot int, gained Gained, left *Handover) {
 	p.warm(ctx, slot)
-	if p.slots[slot].at == warm && p.Open(ctx, slot, since, left) == nil {
+	if p.slots[slot].at == warm && p.Open(ctx, slot, gained, left) == nil {
 		p.slots[slot].at = open
 	}
 }
@@ -141,6 +141,32 @@ func (l *loop) startSlot(e Effect) {
 	})
 }
 
+// closeAll interrupts all runs of the slots, and returns when they have ended. The slots are still watched.
+func (m *Member) closeAll() {
+	m.mu.Lock()
+	for i := range m.want {
+		m.want[i] = min(m.want[i], warm)
+	}
+	parts := slices.Clone(m.parts)
+	m.mu.Unlock()
+	at, cancel := context.WithCancel(context.Background())
+	cancel()
+	var wg sync.WaitGroup
+	for _, p := range parts {
+		for slot := range p.slots {
+			wg.Go(func() {
+				p.slots[slot].Lock()
+				defer p.slots[slot].Unlock()
+				if p.slots[slot].at == open {
+					p.Close(at, slot)
+					p.slots[slot].at = warm
+				}
+			})
+		}
+	}
+	wg.Wait()
+}
+
 // carryOut carries out an effect for one part. The caller must hold the slot's mutex.
 func (p *part) carryOut(loop context.Context, e Effect) *Handover {
 	ctx, cancel := context.WithCancel(p.ctx)
@@ -155,7 +181,7 @@ func (p *part) carryOut(loop context.Context, e Effect) *Handover {
 		if h, ok := e.Handover[p.Name()]; ok {
 			left = &h
 		}
-		p.open(ctx, e.Slot, e.Since, left)
+		p.open(ctx, e.Slot, e.Gained, left)
 	case Close:
 		if *at == open {
 			h := p.Close(ctx, e.Slot)

@@ -52,6 +52,8 @@ type Handover struct {
 	Failing []Failing `json:"failing,omitempty"`
 	// Deleted are objects that are gone, and whose deletion no run has handled yet.
 	Deleted []abi.Key `json:"deleted,omitempty"`
+	// Due are objects that have changed and did not run since. They run before all other objects of the slot.
+	Due []abi.Key `json:"due,omitempty"`
 }
 
 // Write is a write of a run, with the fields that a cache can show.
@@ -137,14 +139,14 @@ type Lease struct {
 // maxRecord limits the size of a record in bytes. The annotations of an object may have 256 KiB.
 const maxRecord = 200 << 10
 
-// encode returns the record as text. If it is too long, it omits the failing objects, which are useful but not essential.
+// encode returns the record as text. If it is too long, it omits the failing and the due objects, which are useful but not essential.
 func (r *Record) encode() (string, error) {
 	b, err := json.Marshal(r)
 	if err == nil && len(b) > maxRecord {
 		short := r.clone()
 		for i := range short.Slots {
 			for name, h := range short.Slots[i].Handover {
-				h.Failing = nil
+				h.Failing, h.Due = nil, nil
 				short.Slots[i].Handover[name] = h
 			}
 		}

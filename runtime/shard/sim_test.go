@@ -8,9 +8,12 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/wasmctl/wasmctl/abi"
 )
 
 // world contains an API server, the replicas, and the virtual time.
@@ -23,14 +26,38 @@ type world struct {
 
 	// The API server: each write creates a new snapshot. Snapshots are immutable.
 	snaps    []snapshot
-	writes   [][]write // by slot, in order
+	writes   [][]write   // by slot, in order
+	changes  [][]*change // by slot, in order
 	replicas []*replica
 	slots    int
 	calm     bool            // no more faults
 	unowned  []time.Duration // by slot: since when no replica has run it
 	terms    []int           // by slot: how often it was opened
+	rejoins  int
 	longest  time.Duration
+	slowest  time.Duration // the longest time from a change to its run
 	failed   string
+}
+
+// change is a change of an object by a user.
+type change struct {
+	rev  int
+	at   time.Duration
+	done bool // the object has run since
+}
+
+// incarnation is a replica from one loss of its lease to the next.
+type incarnation struct {
+	core    *Core
+	id      string
+	version string // of its own lease
+}
+
+// effect is an effect of an incarnation.
+type effect struct {
+	Effect
+
+	of *incarnation
 }
 
 type snapshot struct {
@@ -48,9 +75,9 @@ type write struct {
 
 // replica is one process.
 type replica struct {
+	*incarnation
+
 	w      *world
-	core   *Core
-	id     string
 	offset time.Duration
 	rate   float64
 	timing Timing
@@ -61,12 +88,14 @@ type replica struct {
 	view    int           // the snapshot that its watch has reached
 	cache   []int         // by slot: the last revision in its cache
 	listed  []time.Time   // by slot: when its list was requested
+	since   []int         // by slot: the revision from which it receives events
+	due     [][]*change   // by slot: the changes to run next, or to hand over
 	running []bool        // by slot
 	term    []int         // by slot: the number of its last opening
 	runs    []int         // by slot: running runs
 	wrote   []int         // by slot: the revision of the last write
 	wakeAt  time.Duration
-	version string // of the replica's own lease
+	ending  bool // its runs are ending because it has lost its lease
 }
 
 type event struct {
@@ -166,16 +195,25 @@ func (r *replica) step() {
 	if !r.active(r.step) {
 		return
 	}
+	if r.ending {
+		return
+	}
 	effects, again := r.core.Step(r.clock())
-	if r.core.Lost(r.clock()) || r.core.Left() {
-		if r.core.Left() && !r.core.Lost(r.clock()) {
-			r.request(func() { r.w.change(func(s *snapshot, _ string) { delete(s.leases, r.id) }) }, func(bool) {})
+	if r.core.Lost() {
+		r.ending = true
+		for i := range r.running {
+			r.stop(i)
 		}
+		r.rejoin()
+		return
+	}
+	if r.core.Left() {
+		r.request(func() { r.w.change(func(s *snapshot, _ string) { delete(s.leases, r.id) }) }, func(bool) {})
 		r.die()
 		return
 	}
 	for _, e := range effects {
-		r.carryOut(e)
+		r.carryOut(effect{e, r.incarnation})
 	}
 	r.sees()
 	if again.IsZero() {
@@ -190,6 +228,22 @@ func (r *replica) step() {
 			}
 		})
 	}
+}
+
+// rejoin makes the replica take part again once its runs have ended.
+func (r *replica) rejoin() {
+	if !r.active(r.rejoin) {
+		return
+	}
+	if slices.Max(r.runs) > 0 {
+		r.w.after(20*time.Millisecond, r.rejoin)
+		return
+	}
+	r.w.rejoins++
+	id := fmt.Sprintf("%s-%d", r.id, r.w.rejoins)
+	r.incarnation, r.ending = &incarnation{core: r.core.Rejoin(id, r.clock()), id: id}, false
+	r.see()
+	r.step()
 }
 
 // sees checks the replica's view of the coverage: it never reports that two run a slot.
@@ -254,9 +308,13 @@ func (r *replica) answered(do func()) {
 	}
 }
 
-func (r *replica) done(e Effect, res Result) { r.core.Done(r.clock(), e, res) }
+func (r *replica) done(e effect, res Result) {
+	if e.of == r.incarnation {
+		r.core.Done(r.clock(), e.Effect, res)
+	}
+}
 
-func (r *replica) carryOut(e Effect) {
+func (r *replica) carryOut(e effect) {
 	w := r.w
 	var res Result
 	answer := func(ok bool) {
@@ -266,13 +324,13 @@ func (r *replica) carryOut(e Effect) {
 	switch e.Kind {
 	case Renew:
 		r.request(func() {
-			old, there := w.head().leases[r.id]
-			if there && old.Ended || !there && r.version != "" {
+			old, there := w.head().leases[e.of.id]
+			if there && old.Ended || !there && e.of.version != "" {
 				res.Lost = true
 				return
 			}
-			r.version = w.change(func(s *snapshot, version string) {
-				s.leases[r.id] = Lease{ID: r.id, Version: version, Lasts: r.timing.Lease, State: e.State}
+			e.of.version = w.change(func(s *snapshot, version string) {
+				s.leases[e.of.id] = Lease{ID: e.of.id, Version: version, Lasts: r.timing.Lease, State: e.State}
 			})
 		}, answer)
 	case Fence, Forget:
@@ -308,9 +366,10 @@ func (r *replica) carryOut(e Effect) {
 			res.Version = w.change(func(s *snapshot, version string) { s.record, s.version = record, version })
 		}, answer)
 	case Warm:
-		r.listed[e.Slot] = r.clock()
+		r.listed[e.Slot], r.since[e.Slot] = r.clock(), 1<<62
 		w.after(w.within(50*time.Millisecond), func() {
 			list := w.last(e.Slot)
+			r.since[e.Slot] = len(w.snaps)
 			w.after(w.within(450*time.Millisecond), func() {
 				r.answered(func() { r.cache[e.Slot] = max(r.cache[e.Slot], list); r.done(e, res) })
 			})
@@ -321,23 +380,46 @@ func (r *replica) carryOut(e Effect) {
 		r.stop(e.Slot)
 		r.drained(e)
 	case Cool:
+		r.since[e.Slot], r.due[e.Slot] = 1<<62, nil
 		w.after(w.within(20*time.Millisecond), func() { r.answered(func() { r.done(e, res) }) })
 	}
 }
 
 // open waits until the cache includes the last writes, and then runs the slot.
-func (r *replica) open(e Effect) {
+func (r *replica) open(e effect) {
 	w, i := r.w, e.Slot
 	var want int
-	then := func() { r.catchUp(want, i, func() { r.start(i); r.done(e, Result{}) }) }
+	then := func() {
+		r.catchUp(want, i, func() {
+			if e.of != r.incarnation || r.ending {
+				return
+			}
+			r.start(i)
+			r.done(e, Result{})
+		})
+	}
+	heard := 1 << 62
+	_, _ = fmt.Sscan(e.Gained.Heard, &heard)
+	for _, c := range w.changes[i] {
+		if c.rev > heard {
+			r.due[i] = append(r.due[i], c)
+		}
+	}
 	if left, ok := e.Handover["c"]; ok {
 		for _, l := range left.Writes {
 			_, _ = fmt.Sscan(l.ResourceVersion, &want)
 		}
+		for _, key := range left.Due {
+			for _, c := range w.changes[i] {
+				if key.Name == fmt.Sprint(c.rev) {
+					r.due[i] = append(r.due[i], c)
+				}
+			}
+		}
 		then()
 		return
 	}
-	if r.listed[i].After(e.Since) { // it includes all of that
+	if r.listed[i].After(e.Gained.Since) { // it includes all of that
 		then()
 		return
 	}
@@ -387,6 +469,84 @@ func (r *replica) start(i int) {
 	w.longest = max(w.longest, w.now-w.unowned[i])
 	w.unowned[i] = 1 << 62
 	r.reconcile(i)
+	term := r.term[i]
+	r.runDue(i, term)
+	w.after(sweep, func() { r.runAll(i, term) })
+}
+
+// sweep is how long it takes to run all objects of a slot.
+const sweep = 10 * time.Second
+
+// mayRun reports whether the replica may run a slot that it opened as the given term.
+func (r *replica) mayRun(i, term int, again func()) bool {
+	switch {
+	case !r.active(again) || !r.running[i] || r.term[i] != term:
+		return false
+	case !r.core.MayWrite(r.clock()):
+		r.w.after(500*time.Millisecond, again)
+		return false
+	}
+	return true
+}
+
+// runDue runs the objects of a slot that are due.
+func (r *replica) runDue(i, term int) {
+	if !r.mayRun(i, term, func() { r.runDue(i, term) }) {
+		return
+	}
+	for _, c := range r.due[i] {
+		r.w.ran(c)
+	}
+	r.due[i] = nil
+}
+
+// runAll runs all objects of a slot.
+func (r *replica) runAll(i, term int) {
+	if !r.mayRun(i, term, func() { r.runAll(i, term) }) {
+		return
+	}
+	for _, c := range r.w.changes[i] {
+		if c.at < r.w.now-time.Second {
+			r.w.ran(c)
+		}
+	}
+}
+
+func (w *world) ran(c *change) {
+	if !c.done {
+		c.done = true
+		w.slowest = max(w.slowest, w.now-c.at)
+	}
+}
+
+// users change objects.
+func (w *world) users() {
+	i := w.rng.IntN(w.slots)
+	w.snaps = append(w.snaps, *w.head())
+	c := &change{rev: len(w.snaps) - 1, at: w.now}
+	w.changes[i] = append(w.changes[i], c)
+	for _, r := range w.replicas {
+		w.notify(r, i, c)
+	}
+	w.after(w.within(2*time.Second), w.users)
+}
+
+// notify delivers the event of a change to a replica.
+func (w *world) notify(r *replica, i int, c *change) {
+	w.after(w.within(100*time.Millisecond), func() {
+		if stop := max(r.cut, r.frozen); w.now < stop && !r.dead {
+			w.after(stop-w.now, func() { w.notify(r, i, c) })
+			return
+		}
+		if r.dead || c.rev < r.since[i] {
+			return
+		}
+		r.due[i] = append(r.due[i], c)
+		if r.running[i] {
+			term := r.term[i]
+			w.after(w.within(50*time.Millisecond), func() { r.runDue(i, term) })
+		}
+	})
 }
 
 // stop stops a slot.
@@ -464,7 +624,7 @@ func (w *world) show(r *replica, slot, rev int) {
 	})
 }
 
-func (r *replica) drained(e Effect) {
+func (r *replica) drained(e effect) {
 	if r.dead {
 		return
 	}
@@ -473,6 +633,9 @@ func (r *replica) drained(e Effect) {
 		return
 	}
 	left := Handover{}
+	for _, c := range r.due[e.Slot] {
+		left.Due = append(left.Due, abi.Key{Name: fmt.Sprint(c.rev)})
+	}
 	if rev := r.wrote[e.Slot]; rev > 0 {
 		left.Writes = []Write{{Resource: "r", ResourceVersion: fmt.Sprint(rev)}}
 	}
@@ -482,15 +645,16 @@ func (r *replica) drained(e Effect) {
 func (w *world) start() *replica {
 	id := fmt.Sprintf("r%d", len(w.replicas))
 	r := &replica{
-		w: w, id: id, offset: w.within(time.Hour), rate: 0.97 + 0.06*w.rng.Float64(),
+		w: w, offset: w.within(time.Hour), rate: 0.97 + 0.06*w.rng.Float64(),
 		timing: Timing{Lease: 15 * time.Second, Renew: 2 * time.Second, Settle: 4 * time.Second},
 		cache:  make([]int, w.slots), listed: make([]time.Time, w.slots), running: make([]bool, w.slots), term: make([]int, w.slots), runs: make([]int, w.slots), wrote: make([]int, w.slots),
+		since: make([]int, w.slots), due: make([][]*change, w.slots),
 		view: len(w.snaps) - 1,
 	}
 	for i := range r.cache {
-		r.cache[i] = w.last(i)
+		r.cache[i], r.since[i] = w.last(i), 1<<62
 	}
-	r.core = NewCore(id, w.slots, r.timing, r.clock())
+	r.incarnation = &incarnation{core: NewCore(id, w.slots, r.timing, r.clock()), id: id}
 	w.replicas = append(w.replicas, r)
 	r.see()
 	w.after(w.within(time.Second), func() { r.core.Ready(); r.step() })
@@ -504,7 +668,7 @@ func (w *world) fault() {
 		return
 	}
 	r := alive[w.rng.IntN(len(alive))]
-	switch w.rng.IntN(8) {
+	switch w.rng.IntN(11) {
 	case 0:
 		r.die()
 	case 1:
@@ -523,17 +687,32 @@ func (w *world) fault() {
 			load[w.rng.IntN(w.slots)] = w.rng.IntN(2000)
 		}
 		r.core.SetLoad(load)
+	case 8:
+		w.outage(w.within(100 * time.Second))
+	case 9:
+		w.change(func(s *snapshot, _ string) { delete(s.leases, r.id) })
+	case 10:
+		w.change(func(s *snapshot, _ string) { s.record, s.version = nil, "" })
 	}
 	w.after(w.within(12*time.Second), w.fault)
+}
+
+// outage cuts all replicas off.
+func (w *world) outage(d time.Duration) {
+	for _, r := range w.alive() {
+		r.cut = max(r.cut, w.now+d)
+	}
 }
 
 func newWorld(t *testing.T, seed uint64) *world {
 	w := &world{t: t, rng: rand.New(rand.NewPCG(seed, 16)), snaps: []snapshot{{leases: map[string]Lease{}}}}
 	w.slots = 1 + w.rng.IntN(12)
+	w.changes = make([][]*change, w.slots)
 	w.writes, w.unowned, w.terms = make([][]write, w.slots), make([]time.Duration, w.slots), make([]int, w.slots)
 	for range 1 + w.rng.IntN(4) {
 		w.start()
 	}
+	w.users()
 	return w
 }
 
@@ -553,9 +732,9 @@ func (w *world) run(until time.Duration) {
 // cache includes all earlier writes, and once the faults are over, each slot is run by one. WASMCTL_SIM_SEEDS sets the
 // number of seeds.
 func TestCore_OneRunsEachSlot(t *testing.T) {
-	n := uint64(300)
+	n := uint64(200)
 	if testing.Short() {
-		n = 100
+		n = 60
 	}
 	if text := os.Getenv("WASMCTL_SIM_SEEDS"); text != "" {
 		var err error
@@ -567,34 +746,36 @@ func TestCore_OneRunsEachSlot(t *testing.T) {
 		w := newWorld(t, seed)
 		w.after(w.within(10*time.Second), w.fault)
 		w.run(3 * time.Minute)
-		w.rest()
-		w.run(4 * time.Minute)
+		w.run(w.rest() + 2*time.Minute)
 		w.checkCovered()
+		w.checkRun(w.now - 30*time.Second)
 		if w.failed != "" {
 			t.Fatalf("seed %d: %s", seed, w.failed)
 		}
 	}
 }
 
-// rest ends all faults, and load that would move slots.
-func (w *world) rest() {
+// rest ends all faults, and load that would move slots. It returns when the last outage ends.
+func (w *world) rest() (end time.Duration) {
 	w.calm = true
 	for _, r := range w.replicas {
 		r.core.SetLoad(nil)
+		end = max(end, r.cut, r.frozen)
 	}
+	return max(end, w.now)
 }
 
 // A slot whose owner was killed is run by another one when its lease has expired, and one whose owner stops, within a
 // second.
 func TestCore_NoSlotIsLeftAlone(t *testing.T) {
-	for seed := range uint64(300) {
+	for seed := range uint64(100) {
 		w := newWorld(t, seed)
 		w.calm = true
 		for len(w.alive()) < 3 {
 			w.start()
 		}
 		w.run(20 * time.Second)
-		w.longest = 0
+		w.longest, w.slowest = 0, 0
 		kill, bound := seed%2 == 0, time.Second
 		if kill {
 			bound = 15*time.Second*105/100 + 2*time.Second
@@ -613,8 +794,50 @@ func TestCore_NoSlotIsLeftAlone(t *testing.T) {
 		if w.longest > bound {
 			w.fail("a slot was not run for %v, killed: %t", w.longest, kill)
 		}
+		if w.slowest > bound+200*time.Millisecond {
+			w.fail("a change was run after %v, killed: %t", w.slowest, kill)
+		}
 		if w.failed != "" {
 			t.Fatalf("seed %d: %s", seed, w.failed)
+		}
+	}
+}
+
+// After an outage of the API server, each replica goes on with the slots that it had, and changes are run soon.
+func TestCore_OutlivesAnOutage(t *testing.T) {
+	for seed := range uint64(50) {
+		w := newWorld(t, seed)
+		w.calm = true
+		w.run(30 * time.Second)
+		terms := slices.Clone(w.terms)
+		w.outage(10*time.Second + w.within(90*time.Second))
+		w.run(w.alive()[0].cut)
+		w.checkRun(w.now - 2*time.Minute)
+		for i := range w.changes {
+			for _, c := range w.changes[i] {
+				c.at = max(c.at, w.now) // as if made after the outage
+			}
+		}
+		w.slowest = 0
+		w.run(w.now + 40*time.Second)
+		w.checkCovered()
+		w.checkRun(w.now - 10*time.Second)
+		if w.slowest > 3*time.Second || w.rejoins > 0 || !slices.Equal(terms, w.terms) {
+			w.fail("a change was run after %v; %d replicas joined again; slots were opened %v times, and %v before", w.slowest, w.rejoins, w.terms, terms)
+		}
+		if w.failed != "" {
+			t.Fatalf("seed %d: %s", seed, w.failed)
+		}
+	}
+}
+
+// checkRun checks that all changes before a time were run.
+func (w *world) checkRun(before time.Duration) {
+	for i := range w.changes {
+		for _, c := range w.changes[i] {
+			if !c.done && c.at < before {
+				w.fail("the change %d of slot %d at %v was not run", c.rev, i, c.at)
+			}
 		}
 	}
 }

@@ -21,7 +21,7 @@ const (
 // Step returns the effects to carry out now, and the latest time to call it again. It must be called after everything that was read and
 // every effect that has ended.
 func (c *Core) Step(now time.Time) (effects []Effect, again time.Time) {
-	if c.Lost(now) {
+	if c.lost {
 		return nil, time.Time{}
 	}
 	again = now.Add(c.timing.Renew / 4)
@@ -53,7 +53,7 @@ func (c *Core) slot(now time.Time, i int, effects []Effect) []Effect {
 	case warm:
 		switch {
 		case mine && c.takes() && c.MayWrite(now):
-			do(opening, Effect{Kind: Open, Handover: s.Handover, Since: c.since[i]})
+			do(opening, Effect{Kind: Open, Handover: s.Handover, Gained: c.gained[i]})
 		case !mine && s.Next != c.id:
 			do(cooling, Effect{Kind: Cool})
 		}
@@ -67,7 +67,7 @@ func (c *Core) slot(now time.Time, i int, effects []Effect) []Effect {
 			do(cooling, Effect{Kind: Cool})
 			c.left[i] = nil
 		case !c.gives(now, s, i) && !c.busy[Commit] && !is(c.doubt, c.version): // no replica wants it any more
-			do(opening, Effect{Kind: Open, Handover: c.left[i], Since: c.since[i]})
+			do(opening, Effect{Kind: Open, Handover: c.left[i], Gained: c.gained[i]})
 			c.left[i] = nil
 		}
 	case cooling, warming, opening, closing: // until Done
@@ -109,6 +109,9 @@ func (c *Core) state() State {
 func (c *Core) renew(now time.Time, effects []Effect, again *time.Time) []Effect {
 	s := c.state()
 	due := c.tried.Add(c.timing.Renew)
+	if c.failed {
+		due = c.tried.Add(c.timing.Renew / 4)
+	}
 	if s.Takes != c.said.Takes || s.Warm != c.said.Warm || s.Open != c.said.Open {
 		due = c.tried.Add(minGap)
 	}
@@ -159,9 +162,11 @@ func (c *Core) Done(now time.Time, e Effect, r Result) {
 	switch e.Kind {
 	case Renew:
 		c.busy[Renew] = false
+		c.failed = r.Err
 		if r.Lost {
 			c.lost = true
 		} else if !r.Err {
+			c.heardFrom(now)
 			c.renewed, c.said, c.claims = c.tried, c.saying, c.saying.Open
 		}
 	case Fence, Forget:
@@ -189,6 +194,17 @@ func (c *Core) Done(now time.Time, e Effect, r Result) {
 		c.phases[e.Slot], c.left[e.Slot] = closed, r.Handover
 	case Cool:
 		c.phases[e.Slot] = idle
+	}
+}
+
+// heardFrom takes into account that the API server has answered. If it had not for long, the silence of other replicas means nothing: each of
+// them then has the duration of its lease to renew it.
+func (c *Core) heardFrom(now time.Time) {
+	if c.renewed.IsZero() || now.Sub(c.renewed) < c.timing.Lease/2 {
+		return
+	}
+	for _, s := range c.members {
+		s.since = now
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -33,6 +34,8 @@ const (
 	shortWatch = time.Second
 	// healthyWatch is how long a watch must last to show that the previous outage is over; the next one then starts from Backoff.First.
 	healthyWatch = 10 * time.Second
+	// retryWithin is the time over which Set.Retry spreads the requests of all watches.
+	retryWithin = time.Second
 )
 
 // maxBackoff bounds Backoff.Max: with jitter, the delay is within what State.Stalled allows.
@@ -58,7 +61,8 @@ func (b *Backoff) setDefaults() {
 
 // backoff delays the request after a failed one. Each watch has its own (rule 13).
 type backoff struct {
-	cfg Backoff
+	cfg     Backoff
+	retries func() <-chan struct{} // see Set.Retry
 
 	mu      sync.Mutex
 	failing wait.DelayFunc // guarded by mu
@@ -78,9 +82,9 @@ type failure struct {
 	atLeast time.Duration
 }
 
-func newBackoff(cfg Backoff) *backoff {
+func newBackoff(cfg Backoff, retries func() <-chan struct{}) *backoff {
 	cfg.setDefaults()
-	b := &backoff{cfg: cfg}
+	b := &backoff{cfg: cfg, retries: retries}
 	b.reset()
 	return b
 }
@@ -142,8 +146,18 @@ func (b *backoff) take(list bool) time.Duration {
 
 // wait waits before a request. If ctx ends first, it returns the error of ctx.
 func (b *backoff) wait(ctx context.Context, list bool) error {
-	if d := b.take(list); d > 0 && pause(ctx, d) {
-		return nil
+	d := b.take(list)
+	if d <= 0 {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	case <-b.retries():
+		b.reset()
+		pause(ctx, min(rand.N(retryWithin), d))
 	}
 	return ctx.Err()
 }

@@ -59,6 +59,7 @@ type Set struct {
 
 	mu      sync.Mutex
 	watches map[Source]*sharedWatch // guarded by mu; those with a reference
+	retry   chan struct{}           // guarded by mu; closed and replaced by Retry
 }
 
 // NewSet returns a Set without watches.
@@ -67,7 +68,7 @@ func NewSet(client *Client, cfg Config) *Set {
 	if cfg.Tenant == nil {
 		cfg.Tenant = NewTenant(0, 0)
 	}
-	return &Set{client: client, cfg: cfg, watches: map[Source]*sharedWatch{}}
+	return &Set{client: client, cfg: cfg, watches: map[Source]*sharedWatch{}, retry: make(chan struct{})}
 }
 
 // Acquire takes a reference to the watch of source, for one subscription. The watch starts when the first of its subscriptions is run, and
@@ -105,6 +106,22 @@ func (s *Set) ListAgain(matches func(Source) bool) {
 			w.listAgain()
 		}
 	}
+}
+
+// Retry makes the watches that wait after a failed request send the next one within a second, because the API server is known to answer
+// again.
+func (s *Set) Retry() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.retry)
+	s.retry = make(chan struct{})
+}
+
+// retries returns a channel that is closed by the next Retry.
+func (s *Set) retries() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.retry
 }
 
 // start starts the watch unless it is running. The watch outlives ctx, because other subscriptions may share it, but uses its values.

@@ -133,7 +133,7 @@ func (w *sharedWatch) reflect(ctx context.Context) {
 		decoded: &w.decoded, arrived: &w.status.arrived,
 	}
 	api := w.client.requests(w.source, decoder)
-	lw := &listWatcher{api: api, status: w.status, backoff: newBackoff(w.cfg.Backoff), lists: api.listsFirst(ctx), ops: w.ops}
+	lw := &listWatcher{api: api, status: w.status, backoff: newBackoff(w.cfg.Backoff, w.set.retries), lists: api.listsFirst(ctx), ops: w.ops}
 	defer lw.close()
 	// The status reports, in the user's terms, what the reflector would log.
 	silent := klog.Logger{}

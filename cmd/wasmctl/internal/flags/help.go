@@ -26,7 +26,7 @@ var groups = []struct {
 	{"Cluster and process", []string{"kubeconfig", "context", "dev", "dev-data-dir", "cache-dir", "state-dir", "socket", "drain-timeout", "insecure-registry", "registry-ca"}},
 	{"Replicas", []string{
 		"shards", "shard-by", "leader-elect", "leader-elect-resource-namespace", "leader-elect-resource-name", "leader-elect-lease-duration",
-		"leader-elect-renew-deadline", "leader-elect-retry-period",
+		"leader-elect-renew-deadline", "leader-elect-retry-period", "lease-lost",
 	}},
 	{"Observability", []string{"log-format", "verbose", "metrics-address", "health-address", "pprof", "otlp-endpoint"}},
 }

@@ -27,7 +27,7 @@ import (
 func (o *Process) Options() wasmctl.Options {
 	out := wasmctl.Options{Workers: o.workers, MemoryBudget: o.budgetBytes, TenantMemory: o.tenantBytes, StateDir: o.stateDir, Compile: o.Compile.compile(o.Harden), CacheCompression: o.compression == compressionOn}
 	if l := &o.Leader; l.Replicates() {
-		out.Election = &wasmctl.Election{Shards: l.Shards, Namespace: l.Namespace, Name: l.Name, LeaseDuration: l.lease, RenewDeadline: l.renew, RetryPeriod: l.retry}
+		out.Election = &wasmctl.Election{Shards: l.Shards, Namespace: l.Namespace, Name: l.Name, LeaseDuration: l.lease, RenewDeadline: l.renew, RetryPeriod: l.retry, ExitOnLapse: l.lost == lostExit}
 	}
 	return out
 }
