@@ -203,7 +203,7 @@ func (c *Controller) request(ctx context.Context, requests []queue.Request) { c.
 func (c *Controller) send(ctx context.Context, requests []queue.Request) bool {
 	batch := make([]request, 0, len(requests))
 	for _, r := range requests {
-		if !c.Runs(r.Ref) {
+		if c.slots != nil && !c.slots.admits(&r) {
 			continue
 		}
 		next := request{Key: r.Ref, Msg: queue.Reasons{First: r.Reason}}
@@ -285,8 +285,11 @@ func (c *Controller) reconcile(ctx context.Context, item scheduler.Item[abi.Key,
 	var out applier.Outcome
 	if c.slots != nil {
 		within, leave, ok := c.slots.enter(ctx, item.Key)
-		if !ok { // another replica runs it now, and lists it
+		if !ok { // another replica runs it now, and finds it when it runs all objects
 			c.applier.Forget(item.Key)
+			if item.Priority == scheduler.Normal {
+				c.slots.miss(item.Key, item.Msg.First)
+			}
 			return scheduler.Next[queue.Reasons]{}
 		}
 		defer func() { leave(out.Cost.Guest + out.HostTime()) }()

@@ -19,10 +19,13 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/watcher"
 )
 
-// maxHandover limits the number of failing and of deleted objects of one slot in a handover. The others are found again by running them.
+// maxHandover limits the number of failing, of deleted and of due objects of one slot in a handover. The others are found again by running
+// them.
 const maxHandover = 100
 
-// Open implements shard.Participant. All objects of the slot are reconciled, because the queue of the previous owner is not handed over.
+// Open implements shard.Participant. All objects of the slot are reconciled with low priority. Those that may have changed since their last
+// run overtake them: those that the previous owner names, those whose events arrived before the slot was open, and those that changed after
+// the previous owner was last heard.
 func (c *Controller) Open(ctx context.Context, slot int, gained shard.Gained, left *shard.Handover) error {
 	if left == nil {
 		if err := c.fresh(ctx, slot, gained.Since); err != nil {
@@ -32,30 +35,48 @@ func (c *Controller) Open(ctx context.Context, slot int, gained shard.Gained, le
 	} else if c.cache.AwaitWrites(ctx, writesOf(left)) {
 		return context.Cause(ctx)
 	}
-	c.slots.open(slot)
-	now := time.Now()
-	later := map[abi.Key]bool{}
-	var batch []request
-	for _, f := range left.Failing {
-		c.applier.Restore(f.Key, applier.Row{Runs: f.Attempt, First: f.Since})
-		if later[f.Key] = f.Retry.After(now); later[f.Key] {
-			batch = append(batch, request{Key: f.Key, At: f.Retry, Msg: queue.Reasons{First: abi.Reason{Type: abi.ReasonRetry}}})
-		}
-	}
-	for _, key := range left.Deleted {
-		batch = append(batch, request{Key: key, Msg: queue.Reasons{First: abi.Reason{Type: abi.ReasonObjectDeleted}}})
-	}
-	for o := range c.inSlot(slot) {
-		if !later[o.Ref()] {
-			batch = append(batch, request{Key: o.Ref(), Priority: scheduler.Low, Msg: queue.Reasons{First: abi.Reason{Type: abi.ReasonListed}}})
-		}
-	}
+	batch := c.backlog(slot, gained, left)
 	for part := range slices.Chunk(batch, maxBatch) {
 		if !c.put(ctx, part) {
 			return context.Cause(ctx)
 		}
 	}
 	return nil
+}
+
+// backlog opens a slot, and returns the requests for its objects, the urgent ones first.
+func (c *Controller) backlog(slot int, gained shard.Gained, left *shard.Handover) (batch []request) {
+	urgent := func(key abi.Key, reason abi.Reason) {
+		batch = append(batch, request{Key: key, Msg: queue.Reasons{First: reason}})
+	}
+	for key, reason := range c.slots.open(slot) {
+		urgent(key, reason)
+	}
+	for _, key := range left.Due {
+		urgent(key, abi.Reason{Type: abi.ReasonObjectUpdated})
+	}
+	for _, key := range left.Deleted {
+		urgent(key, abi.Reason{Type: abi.ReasonObjectDeleted})
+	}
+	now := time.Now()
+	later := map[abi.Key]bool{}
+	for _, f := range left.Failing {
+		c.applier.Restore(f.Key, applier.Row{Runs: f.Attempt, First: f.Since})
+		if later[f.Key] = f.Retry.After(now); later[f.Key] {
+			batch = append(batch, request{Key: f.Key, At: f.Retry, Msg: queue.Reasons{First: abi.Reason{Type: abi.ReasonRetry}}})
+		}
+	}
+	var all []request
+	for o := range c.inSlot(slot) {
+		listed := abi.Reason{Type: abi.ReasonListed}
+		switch {
+		case gained.Heard != "" && reflector.Older(gained.Heard, o.ResourceVersion()):
+			urgent(o.Ref(), listed)
+		case !later[o.Ref()]:
+			all = append(all, request{Key: o.Ref(), Priority: scheduler.Low, Msg: queue.Reasons{First: listed}})
+		}
+	}
+	return append(batch, all...)
 }
 
 // fresh waits until the watches include everything that was written to the objects of a slot before the given time.
@@ -111,8 +132,11 @@ func (c *Controller) Close(ctx context.Context, slot int) shard.Handover {
 		c.applier.Forget(key)
 	}
 	if c.cfg.Deletes {
-		left.Deleted = c.deletedIn(ctx, slot)
+		left.Deleted = c.pending(ctx, slot, true, func(scheduler.View[queue.Reasons]) bool { return true })
 	}
+	left.Due = c.pending(ctx, slot, false, func(v scheduler.View[queue.Reasons]) bool {
+		return v.Priority == scheduler.Normal && v.State != scheduler.Waiting
+	})
 	return left
 }
 
@@ -138,18 +162,15 @@ func (c *Controller) failing(slot int) func(yield func(abi.Key, shard.Failing) b
 	}
 }
 
-// deletedIn returns the objects of a slot that are gone and wait for a run.
-func (c *Controller) deletedIn(ctx context.Context, slot int) (gone []abi.Key) {
-	keys, err := c.runner.Pending(ctx)
-	if err != nil {
-		return nil
-	}
-	for _, key := range keys {
-		if c.slots.of(key) == slot && c.Stored(key) == nil && len(gone) < maxHandover {
-			gone = append(gone, key)
+// pending returns the objects of a slot that was closed, and that wait for a run: those that are gone, or the others.
+func (c *Controller) pending(ctx context.Context, slot int, gone bool, matches func(scheduler.View[queue.Reasons]) bool) (keys []abi.Key) {
+	queued, _ := c.runner.Pending(ctx, matches) // fails only if the controller has ended
+	for _, key := range append(queued, c.slots.missed(slot)...) {
+		if c.slots.of(key) == slot && c.Stored(key) == nil == gone && len(keys) < maxHandover && !slices.Contains(keys, key) {
+			keys = append(keys, key)
 		}
 	}
-	return gone
+	return keys
 }
 
 func writesOf(left *shard.Handover) []abi.Write {

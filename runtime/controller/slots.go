@@ -6,11 +6,13 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/runtime/queue"
 	"github.com/wasmctl/wasmctl/runtime/reflector"
 	"github.com/wasmctl/wasmctl/runtime/shard/slots"
 )
@@ -61,7 +63,12 @@ type slotState struct {
 	cancel context.CancelCauseFunc // interrupts the runs
 	spent  time.Duration           // computing time of the runs
 	wrote  []abi.Write             // the last write to each resource and namespace
+	// missed are objects that were to run while the slot was watched and not open, because they had changed.
+	missed map[abi.Key]abi.Reason
 }
+
+// maxMissed limits the number of missed objects of a slot. The others are found when all objects run.
+const maxMissed = 10_000
 
 func newSlotTable(c *Controller) *slotTable {
 	return &slotTable{c: c, running: map[abi.Key]int{}, watched: map[int]bool{}}
@@ -112,6 +119,7 @@ func (t *slotTable) cool(slot int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.watched, slot)
+	t.slots[slot].missed = nil
 }
 
 // watchToo starts the watches of all warm slots for a watch that was added.
@@ -124,15 +132,46 @@ func (t *slotTable) watchToo(h *Handle) {
 	}
 }
 
-// admits reports whether this replica may run an object: it is in an open slot, or gone.
-func (t *slotTable) admits(key abi.Key) bool {
-	slot := t.of(key)
+// admits reports whether this replica may run an object: it is in an open slot, or gone. A request for a slot that opens later is not lost.
+func (t *slotTable) admits(r *queue.Request) bool {
+	slot := t.of(r.Ref)
 	if slot < 0 {
 		return slot == none
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if !t.slots[slot].open && !r.Low {
+		t.missIn(slot, r.Ref, r.Reason)
+	}
 	return t.slots[slot].open
+}
+
+// miss records that an object was to run, and its slot is not open.
+func (t *slotTable) miss(key abi.Key, reason abi.Reason) {
+	if slot := t.of(key); slot >= 0 {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.missIn(slot, key, reason)
+	}
+}
+
+// missIn implements miss. The caller must hold mu.
+func (t *slotTable) missIn(slot int, key abi.Key, reason abi.Reason) {
+	s := &t.slots[slot]
+	if _, watched := t.watched[slot]; !watched || len(s.missed) >= maxMissed {
+		return
+	}
+	if s.missed == nil {
+		s.missed = map[abi.Key]abi.Reason{}
+	}
+	s.missed[key] = reason
+}
+
+// missed returns the missed objects of a slot that is not open.
+func (t *slotTable) missed(slot int) []abi.Key {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Collect(maps.Keys(t.slots[slot].missed))
 }
 
 // enter begins a run. within is its context, which ends when the slot is closed. leave takes the computing time of the run. ok is false if
@@ -190,13 +229,15 @@ func (t *slotTable) runs(o *reflector.Object) bool {
 	return !known || slot == slots.Of(o.UID(), t.c.cfg.Slots.Count())
 }
 
-// open allows runs of a slot to begin.
-func (t *slotTable) open(slot int) {
+// open allows runs of a slot to begin, and returns the objects that it missed before.
+func (t *slotTable) open(slot int) (missed map[abi.Key]abi.Reason) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := &t.slots[slot]
-	s.open, s.wrote = true, nil
+	missed = s.missed
+	s.open, s.wrote, s.missed = true, nil, nil
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
+	return missed
 }
 
 // opened returns a count of 0 for each open slot.

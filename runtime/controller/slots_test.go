@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/runtime/queue"
 	"github.com/wasmctl/wasmctl/runtime/shard/slots"
 )
 
@@ -79,7 +80,7 @@ func TestSlots_ARunHasItsTime(t *testing.T) {
 		begin := time.Now()
 		go func() { ended <- table.close(context.Background(), 0, 10*time.Second) }()
 		synctest.Wait()
-		if table.admits(abi.Key{Namespace: "a", Name: "c"}) {
+		if table.admits(&queue.Request{Ref: abi.Key{Namespace: "a", Name: "c"}}) {
 			t.Error("a slot that closes admits an object")
 		}
 		<-within.Done()
@@ -98,12 +99,42 @@ func TestSlots_ARunHasItsTime(t *testing.T) {
 	})
 }
 
+// A change that arrives for a slot that is watched and not open yet is run when it opens. Listed objects and slots of others need not be.
+func TestSlots_AChangeBeforeItOpensIsNotLost(t *testing.T) {
+	table := newTable(1)
+	changed := &queue.Request{Ref: abi.Key{Namespace: "a", Name: "b"}, Reason: abi.Reason{Type: abi.ReasonObjectUpdated}}
+	table.admits(changed)
+	table.warm(0, false)
+	if len(table.missed(0)) > 0 {
+		t.Error("a slot that is not watched has missed something")
+	}
+	table.admits(&queue.Request{Ref: abi.Key{Namespace: "a", Name: "c"}, Low: true})
+	if table.admits(changed) {
+		t.Error("admits it before the slot is open")
+	}
+	if missed := table.open(0); len(missed) != 1 || missed[changed.Ref].Type != abi.ReasonObjectUpdated {
+		t.Errorf("missed %v", missed)
+	}
+	if !table.admits(changed) || len(table.missed(0)) > 0 {
+		t.Error("an open slot misses something")
+	}
+	table.close(t.Context(), 0, time.Minute)
+	table.miss(changed.Ref, changed.Reason)
+	if len(table.missed(0)) != 1 {
+		t.Error("a change after the slot was closed is lost")
+	}
+	table.cool(0)
+	if len(table.missed(0)) > 0 {
+		t.Error("something is left of a slot of others")
+	}
+}
+
 // Before the split field is known, no object belongs to this replica.
 func TestSlots_NoneBeforeTheKeyIsKnown(t *testing.T) {
 	c := &Controller{cfg: Config{Slots: &Slots{Count: func() int { return 1 }}}}
 	c.slots = newSlotTable(c)
 	c.slots.open(0)
-	if c.slots.admits(abi.Key{Namespace: "a", Name: "b"}) {
+	if c.slots.admits(&queue.Request{Ref: abi.Key{Namespace: "a", Name: "b"}}) {
 		t.Error("admits an object")
 	}
 	if _, _, ok := c.slots.enter(t.Context(), abi.Key{Namespace: "a", Name: "b"}); ok {

@@ -71,7 +71,9 @@ func (c *Controller) TriggerWhere(ctx context.Context, reason abi.ReasonType, wa
 }
 
 // Runs reports whether this replica runs an object, rather than another one.
-func (c *Controller) Runs(key abi.Key) bool { return c.slots == nil || c.slots.admits(key) }
+func (c *Controller) Runs(key abi.Key) bool {
+	return c.slots == nil || c.slots.admits(&queue.Request{Ref: key, Low: true})
+}
 
 // Objects returns the objects of the reconciled kind in the cache, including those that other replicas run.
 func (c *Controller) Objects() []*reflector.Object {

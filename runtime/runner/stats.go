@@ -5,7 +5,6 @@ package runner
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -102,9 +101,17 @@ func (r *Runner[K, M]) Lookup(ctx context.Context, key K) (scheduler.View[M], er
 	return ask(ctx, r, func(l *loop[K, M]) scheduler.View[M] { return l.sched.Lookup(key) })
 }
 
-// Pending returns the keys with a pending request, in no order. The errors are those of Lookup.
-func (r *Runner[K, M]) Pending(ctx context.Context) ([]K, error) {
-	return ask(ctx, r, func(l *loop[K, M]) []K { return slices.Collect(l.sched.Pending()) })
+// Pending returns the keys with a pending request that matches, in no order. matches is called by the loop, and must be quick. The errors are
+// those of Lookup.
+func (r *Runner[K, M]) Pending(ctx context.Context, matches func(scheduler.View[M]) bool) ([]K, error) {
+	return ask(ctx, r, func(l *loop[K, M]) (keys []K) {
+		for key := range l.sched.Pending() {
+			if matches(l.sched.Lookup(key)) {
+				keys = append(keys, key)
+			}
+		}
+		return keys
+	})
 }
 
 // ask calls a function in the loop and returns its result.
