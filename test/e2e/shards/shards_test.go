@@ -285,12 +285,12 @@ func (c *sharded) wantOwnersOnly(replicas ...*replica) {
 func owned(records []shard.Record, slot int, id string, from, to time.Time) bool {
 	for i, r := range records {
 		s := r.Slots[slot]
-		if s.Owner != id || from.Before(s.Moved) {
+		if s.Owner != id && !strings.HasPrefix(s.Owner, id+"-") || from.Before(s.Moved) { // with a suffix after it has joined again
 			continue
 		}
 		lost := false
 		for _, later := range records[i+1:] {
-			if l := later.Slots[slot]; l.Owner != id || l.Epoch != s.Epoch {
+			if l := later.Slots[slot]; l.Owner != s.Owner || l.Epoch != s.Epoch {
 				lost = l.Moved.Before(to.Truncate(time.Millisecond))
 				break
 			}
@@ -341,7 +341,9 @@ func TestShards_EachObjectHasOneReplica(t *testing.T) {
 			c.fenced(second)
 			c.covered(2)
 			second.Signal(syscall.SIGCONT)
-			second.WantExit(e2e.ExitLost)
+			second.WantLine("the replica joins again")
+			second.Signal(syscall.SIGTERM)
+			second.WantExit(e2e.ExitOK)
 			fifth := c.member()
 			c.covered(3)
 			third.Signal(syscall.SIGTERM)
