@@ -126,6 +126,7 @@ func New(config *rest.Config, o Options) (*Runtime, error) {
 	}
 	if o.MemoryBudget > 0 {
 		rt.shared.Budget = share.NewBudget(o.MemoryBudget, o.TenantMemory)
+		rt.users.Budget = rt.shared.Budget
 	}
 	if o.Workers > 0 {
 		if rt.shared.Pool, err = runner.NewPool(o.Workers); err != nil {

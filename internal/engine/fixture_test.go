@@ -64,7 +64,7 @@ type swapping struct {
 	life     *Life
 	observer *observer
 	watches  *watcher.Tenant // if nil, there is no bound
-	sent     sent // requests of its watches
+	sent     sent            // requests of its watches
 	// unlabelled omits the labels of objects.
 	unlabelled bool
 	started    func() // called before the Controller starts; may be nil

@@ -70,6 +70,8 @@ type Identities struct {
 	// 0 is no bound.
 	MaxCache   int64
 	MaxWatches int
+	// Budget is charged for the cached objects of each other tenant; it may be nil.
+	Budget *share.Budget
 
 	plain   *rest.Config     // of the process
 	refused chan identityKey // of requests; see Run
@@ -80,7 +82,7 @@ type Identities struct {
 // NewIdentities returns the identities of a process with this client configuration. It sends
 // no request.
 func NewIdentities(config *rest.Config, watches watcher.Config) (*Identities, error) {
-	watches.Tenant = watcher.NewTenant(0, 0)
+	watches.Tenant = watcher.NewTenant(0, 0, nil)
 	ids := &Identities{Watches: watches, others: map[identityKey]*used{}, refused: make(chan identityKey, 64)}
 	config = rest.CopyConfig(config)
 	ids.plain = rest.CopyConfig(config)
@@ -155,7 +157,7 @@ func (ids *Identities) tenant(name string) *watcher.Tenant {
 			return id.tenant
 		}
 	}
-	return watcher.NewTenant(ids.MaxCache, ids.MaxWatches)
+	return watcher.NewTenant(ids.MaxCache, ids.MaxWatches, share.NewAccount(ids.Budget, name, share.Objects))
 }
 
 // Others returns the number of impersonated users.

@@ -3,14 +3,19 @@
 package engine
 
 import (
+	"context"
 	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
+	"github.com/wasmctl/wasmctl/host/share"
+	"github.com/wasmctl/wasmctl/runtime/reflector"
 	"github.com/wasmctl/wasmctl/runtime/watcher"
 )
 
@@ -82,4 +87,37 @@ func TestIdentities_ComeAndGoAtOnce(t *testing.T) {
 	if n := ids.Others(); n > 0 {
 		t.Errorf("%d identities are left", n)
 	}
+}
+
+// TestIdentities_CachedObjectsAreCharged to the tenant in the budget of the process, and those of
+// the process itself are not.
+func TestIdentities_CachedObjectsAreCharged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ids, err := NewIdentities(&rest.Config{Host: "http://fake", Transport: &revocable{}, QPS: -1}, watcher.Config{Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids.Budget = share.NewBudget(1<<30, 0)
+		for _, tenant := range []string{"", "shop"} {
+			id, release, err := ids.As("web", tenant)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sub := id.Watches.Acquire(watcher.Source{Resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}}, func(context.Context, reflector.Event) {})
+			ctx, cancel := context.WithCancel(t.Context())
+			var running sync.WaitGroup
+			running.Go(func() { _ = sub.Run(ctx) })
+			<-sub.Synced()
+			usage := ids.Budget.Usage()
+			if tenant == "" && len(usage) > 0 || tenant != "" && (len(usage) != 1 || usage[0].Tenant != tenant || usage[0].Kinds["objects"] == 0) {
+				t.Errorf("%q: %+v", tenant, usage)
+			}
+			cancel()
+			running.Wait()
+			release()
+			if usage := ids.Budget.Usage(); len(usage) > 0 {
+				t.Errorf("%q is charged for nothing: %+v", tenant, usage)
+			}
+		}
+	})
 }

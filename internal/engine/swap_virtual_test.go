@@ -23,7 +23,7 @@ import (
 func virtually(t *testing.T, module []byte, objects int, test func(w *swapping)) {
 	synctest.Test(t, func(t *testing.T) {
 		api := memapi.New(memapi.Config{})
-		w := &swapping{t: t, ns: "shop", watches: watcher.NewTenant(0, 2)}
+		w := &swapping{t: t, ns: "shop", watches: watcher.NewTenant(0, 2, nil)}
 		for i := range objects {
 			err := api.Put(map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{
 				"name": enginetest.ObjectName(i), "namespace": w.ns, "labels": map[string]any{"object": enginetest.ObjectName(i)},

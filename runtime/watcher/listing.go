@@ -38,7 +38,7 @@ func (k *kindWatches) list(ctx context.Context, store *reflector.Store) *listing
 	case <-wait.C:
 	case <-ctx.Done():
 	}
-	if k.tenant.maxBytes > 0 {
+	if t := k.tenant; t.maxBytes > 0 || t.charge.memory != nil {
 		for _, o := range store.List() {
 			l.replaced += o.Cost()
 		}

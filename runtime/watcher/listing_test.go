@@ -14,7 +14,7 @@ import (
 // charged.
 func TestListing_AnAbandonedListDoesNotAffectTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tenant := NewTenant(1<<20, 0)
+		tenant := NewTenant(1<<20, 0, nil)
 		store := reflector.NewWriter().Store()
 		kind := tenant.join(Source{}, store, false)
 		object := func(name string) *reflector.Object {

@@ -79,6 +79,7 @@ type cacheModel struct {
 	server *memapi.Server
 	kind   memapi.Kind
 	tenant *watcher.Tenant
+	memory process
 	sets   [2]*watcher.Set
 	users  []*selector
 	backup *memapi.Backup // of the server, at some time
@@ -123,7 +124,7 @@ func newCacheModel(t *testing.T, seed uint64) *cacheModel {
 	m := &cacheModel{T: t, rnd: rand.New(rand.NewPCG(seed, 0)), server: memapi.New(memapi.Config{Untracked: true})}
 	m.kind, _ = m.server.Kind(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"})
 	m.lists = seed%2 == 1
-	m.tenant = watcher.NewTenant([]int64{0, 1 << 20, 30_000}[seed%3], 0)
+	m.tenant = watcher.NewTenant([]int64{0, 1 << 20, 30_000}[seed%3], 0, &m.memory)
 	for i := range m.sets {
 		client, err := watcher.NewClient(&rest.Config{Host: "http://in-memory", Transport: account{m, i}})
 		if err != nil {
@@ -282,6 +283,9 @@ func (m *cacheModel) settle() {
 	if got := m.tenant.Bytes(); got != want {
 		m.Errorf("%d bytes are charged, want %d", got, want)
 	}
+	if taken := m.memory.taken.Load(); taken < want || taken > want+4<<20 {
+		m.Errorf("%d bytes of memory are taken for %d bytes of objects", taken, want)
+	}
 }
 
 // copied is an object in the stores of one kind of watch.
@@ -352,6 +356,9 @@ func TestTenant_ModelOfSelectors(t *testing.T) {
 				}
 				if n := m.tenant.Bytes(); n != 0 || m.server.Open() != 0 {
 					t.Errorf("%d bytes and %d watches are left", n, m.server.Open())
+				}
+				if n := m.memory.taken.Load(); n != 0 {
+					t.Errorf("%d bytes of memory are not given back", n)
 				}
 			})
 		})

@@ -66,7 +66,7 @@ type Set struct {
 func NewSet(client *Client, cfg Config) *Set {
 	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	if cfg.Tenant == nil {
-		cfg.Tenant = NewTenant(0, 0)
+		cfg.Tenant = NewTenant(0, 0, nil)
 	}
 	return &Set{client: client, cfg: cfg, watches: map[Source]*sharedWatch{}, retry: make(chan struct{})}
 }

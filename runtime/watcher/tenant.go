@@ -20,14 +20,17 @@ type Tenant struct {
 	slots    chan struct{} // one element for each watch; nil is no bound
 	account  reflector.Account
 	listing  atomic.Int64 // the bytes of listed objects that are not in a store yet
+	charge   charge
 
 	mu    sync.Mutex
 	kinds map[Source]*kindWatches // guarded by mu; those with a watch
 }
 
-// NewTenant returns a Tenant. maxBytes bounds the memory of cached objects, and maxWatches the number of watches; 0 is no bound.
-func NewTenant(maxBytes int64, maxWatches int) *Tenant {
+// NewTenant returns a Tenant. maxBytes bounds the memory of cached objects, and maxWatches the number of watches; 0 is no bound. The objects
+// are charged to memory, unless it is nil.
+func NewTenant(maxBytes int64, maxWatches int, memory Memory) *Tenant {
 	t := &Tenant{maxBytes: maxBytes, kinds: map[Source]*kindWatches{}}
+	t.charge.memory = memory
 	if maxWatches > 0 {
 		t.slots = make(chan struct{}, maxWatches)
 	}
@@ -43,11 +46,14 @@ type boundError struct{ message string }
 // Error implements error.
 func (e *boundError) Error() string { return e.message }
 
-// admit returns an error if n more bytes of objects exceed the bound after they have replaced other bytes. Until then, and while another
-// watch has the previous state of the same objects, they may take twice the bound.
+// admit returns an error if n more bytes of objects exceed the bound, or the memory of the process, after they have replaced other bytes. Until
+// then, and while another watch has the previous state of the same objects, they may take twice the bound.
 func (t *Tenant) admit(n, replaced int64) error {
 	used := t.Bytes() + n
 	if t.maxBytes == 0 || used-replaced <= t.maxBytes && used <= 2*t.maxBytes {
+		if err := t.charge.cover(used - replaced); err != nil {
+			return &boundError{fmt.Sprintf("no memory for the cached objects of this tenant: %v", err)}
+		}
 		return nil
 	}
 	return &boundError{fmt.Sprintf("the cached objects of all controllers of this tenant would exceed %s (--max-cache): select fewer objects, or ask the operator for a higher bound", humanize.Bytes(t.maxBytes))}
@@ -73,7 +79,9 @@ func (t *Tenant) enter(ctx context.Context, wait func(error)) error {
 	}
 }
 
+// leave ends a watch, whose objects are no longer cached.
 func (t *Tenant) leave() {
+	t.charge.release(t.Bytes)
 	if t.slots != nil {
 		<-t.slots
 	}

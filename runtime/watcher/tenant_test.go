@@ -3,8 +3,10 @@
 package watcher_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -61,7 +63,7 @@ func TestTenant_PaysOnceForEachObject(t *testing.T) {
 		for i := range 25 {
 			cm.set(fmt.Sprint("o", i), strings.Repeat("x", 10_000))
 		}
-		tenant := watcher.NewTenant(1<<20, 0)
+		tenant := watcher.NewTenant(1<<20, 0, nil)
 		var users []*user
 		for range 2 {
 			set := api.set(watcher.Config{Tenant: tenant})
@@ -93,7 +95,7 @@ func TestTenant_BoundRefusesWhatExceedsIt(t *testing.T) {
 		api := newFakeAPI()
 		cm, others := api.of(configMaps), api.of(resource("others"))
 		cm.set("a", strings.Repeat("x", 50_000))
-		tenant := watcher.NewTenant(100_000, 0)
+		tenant := watcher.NewTenant(100_000, 0, nil)
 		set := api.set(watcher.Config{Tenant: tenant})
 		first := subscribe(t, set, watcher.Source{Resource: configMaps})
 		first.expect("Listed ns/a")
@@ -136,7 +138,7 @@ func TestTenant_BoundsTheNumberOfWatches(t *testing.T) {
 		api := newFakeAPI()
 		cm := api.of(configMaps)
 		cm.set("a", 1)
-		set := api.set(watcher.Config{Tenant: watcher.NewTenant(0, 2)})
+		set := api.set(watcher.Config{Tenant: watcher.NewTenant(0, 2, nil)})
 		var users []*user
 		for i := range 3 {
 			users = append(users, subscribe(t, set, selected(i)))
@@ -179,7 +181,7 @@ func TestTenant_AListDoesNotReplaceWhatItContains(t *testing.T) {
 				}
 			}
 		}
-		tenant := watcher.NewTenant(100_000, 0)
+		tenant := watcher.NewTenant(100_000, 0, nil)
 		put("z1", "z2")
 		u := subscribe(t, watcher.NewSet(client, watcher.Config{Tenant: tenant}), watcher.Source{Resource: configMaps})
 		after(time.Second)
@@ -192,6 +194,62 @@ func TestTenant_AListDoesNotReplaceWhatItContains(t *testing.T) {
 		u.expect()
 		if n := tenant.Bytes(); n > 100_000 {
 			t.Errorf("%d bytes, want no more than 100,000", n)
+		}
+	})
+}
+
+// process is the memory of a process with a limit; 0 is none.
+type process struct{ limit, taken atomic.Int64 }
+
+// Take implements watcher.Memory.
+func (p *process) Take(n int64) error {
+	if limit := p.limit.Load(); p.taken.Add(n) > limit && limit > 0 {
+		p.taken.Add(-n)
+		return errors.New("the budget is spent")
+	}
+	return nil
+}
+
+// Give implements watcher.Memory.
+func (p *process) Give(n int64) { p.taken.Add(-n) }
+
+// A watch is refused for as long as the process has no memory for its objects. A list that replaces all objects needs no more than they had. At
+// the end, everything is given back.
+func TestTenant_ObjectsTakeMemoryOfTheProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newFakeAPI()
+		cm := api.of(configMaps)
+		fill := func(fill string) {
+			for i := range 40 {
+				cm.set(fmt.Sprint("o", i), strings.Repeat(fill, 100_000))
+			}
+		}
+		fill("x")
+		var memory process
+		memory.limit.Store(2 << 20)
+		u := subscribe(t, api.set(watcher.Config{Tenant: watcher.NewTenant(0, 0, &memory)}), watcher.Source{Resource: configMaps})
+		after(time.Hour)
+		u.phase(watcher.Refused)
+		if st := u.sub.State(); !strings.Contains(st.Message, "the budget is spent") || memory.taken.Load() > 2<<20 {
+			t.Errorf("%+v, %d bytes", st, memory.taken.Load())
+		}
+		memory.limit.Store(4 << 20)
+		after(5 * time.Minute)
+		u.phase(watcher.Ready)
+		cm.failWith(errRefused)
+		cm.compact()
+		cm.cut()
+		fill("y")
+		cm.failWith(nil)
+		after(5 * time.Minute)
+		u.phase(watcher.Ready)
+		u.agrees(cm)
+		if n := memory.taken.Load(); n != 4<<20 {
+			t.Errorf("%d bytes are taken", n)
+		}
+		u.end()
+		if n := memory.taken.Load(); n != 0 {
+			t.Errorf("%d bytes are not given back", n)
 		}
 	})
 }

@@ -193,6 +193,7 @@ func (w *sharedWatch) apply(op op) {
 		w.writer.Advance(op.version)
 	case opCurrent:
 	}
+	w.cfg.Tenant.charge.release(w.cfg.Tenant.Bytes)
 }
 
 // store applies a change or a list. If another watch of the kind has decoded the same objects at the same time, one copy remains.
