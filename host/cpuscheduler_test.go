@@ -131,3 +131,50 @@ func TestCPUScheduler_ShortCallsDoNotWait(t *testing.T) {
 	s.Give()
 	unused(t, s, 1)
 }
+
+// A tenant with many short calls takes turns for them, too, with all of its modules. The short
+// calls of another tenant do not wait, and time pays.
+func TestCPUScheduler_ManyShortCallsTakeTurns(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		inThisProcess(t) // other processes have no turns
+		s := share.NewCPUScheduler(1)
+		run := func(ctx context.Context, m *Module) error {
+			g, release, err := m.Acquire(ctx)
+			if err != nil {
+				return err
+			}
+			defer release()
+			_, err = g.Reconcile(ctx, work(10_000, 0))
+			return err
+		}
+		of := func(tenant string) *Module {
+			return loaded(t, wasm.Work, Config{Process: Process{Tenant: tenant, CPUs: s, slice: 1_000_000}})
+		}
+		many := []*Module{of("many"), of("many")}
+		few := of("few")
+		if !s.Take(&share.Module{}, false, nil) {
+			t.Fatal("no turn")
+		}
+		calls := 0
+		for ; calls < 100_000; calls++ {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Nanosecond)
+			err := run(ctx, many[calls%2])
+			cancel()
+			if err != nil {
+				break
+			}
+		}
+		if calls < 40 || calls == 100_000 {
+			t.Errorf("a call waits after %d calls", calls)
+		}
+		if err := run(t.Context(), few); err != nil {
+			t.Errorf("the other tenant: %v", err)
+		}
+		<-time.After(time.Second)
+		if err := run(t.Context(), many[0]); err != nil {
+			t.Errorf("a second later: %v", err)
+		}
+		s.Give()
+		unused(t, s, 1)
+	})
+}

@@ -2,25 +2,47 @@
 
 package share
 
-import "sync"
+import (
+	"maps"
+	"sync"
+	"weak"
+)
 
 // CPUScheduler lets modules share the CPUs in time slices. A call that ends within its
-// first slices of fuel, about 1 ms, never waits. Longer calls run on as many CPUs as the
-// scheduler has. If more calls want to run, each tenant gets a slice in turn, however many of
+// first slices of fuel, about 1 ms, does not wait, unless its tenant has made too many such
+// calls: see ShortCalls. Longer calls run on as many CPUs as the scheduler has. If more calls want to run, each tenant gets a slice in turn, however many of
 // its modules wait, and each module of a tenant, however many of its instances wait. All
 // methods are safe for concurrent use.
 type CPUScheduler struct {
 	cpus int
 
 	mu         sync.Mutex
-	timeSlices timeSlices[*Module] // guarded by mu
+	timeSlices timeSlices[*Module]                 // guarded by mu
+	short      map[string]weak.Pointer[ShortCalls] // by tenant; guarded by mu
 }
 
 // NewCPUScheduler returns a scheduler for this many CPUs, at least one. The process should
 // have one more by runtime.GOMAXPROCS: if guests compute on all of them, Go looks only
 // every 10 ms for goroutines that the network and timers have woken.
 func NewCPUScheduler(cpus int) *CPUScheduler {
-	return &CPUScheduler{cpus: max(1, cpus), timeSlices: timeSlices[*Module]{free: max(1, cpus)}}
+	return &CPUScheduler{cpus: max(1, cpus), timeSlices: timeSlices[*Module]{free: max(1, cpus)}, short: map[string]weak.Pointer[ShortCalls]{}}
+}
+
+// ShortCalls returns those of a tenant, the same ones while somebody has them. They are nil if
+// s is nil.
+func (s *CPUScheduler) ShortCalls(tenant string) *ShortCalls {
+	if s == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known := s.short[tenant].Value(); known != nil {
+		return known
+	}
+	maps.DeleteFunc(s.short, func(_ string, p weak.Pointer[ShortCalls]) bool { return p.Value() == nil })
+	made := &ShortCalls{}
+	s.short[tenant] = weak.Make(made)
+	return made
 }
 
 // Take waits for a turn of the module. A caller that has a turn keeps it while no other

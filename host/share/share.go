@@ -26,6 +26,7 @@ const PageSize = 64 << 10
 // use, by any number of goroutines.
 type Module struct {
 	Tenant   string        // shares CPU time with other tenants; must not be changed
+	Short    *ShortCalls   // of the tenant; must not be changed; may be nil
 	Fuel     atomic.Uint64 // fuel that was used
 	Memory   atomic.Int64  // linear memory of all instances, in bytes
 	Rate     Bucket        // fuel of a second, which is paid for after it was used

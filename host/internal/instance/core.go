@@ -98,7 +98,7 @@ func (c *Core) Bounded(ctx context.Context, wait time.Duration, now time.Time, f
 	c.timer.Reset(wait)
 	c.fuel.begin(c.Spec.Limits.Fuel, now)
 	err := errInterrupted
-	mayStart := c.pay()
+	mayStart := c.pay() && c.startTurn(now)
 	c.time.since = c.time.idle
 	if mayStart {
 		err = f()

@@ -31,6 +31,7 @@ type fuelBudget struct {
 	hostTime     int64 // of this call's host functions, in units of fuel that this time is worth
 	paid         int64 // the part of this call that the rate of the module has counted
 	hasTimeSlice bool  // whether the instance has a turn of the CPUScheduler
+	inTurn       bool  // whether the call has started with a turn
 	others       share.Runnable
 	sizer        share.SliceSizer
 	since        time.Time // when the slice began
@@ -59,7 +60,7 @@ func (t *fuelBudget) left() int64 {
 
 // begin starts an entry call with a slice.
 func (t *fuelBudget) begin(limit int64, now time.Time) {
-	t.limit, t.granted, t.slices, t.paid, t.hostTime = limit, 0, 0, 0, 0
+	t.limit, t.granted, t.slices, t.paid, t.hostTime, t.inTurn = limit, 0, 0, 0, 0, false
 	if t.fuel != nil {
 		t.fuel.Set(0)
 		t.grant(now)
@@ -160,6 +161,22 @@ func (c *Core) pay() bool {
 	}
 }
 
+// startTurn waits for a turn if the tenant has made too many calls without one. It returns
+// false if the call ends first.
+func (c *Core) startTurn(now time.Time) bool {
+	t, cpus := &c.fuel, c.Spec.CPUs
+	if cpus == nil || t.fuel == nil || !c.Spec.Share.Short.Exceeded(now) {
+		return true
+	}
+	defer func() {
+		c.waiting(now)
+		t.since = time.Now()
+	}()
+	t.hasTimeSlice = cpus.Take(c.Spec.Share, false, c.interrupt.done)
+	t.inTurn = t.hasTimeSlice
+	return t.hasTimeSlice
+}
+
 // acquireTimeSlice waits for the instance's turn, if guests share the CPUs. It returns false
 // if the call ends first.
 func (c *Core) acquireTimeSlice() bool {
@@ -210,6 +227,9 @@ func (c *Core) settle() {
 	c.releaseTimeSlice()
 	t := &c.fuel
 	c.Spent = t.spent()
+	if !t.inTurn {
+		c.Spec.Share.Short.Charge(c.Run.StartedAt, t.used(), t.sizer.Size())
+	}
 	c.Spec.Share.Fuel.Add(uint64(max(0, c.Spent))) //nolint:gosec // not negative
 	if rate := c.Spec.Limits.FuelRate; rate > 0 {
 		c.Spec.Share.Rate.Charge(time.Now(), rate, t.used()-t.paid)
