@@ -5,11 +5,13 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -66,7 +68,13 @@ The exit code is 0 if the process is ready; 1 if it is not after --timeout; 4 if
 	return cmd
 }
 
-// bindServe adds the flags that also apply to wasmctl serve.
+// ofPod are the flags of wasmctl serve that the objects of an installation set, or that name files.
+var ofPod = []string{
+	"dev", "dev-data-dir", "cache-dir", "state-dir", "socket", "log-format", "metrics-address", "health-address", "registry-ca", "verify-key",
+	"leader-elect", "leader-elect-resource-namespace", "leader-elect-resource-name",
+}
+
+// bindServe adds the flags that also apply to wasmctl serve, and the flags of wasmctl serve itself.
 func (o *manifestsOptions) bindServe(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&o.image, "image", "wasmctl:"+version, "Run this container `image`")
@@ -75,13 +83,39 @@ func (o *manifestsOptions) bindServe(cmd *cobra.Command) {
 	f.Int32Var(&o.replicas, "replicas", 1, "Run this many replicas; 2 or more elect a leader")
 	f.IntVar(&o.shards, "shards", 0, "Let all replicas reconcile, and share the objects, split into `N` parts, instead of electing a leader")
 	f.Lookup("shards").NoOptDefVal = strconv.Itoa(deploy.DefaultShards)
-	f.StringVar(&o.share, "share", shareReconcilers, "With --shards, wasmctl serve: distribute the \"reconcilers\", so that each runs on exactly one replica, or the \"objects\" of each")
 	f.Int32Var(&o.maxReplicas, "max-replicas", 0, "With --shards: add a HorizontalPodAutoscaler that adds replicas up to this many")
-	f.StringArrayVar(&o.registryAllow, "registry-allow", nil, "wasmctl serve: let Reconcilers name modules of this `host`[:port][/repository] only; repeatable")
 	f.BoolVar(&o.podMonitor, "pod-monitor", false, "Add a PodMonitor, as the last object, for clusters with the Prometheus operator")
 	f.StringVar(&o.process.Kubeconfig, "kubeconfig", "", "Use this kubeconfig `file` to look up kinds")
 	f.StringVar(&o.process.Context, "context", "", "Use this `context` of the kubeconfig")
 	_ = cmd.MarkFlagFilename("kubeconfig")
+	serve := &cobra.Command{}
+	serve.Flags().SortFlags = false
+	o.served.bind(serve)
+	serve.Flags().VisitAll(func(flag *pflag.Flag) {
+		if f.Lookup(flag.Name) == nil && !slices.Contains(ofPod, flag.Name) {
+			flag.Usage = "wasmctl serve: " + strings.ToLower(flag.Usage[:1]) + flag.Usage[1:]
+			f.AddFlag(flag)
+			o.passed = append(o.passed, flag)
+		}
+	})
+}
+
+// serveArgs returns the arguments of wasmctl serve for the flags that were given, except those that the
+// Config has fields for.
+func (o *manifestsOptions) serveArgs() (args []string) {
+	for _, flag := range o.passed {
+		if !flag.Changed || flag.Name == "share" || flag.Name == "registry-allow" {
+			continue
+		}
+		values := []string{flag.Value.String()}
+		if list, ok := flag.Value.(pflag.SliceValue); ok {
+			values = list.GetSlice()
+		}
+		for _, value := range values {
+			args = append(args, "--"+flag.Name+"="+value)
+		}
+	}
+	return args
 }
 
 func (o *installOptions) run(ctx context.Context) error {

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/wasmctl/wasmctl"
@@ -38,11 +39,12 @@ type manifestsOptions struct {
 	replicas        int32
 	maxReplicas     int32
 	shards          int
-	share           string
 	modules         string
 	podMonitor      bool
-	registryAllow   []string
 	output, dir     string
+
+	served serveOptions
+	passed []*pflag.Flag // of served
 }
 
 // Values of --output.
@@ -114,22 +116,23 @@ func (o *manifestsOptions) validate() error {
 	if o.replicas < 1 || o.maxReplicas < 0 {
 		errs = append(errs, fmt.Errorf("--replicas %d, --max-replicas %d: want 1 or more", o.replicas, o.maxReplicas))
 	}
-	if o.shards < 0 || o.shards > slots.Max {
+	if !o.serve && (o.shards < 0 || o.shards > slots.Max) {
 		errs = append(errs, fmt.Errorf("--shards %d: want 1 to %d", o.shards, slots.Max))
 	}
-	_, err := parseAllow(o.registryAllow)
-	errs = append(errs, err, checkShare(o.share, o.shards))
-	if o.share == shareObjects && !o.serve {
-		errs = append(errs, errors.New("--share objects needs --serve: without it, replicas always share the objects"))
+	for _, flag := range o.passed {
+		if flag.Changed && !o.serve {
+			errs = append(errs, fmt.Errorf("--%s needs --serve", flag.Name))
+		}
+	}
+	if o.serve {
+		o.served.run.process.Leader.Shards = o.shards
+		errs = append(errs, o.served.complete(true))
 	}
 	if source, claim := o.source(); source == "" || source == deploy.FromClaim && claim == "" {
 		errs = append(errs, fmt.Errorf("--modules %q: want configmap, image or claim=NAME", o.modules))
 	}
 	if o.output != outputYAML && o.dir == "" {
 		errs = append(errs, fmt.Errorf("--output %s needs --output-dir", o.output))
-	}
-	if len(o.registryAllow) > 0 && !o.serve {
-		errs = append(errs, errors.New("--registry-allow needs --serve"))
 	}
 	if o.output == outputHelm && !o.serve {
 		errs = append(errs, errors.New("--output helm needs --serve"))
@@ -151,7 +154,10 @@ func (o *manifestsOptions) source() (source, claim string) {
 
 // config returns the configuration of the flags.
 func (o *manifestsOptions) config(ctx context.Context) (*deploy.Config, error) {
-	c := &deploy.Config{Name: o.name, Namespace: o.namespace, Image: o.image, Replicas: o.replicas, Shards: o.shards, ShareObjects: o.share == shareObjects, MaxReplicas: o.maxReplicas, RegistryAllow: o.registryAllow}
+	c := &deploy.Config{
+		Name: o.name, Namespace: o.namespace, Image: o.image, Replicas: o.replicas, Shards: o.shards, ShareObjects: o.served.share == shareObjects,
+		MaxReplicas: o.maxReplicas, RegistryAllow: o.served.allowed, Args: o.serveArgs(),
+	}
 	if err := o.fill(ctx, c); err != nil {
 		return nil, err
 	}

@@ -72,14 +72,20 @@ Exit codes:
   wasmctl serve -n team-a,team-b`,
 		Args: exactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := o.complete(); err != nil {
+			if err := o.complete(guestprocess.Supported); err != nil {
 				return usageError(cmd, err)
 			}
 			return runRun(cmd.Context(), &o.run)
 		},
 	}
+	cmd.Flags().SortFlags = false
+	o.bind(cmd)
+	return cmd
+}
+
+// bind adds the flags to a command.
+func (o *serveOptions) bind(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.SortFlags = false
 	f.StringSliceVarP(&o.namespaces, "namespace", "n", nil, "Serve only Reconcilers in these `namespaces`, and no ClusterReconcilers; repeatable")
 	f.StringVar(&o.serviceAccount, "default-service-account", "default", "Run Reconcilers as this service `account` of their namespace if they name none")
 	f.StringVar(&o.memory, "max-memory", "256Mi", "Limit the memory of one module instance; a Reconciler can lower it")
@@ -97,11 +103,11 @@ Exit codes:
 	flags.Bind(cmd, &o.run.controller, "memo")
 	o.run.process.BindTenants(cmd)
 	o.run.process.Bind(cmd)
-	return cmd
 }
 
-// complete validates the flags, and sets the fields that depend on them.
-func (o *serveOptions) complete() error {
+// complete validates the flags, and sets the fields that depend on them. isolates reports whether the
+// system of the process has guest processes.
+func (o *serveOptions) complete(isolates bool) error {
 	errs := []error{o.run.process.Validate(), flags.Validate(&o.run.controller)}
 	memory, err := resource.ParseQuantity(o.memory)
 	if err != nil || memory.Value() < 64<<10 {
@@ -119,7 +125,7 @@ func (o *serveOptions) complete() error {
 	}
 	o.run.tenants = wasmctl.TenantLimits{Cache: cache.Value(), Watches: o.watches}
 	o.allow, err = parseAllow(o.allowed)
-	errs = append(errs, err, o.isolation.Validate(guestprocess.Supported), checkShare(o.share, o.run.process.Leader.Shards))
+	errs = append(errs, err, o.isolation.Validate(isolates), checkShare(o.share, o.run.process.Leader.Shards))
 	most := host.Config{Limits: share.Limits{Memory: memory.Value(), Timeout: o.timeout}}.LimitsFor(nil)
 	o.bounds = v1alpha1.Bounds{Limits: map[abi.LimitName]int64{}, Concurrency: int32(min(o.concurrency, math.MaxInt32))} //nolint:gosec // bounded
 	for _, name := range abi.LimitNames {

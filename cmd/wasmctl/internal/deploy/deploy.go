@@ -79,6 +79,8 @@ type Config struct {
 	CRDs []any
 	// RegistryAllow are the values of the flag of wasmctl serve with this name. Optional.
 	RegistryAllow []string
+	// Args are further arguments of wasmctl serve. Optional.
+	Args []string
 	// Rights are the rights of the processes.
 	Rights []abi.Capability
 	// Monitors are kinds of objects of the Prometheus operator, PodMonitor or ServiceMonitor, to add.
@@ -202,5 +204,5 @@ func (c *Config) args() []string {
 	for _, pattern := range c.RegistryAllow {
 		args = append(args, registryAllow+pattern)
 	}
-	return append(args, c.replicaArgs()...)
+	return slices.Concat(args, c.replicaArgs(), c.Args)
 }

@@ -57,7 +57,7 @@ wasmctl uninstall instead.
 func (c *Config) Chart(version string, rights func(namespace string) []abi.Capability) (map[string][]byte, error) {
 	t := *c
 	t.Name, t.Namespace, t.Rights = markName, markNamespace, rights(markNamespace)
-	t.RegistryAllow = nil // a value
+	t.RegistryAllow, t.Args = nil, nil // values
 	t.Replicas, t.Monitors = max(c.Replicas, 2), []string{PodMonitor, ServiceMonitor}
 	values := c.values()
 	files := map[string][]byte{"templates/NOTES.txt": []byte(notes)}

@@ -70,7 +70,7 @@ func (c *Config) values() []value {
 		{"replicas", "The number of pods", number, c.Replicas, replaces, []string{deployment + "replicas", "HorizontalPodAutoscaler spec.minReplicas"}},
 		{"resources", "The resources of the container; modules run within its limits", needs, of.Template.Spec.Containers[0].Resources, replaces, []string{container + "resources"}},
 		{"registryAllow", "The modules that Reconcilers can name: HOST[:PORT][/REPOSITORY], with globs in the host; empty means all", texts, append([]string{}, c.RegistryAllow...), arguments, []string{container + "args"}},
-		{"args", "Further arguments of wasmctl serve", texts, none, extends, []string{container + "args"}},
+		{"args", "Further arguments of wasmctl serve", texts, append([]string{}, c.Args...), extends, []string{container + "args"}},
 		{"env", "Further environment variables", objects, none, extends, []string{container + "env"}},
 		{"envFrom", "Sources of further environment variables", objects, none, fills, []string{container + "envFrom"}},
 		{"volumes", "Further volumes of the pod", objects, none, extends, []string{pod + "volumes"}},
