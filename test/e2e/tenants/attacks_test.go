@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -70,9 +71,7 @@ func attacks(t *testing.T, names ...string) []attack {
 			var ops []enginetest.Operation
 			for o := range objects {
 				r := map[string]any{"name": fmt.Sprint("writes-", o)}
-				for k, v := range patch {
-					r[k] = v
-				}
+				maps.Copy(r, patch)
 				ops = append(ops, enginetest.Operation{Op: abi.OpAPIPatch, Request: r})
 			}
 			spec := with(w, fmt.Sprint("writes-by-", i%2), enginetest.Scripted(t, enginetest.MayWrite("configmaps"), ops...))
@@ -99,9 +98,7 @@ const objects = 4
 // image returns a spec with the module of an image.
 func image(host string, i int, module map[string]any) map[string]any {
 	out := map[string]any{"image": fmt.Sprintf("%s/good%s:1", host, strings.Repeat("x", i%2))}
-	for k, v := range module {
-		out[k] = v
-	}
+	maps.Copy(out, module)
 	return onObjects(out)
 }
 
@@ -162,9 +159,7 @@ func padding(n int) []byte {
 func badSpecs(w *world) []map[string]any {
 	spec := func(change map[string]any) map[string]any {
 		out := with(w, "bad-specs", enginetest.Worse(enginetest.Good, 0))
-		for k, v := range change {
-			out[k] = v
-		}
+		maps.Copy(out, change)
 		return out
 	}
 	return []map[string]any{

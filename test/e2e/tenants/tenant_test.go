@@ -9,6 +9,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"testing"
 	"time"
 
@@ -67,9 +68,7 @@ func (t *tenant) in(r schema.GroupVersionResource) dynamic.ResourceInterface {
 // object returns an object with a label.
 func object(apiVersion, kind, name, label string, fields map[string]any) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": kind}}
-	for k, v := range fields {
-		o.Object[k] = v
-	}
+	maps.Copy(o.Object, fields)
 	o.SetName(name)
 	o.SetLabels(map[string]string{label: "true"})
 	return o
