@@ -100,6 +100,20 @@ func (o *manifestsOptions) bindServe(cmd *cobra.Command) {
 	})
 }
 
+// validateServe validates the flags of wasmctl serve.
+func (o *manifestsOptions) validateServe() error {
+	if o.serve {
+		o.served.run.process.Leader.Shards = o.shards
+		return o.served.complete(true)
+	}
+	for _, flag := range o.passed {
+		if flag.Changed {
+			return fmt.Errorf("--%s needs --serve", flag.Name)
+		}
+	}
+	return nil
+}
+
 // serveArgs returns the arguments of wasmctl serve for the flags that were given, except those that the
 // Config has fields for.
 func (o *manifestsOptions) serveArgs() (args []string) {

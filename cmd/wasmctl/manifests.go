@@ -119,15 +119,7 @@ func (o *manifestsOptions) validate() error {
 	if !o.serve && (o.shards < 0 || o.shards > slots.Max) {
 		errs = append(errs, fmt.Errorf("--shards %d: want 1 to %d", o.shards, slots.Max))
 	}
-	for _, flag := range o.passed {
-		if flag.Changed && !o.serve {
-			errs = append(errs, fmt.Errorf("--%s needs --serve", flag.Name))
-		}
-	}
-	if o.serve {
-		o.served.run.process.Leader.Shards = o.shards
-		errs = append(errs, o.served.complete(true))
-	}
+	errs = append(errs, o.validateServe())
 	if source, claim := o.source(); source == "" || source == deploy.FromClaim && claim == "" {
 		errs = append(errs, fmt.Errorf("--modules %q: want configmap, image or claim=NAME", o.modules))
 	}
