@@ -137,7 +137,17 @@ func (c *Controller) Close(ctx context.Context, slot int) shard.Handover {
 	left.Due = c.pending(ctx, slot, false, func(v scheduler.View[queue.Reasons]) bool {
 		return v.Priority == scheduler.Normal && v.State != scheduler.Waiting
 	})
+	c.forgetTimers(ctx, slot)
 	return left
+}
+
+// forgetTimers removes the requeues of a slot that was closed. The next owner has its own. If the slot comes back, a requeue of normal
+// priority would raise that of the request to run each object once.
+func (c *Controller) forgetTimers(ctx context.Context, slot int) {
+	ctx = context.WithoutCancel(ctx)
+	queued, _ := c.runner.Pending(ctx, func(v scheduler.View[queue.Reasons]) bool { return v.State == scheduler.Waiting })
+	queued = slices.DeleteFunc(queued, func(key abi.Key) bool { return c.slots.of(key) != slot || c.Stored(key) == nil })
+	_ = c.runner.Forget(ctx, queued) // fails only if the controller has ended
 }
 
 // failing yields the objects of a slot whose last run failed.

@@ -114,6 +114,17 @@ func (r *Runner[K, M]) Pending(ctx context.Context, matches func(scheduler.View[
 	})
 }
 
+// Forget removes the pending requests of keys. The errors are those of Lookup.
+func (r *Runner[K, M]) Forget(ctx context.Context, keys []K) error {
+	_, err := ask(ctx, r, func(l *loop[K, M]) struct{} {
+		for _, key := range keys {
+			l.sched.Forget(key)
+		}
+		return struct{}{}
+	})
+	return err
+}
+
 // ask calls a function in the loop and returns its result.
 func ask[T any, K comparable, M any](ctx context.Context, r *Runner[K, M], f func(*loop[K, M]) T) (T, error) {
 	var zero T

@@ -132,6 +132,19 @@ func (s *Scheduler[K, M]) Delay(now time.Time, key K, until time.Time) {
 	s.place(e)
 }
 
+// Forget removes the pending request of a key, if it has one; a run that has been handed out is not affected, nor is a delay. It is O(1), or
+// O(log n) if a timer is removed.
+func (s *Scheduler[K, M]) Forget(key K) {
+	e, known := s.entries[key]
+	if !known || !e.pending {
+		return
+	}
+	s.unplace(e)
+	e.pending = false
+	e.clear()
+	s.place(e)
+}
+
 // Advance makes every request ready that is due at now, the earliest first. It costs O(log n) for each, and O(1) if there is none. The
 // owner must call it in every turn, even if nothing can be started; otherwise NextAt would remain in the past.
 func (s *Scheduler[K, M]) Advance(now time.Time) {
