@@ -158,7 +158,7 @@ func TestElector_MissingRightsAreSaid(t *testing.T) {
 	limited := devclustertest.Limited(t, cluster, ns, rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get"}})
 	first := startLogged(t, limited, ns, "first", time.Minute, log)
 	said := waitLine(t, lines)
-	for _, part := range []string{"level=WARN", "the lease cannot be created", "forbidden", ns + "/test", "give this user get, create and update"} {
+	for _, part := range []string{"level=WARN", "the lease cannot be created", "forbidden", ns + "/test", "give this user get, list, create and update"} {
 		if !strings.Contains(said, part) {
 			t.Errorf("%s: does not say %q", said, part)
 		}
