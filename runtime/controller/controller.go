@@ -263,17 +263,6 @@ const (
 	lapsedPause = 500 * time.Millisecond
 )
 
-// denied reports whether the rights to the watch of an object were taken back. Its cached state must not reach a guest then, and it is not
-// known whether it still exists.
-func (c *Controller) denied(key abi.Key) bool {
-	for _, s := range c.forHandle().all() {
-		if ns := s.Source().Namespace; (ns == "" || ns == key.Namespace) && s.Phase() == watcher.Denied {
-			return true
-		}
-	}
-	return false
-}
-
 // reconcile is the runner's job.
 func (c *Controller) reconcile(ctx context.Context, item scheduler.Item[abi.Key, queue.Reasons]) scheduler.Next[queue.Reasons] {
 	if c.denied(item.Key) {

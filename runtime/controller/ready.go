@@ -6,6 +6,9 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/runtime/watcher"
 )
 
 // progressEvery is how often a controller that waits for its watches logs this.
@@ -65,4 +68,15 @@ func (c *Controller) logUnsynced() {
 			}
 		}
 	}
+}
+
+// denied reports whether the rights to the watch of an object were taken back. Its cached state must not reach a guest then, and it is not
+// known whether it still exists.
+func (c *Controller) denied(key abi.Key) bool {
+	for _, s := range c.forHandle().all() {
+		if ns := s.Source().Namespace; (ns == "" || ns == key.Namespace) && s.Phase() == watcher.Denied {
+			return true
+		}
+	}
+	return false
 }

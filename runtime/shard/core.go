@@ -75,47 +75,12 @@ type Effect struct {
 	Gained   Gained
 }
 
-// Gained describes how a replica got a slot.
-type Gained struct {
-	// Since is when the replica learned that it owns the slot; the previous owner wrote earlier.
-	Since time.Time
-	// Heard is a version of the API server at which the previous owner was alive; it is empty if unknown.
-	Heard string
-}
-
 // Result is the result of an effect.
 type Result struct {
 	// Err means that the outcome is unknown; Lost means that the version was not the expected one.
 	Err, Lost bool
 	Version   string              // after Commit
 	Handover  map[string]Handover // after Close
-}
-
-// seen is a lease, and when it last changed according to the local clock.
-type seen struct {
-	Lease
-	alive string    // the version of an earlier renewal, by which it had run most changes
-	ran   slots.Set // the slots that it has run since then
-	since time.Time
-	gone  bool // the lease was deleted
-	heard bool // the lease has changed since this replica started
-}
-
-// next returns what is known after the lease has changed. s may be nil.
-func (s *seen) next(now time.Time, l Lease, t Timing) *seen {
-	next := &seen{Lease: l, alive: l.Version, ran: l.State.Open, since: now}
-	if s == nil {
-		return next
-	}
-	next.alive, next.ran = s.alive, s.ran
-	if l.Ended {
-		return next
-	}
-	if now.Sub(s.since) > t.Renew/2 {
-		next.alive, next.ran = s.Version, s.State.Open
-	}
-	next.ran.Add(l.State.Open)
-	return next
 }
 
 // Core decides what one replica does. It has no clock and does no I/O: its owner passes in what was read and which effects have ended, and

@@ -28,6 +28,14 @@ type Participant interface {
 	Spent(yield func(slot int, d time.Duration))
 }
 
+// Gained describes how a replica got a slot.
+type Gained struct {
+	// Since is when the replica learned that it owns the slot; the previous owner wrote earlier.
+	Since time.Time
+	// Heard is a version of the API server at which the previous owner was alive; it is empty if unknown.
+	Heard string
+}
+
 // part is a Participant and its progress with each slot.
 type part struct {
 	Participant
