@@ -50,7 +50,7 @@ func (l *loop) run(ctx context.Context) error {
 		switch {
 		case l.core.Lost() && !l.rejoin():
 			return fmt.Errorf("shards[%s/%s]: %w", l.cfg.Namespace, l.cfg.Group, leader.ErrLost)
-		case l.core.Left():
+		case l.core.Left() || end == nil && !l.core.MayWrite(time.Now()): // others take over when the lease is over
 			return l.leave()
 		}
 		timer.Reset(time.Until(again))
