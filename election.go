@@ -151,7 +151,8 @@ func (rt *Runtime) elect(ctx context.Context) lease {
 		result <- run(running)
 		close(ended)
 	}()
-	go rt.retryAfterLapses(running)
+	var retries sync.WaitGroup
+	retries.Go(func() { rt.retryAfterLapses(running) })
 	if rt.member != nil {
 		handOver = func(force <-chan struct{}) {
 			within, cancel := context.WithTimeout(running, handOverWithin)
@@ -167,6 +168,7 @@ func (rt *Runtime) elect(ctx context.Context) lease {
 	return lease{lost: rt.shared.Gate.Done(), handOver: handOver, release: func() error {
 		giveUp()
 		err := <-result
+		retries.Wait()
 		if closed := rt.shared.Gate.Err(); err == nil && errors.Is(closed, leader.ErrRival) {
 			err = closed
 		}
@@ -188,6 +190,9 @@ func (rt *Runtime) retryAfterLapses(ctx context.Context) {
 		rt.users.Retry()
 		select {
 		case <-period.Done():
+			if !errors.Is(context.Cause(period), leader.ErrLapsed) {
+				return
+			}
 			rt.log.Warn("the lease could not be renewed in time; runs wait until it is renewed", "next", "check that the API server answers")
 		case <-ctx.Done():
 			return

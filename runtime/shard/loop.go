@@ -5,6 +5,7 @@ package shard
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"sync"
 	"time"
 
@@ -234,14 +235,17 @@ func (l *loop) done(e Effect, r Result) {
 	}
 }
 
+// source matches the local address of a connection in the text of an error, which differs each time.
+var source = regexp.MustCompile(`\S+->`)
+
 // report logs why an operation failed, once until the error changes.
 func (l *loop) report(what string, err error) {
 	if err == nil {
 		delete(l.failed, what)
 		return
 	}
-	if l.failed[what] != err.Error() {
-		l.failed[what] = err.Error()
+	if text := source.ReplaceAllString(err.Error(), ""); l.failed[what] != text {
+		l.failed[what] = text
 		l.cfg.Logger.Warn("shards: cannot "+what, "error", err.Error(), "next", "wasmctl keeps retrying; this replica needs get, list, watch, create, update and delete on leases.coordination.k8s.io in its namespace")
 	}
 }
