@@ -67,7 +67,7 @@ var solr = published{
 	crds:   "config/crd/bases/*.yaml",
 	main:   []string{"--zk-operator=false"},
 	native: []string{"--health-probe-bind-address=127.0.0.1:0", "--metrics-bind-address=0", "--leader-elect=false"},
-	size:   36_000_000,
+	size:   40_500_000,
 	kinds: []schema.GroupVersionResource{
 		solrKind("solrclouds"), solrKind("solrprometheusexporters"), e2e.Deployments, core("services"), core("configmaps"),
 		{Group: "apps", Version: "v1", Resource: "statefulsets"},
@@ -118,7 +118,7 @@ var rabbitMQ = published{
 	crds:   "config/crd/bases/*.yaml",
 	native: []string{"--metrics-bind-address=0"},
 	env:    map[string]string{"OPERATOR_NAMESPACE": "default"},
-	size:   37_000_000,
+	size:   42_000_000,
 	kinds: []schema.GroupVersionResource{
 		rabbits, core("services"), core("configmaps"), core("secrets"), core("serviceaccounts"),
 		{Group: "apps", Version: "v1", Resource: "statefulsets"},
