@@ -43,6 +43,26 @@ const (
 	keyOld         = "old"
 	keyNew         = "new"
 	keyConfig      = "config"
+	keyWebhook     = "webhook"
+	keyOperation   = "operation"
+	keyTarget      = "target"
+	keyRequested   = "requested"
+	keySubresource = "subresource"
+	keyUser        = "user"
+	keyUsername    = "username"
+	keyUID         = "uid"
+	keyGroups      = "groups"
+	keyExtra       = "extra"
+	keyOptions     = "options"
+	keyDenied      = "denied"
+	keyCode        = "code"
+	keyCauses      = "causes"
+	keyField       = "field"
+	keyBase        = "base"
+	keyWarnings    = "warnings"
+	keyAudit       = "audit"
+	keyTo          = "to"
+	keyObjects     = "objects"
 
 	actionAwait   = "await"
 	actionRequeue = "requeue"
@@ -115,6 +135,14 @@ func unixMS(t time.Time) int64 {
 		return 0
 	}
 	return t.UnixMilli()
+}
+
+func appendStrings(dst []byte, list []string) []byte {
+	dst = AppendArrayHead(dst, len(list))
+	for _, s := range list {
+		dst = appendString(dst, s)
+	}
+	return dst
 }
 
 func appendKey(dst []byte, k Key) []byte {

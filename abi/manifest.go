@@ -24,6 +24,9 @@ type Manifest struct {
 
 	Capabilities []Capability `msgpack:"capabilities,omitempty" json:"capabilities,omitempty"`
 	Limits       *Limits      `msgpack:"limits,omitempty" json:"limits,omitempty"`
+	// Webhooks are the requests to the API server that the module judges, and Conversions the kinds whose objects it converts.
+	Webhooks    []Webhook     `msgpack:"webhooks,omitempty" json:"webhooks,omitempty"`
+	Conversions []Conversions `msgpack:"conversions,omitempty" json:"conversions,omitempty"`
 	// Finalizer is the name, "domain/name", of the finalizer that the host maintains on the objects of For until the export finalize has
 	// succeeded for them. Custom resources can have one without a domain: see Warnings.
 	Finalizer string `msgpack:"finalizer,omitempty" json:"finalizer,omitempty"`
@@ -133,7 +136,7 @@ func (m *Manifest) Validate() error {
 			errs = append(errs, fmt.Errorf("capabilities[%d]: resource and verbs are required", i))
 		}
 	}
-	errs = append(errs, m.Limits.validate())
+	errs = append(errs, m.checkWebhooks(), m.Limits.validate())
 	errs = append(errs, m.checkFinalizer())
 	if m.Concurrency < 0 {
 		errs = append(errs, errors.New("concurrency: negative"))

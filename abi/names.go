@@ -45,6 +45,9 @@ const (
 	ExportMap         = "map"
 	ExportFilter      = "filter"
 	ExportConfigure   = "configure"
+	ExportValidate    = "validate"
+	ExportDefault     = "default"
+	ExportConvert     = "convert"
 	ExportDescribe    = "describe"
 	ExportPrepare     = "prepare_controllers"
 )
@@ -57,7 +60,9 @@ const (
 	CapMap       = "map"      // the export map, for watches with map "func"
 	CapFilter    = "filter"   // the export filter
 	CapConfigure = "configure"
-	CapOpaque    = "opaque" // opaque JSON: the host accepts it, and sends it to guests whose manifest names the word
+	CapAdmission = "admission" // the manifest's webhooks, and the exports validate and default
+	CapConvert   = "convert"   // the manifest's conversions, and the export convert
+	CapOpaque    = "opaque"    // opaque JSON: the host accepts it, and sends it to guests whose manifest names the word
 )
 
 // ValType is a WebAssembly number type, in the encoding of the binary format.
@@ -126,6 +131,9 @@ var Exports = []Export{
 	{ExportMap, typeEntry, false},
 	{ExportFilter, typeFilter, false},
 	{ExportConfigure, typeEntry, false},
+	{ExportValidate, typeEntry, false},
+	{ExportDefault, typeEntry, false},
+	{ExportConvert, typeEntry, false},
 	{ExportDescribe, typeGet64, false},
 	{ExportPrepare, typeMarker, false},
 	{ExportInitialize, typeMarker, false},

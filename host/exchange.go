@@ -41,4 +41,5 @@ func (m *Module) Exchange(ctx context.Context, export string, msg []byte) (value
 }
 
 // entries are the exports that take a message.
-var entries = []string{abi.ExportReconcile, abi.ExportErrorPolicy, abi.ExportFinalize, abi.ExportMap, abi.ExportFilter, abi.ExportConfigure}
+var entries = []string{abi.ExportReconcile, abi.ExportErrorPolicy, abi.ExportFinalize, abi.ExportMap, abi.ExportFilter, abi.ExportConfigure,
+	abi.ExportValidate, abi.ExportDefault, abi.ExportConvert}

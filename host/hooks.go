@@ -80,20 +80,30 @@ func (m *Module) filterBy(ctx context.Context, rev *revision, ev *abi.Event) (bo
 
 // hook calls map or filter of a revision, or of the live one if it is nil.
 func (m *Module) hook(ctx context.Context, rev *revision, name string, ev *abi.Event, read func(in *instance.Instance, v uint64) error) error {
+	return m.enter(ctx, rev, name, m.shared.hookSlots, func(_ *revision, in *instance.Instance) instance.Message {
+		in.Run.ID, in.Run.Key = "", ev.Key
+		msg := instance.Message{First: ev.Old, Second: ev.New}
+		in.Scratch, msg.Split = abi.AppendEventHead(in.Scratch[:0], ev)
+		msg.Head = in.Scratch
+		return msg
+	}, read)
+}
+
+// enter calls an optional entry of a revision, or of the live one if it is nil, on an instance
+// of its own. fill names the run and makes the message.
+func (m *Module) enter(ctx context.Context, rev *revision, name string, free slots,
+	fill func(rev *revision, in *instance.Instance) instance.Message, read func(in *instance.Instance, v uint64) error,
+) error {
 	if rev == nil && !m.HasHook(name) { // needs no instance
 		return fmt.Errorf("module[%s]: %s: %w", m.name, name, ErrNoHook)
 	}
-	rev, in, err := m.get(ctx, m.shared.hookSlots, rev)
+	rev, in, err := m.get(ctx, free, rev)
 	if err != nil {
 		return fmt.Errorf("module[%s]: %s: %w", m.name, name, err)
 	}
-	defer func() { rev.put(in, m.shared.hookSlots) }()
+	defer func() { rev.put(in, free) }()
 	if !rev.spec.Hook(name) {
 		return fmt.Errorf("module[%s]: %s: %w", m.name, name, ErrNoHook)
 	}
-	in.Run.ID, in.Run.Key = "", ev.Key
-	msg := instance.Message{First: ev.Old, Second: ev.New}
-	in.Scratch, msg.Split = abi.AppendEventHead(in.Scratch[:0], ev)
-	msg.Head = in.Scratch
-	return in.Enter(ctx, rev.spec.Entry(name), msg, func(v uint64) error { return read(in, v) })
+	return in.Enter(ctx, rev.spec.Entry(name), fill(rev, in), func(v uint64) error { return read(in, v) })
 }

@@ -72,6 +72,7 @@ type shared struct {
 	// swap. They belong to the module, so that revisions together do not run more than one
 	// alone may.
 	slots, hookSlots slots
+	admissionSlots   slots // of validate, default and convert
 	// closing is closed when no more guests may be acquired.
 	closing chan struct{}
 }

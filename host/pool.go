@@ -19,6 +19,10 @@ type slots chan struct{}
 // hookSlots is how many instances map, filter and configure may use at once.
 const hookSlots = 1
 
+// admissionSlots is how many instances validate, default and convert may use at once. Requests
+// to the API server wait for them.
+const admissionSlots = 4
+
 // take waits for a free slot.
 func (s *shared) take(ctx context.Context, free slots) error {
 	select {

@@ -110,7 +110,7 @@ func read(wasm []byte, cfg Config) (Config, *load.Module, error) {
 
 // newModule returns a module without a revision. cfg has its defaults.
 func newModule(cfg Config) *Module {
-	m := &Module{cfg: cfg, name: cfg.NameFor(nil), shared: &shared{hookSlots: make(slots, hookSlots), closing: make(chan struct{})}}
+	m := &Module{cfg: cfg, name: cfg.NameFor(nil), shared: &shared{hookSlots: make(slots, hookSlots), admissionSlots: make(slots, admissionSlots), closing: make(chan struct{})}}
 	m.shared.use.Tenant, m.shared.use.Short = cfg.Process.Tenant, cfg.Process.CPUs.ShortCalls(cfg.Process.Tenant)
 	m.values.Store(&cfg.Settings)
 	return m

@@ -37,6 +37,15 @@ func checkHooks(m *abi.Manifest, exported func(name string) bool) []string {
 			out = append(out, fmt.Sprintf("manifest: watches[%d] (%s) has map %q, %s", i, w.Kind, abi.MapFunc, absent(abi.ExportMap)))
 		}
 	}
+	for i := range m.Webhooks {
+		w := &m.Webhooks[i]
+		if export := w.Export(); !hook(export) {
+			out = append(out, fmt.Sprintf("manifest: webhooks[%d] (%s) has type %q, %s", i, w.Path, w.Type, absent(export)))
+		}
+	}
+	if len(m.Conversions) > 0 && !hook(abi.ExportConvert) {
+		out = append(out, fmt.Sprintf("manifest: has conversions, %s", absent(abi.ExportConvert)))
+	}
 	return out
 }
 
@@ -64,5 +73,5 @@ func Capabilities(api bool) []string {
 	if api {
 		out = append(out, abi.CapDeclare, abi.CapFinalize)
 	}
-	return append(out, abi.CapMap, abi.CapFilter, abi.CapConfigure, abi.CapOpaque)
+	return append(out, abi.CapMap, abi.CapFilter, abi.CapConfigure, abi.CapOpaque, abi.CapAdmission, abi.CapConvert)
 }

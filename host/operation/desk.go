@@ -104,8 +104,8 @@ type Access int
 // The values of Access.
 const (
 	AccessNone   = Access(iota) // start code, buffer, describe: log and WASI
-	AccessConfig                // configure: also config_get
-	AccessCache                 // map, filter: also cache_get and cache_list
+	AccessConfig                // configure, convert: also config_get
+	AccessCache                 // map, filter, validate, default: also cache_get and cache_list
 	AccessAll                   // reconcile, finalize, error_policy
 )
 

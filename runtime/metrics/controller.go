@@ -33,6 +33,7 @@ var knownKinds = [...]abi.FailureKind{abi.FailureError, abi.FailureTrap, abi.Fai
 // knownHooks are the exports of a guest that are called.
 var knownHooks = [...]string{
 	abi.ExportReconcile, abi.ExportErrorPolicy, abi.ExportFinalize, abi.ExportMap, abi.ExportFilter, abi.ExportConfigure,
+	abi.ExportValidate, abi.ExportDefault, abi.ExportConvert,
 	abi.ExportDescribe, abi.ExportPrepare, abi.ExportInitialize, "other",
 }
 

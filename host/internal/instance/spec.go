@@ -52,7 +52,9 @@ func (s *Spec) Entry(name string) Entry {
 	switch name {
 	case abi.ExportMap, abi.ExportFilter:
 		e.Limit, e.Access = min(e.Limit, HookTimeout), operation.AccessCache
-	case abi.ExportConfigure:
+	case abi.ExportValidate, abi.ExportDefault:
+		e.Access = operation.AccessCache
+	case abi.ExportConfigure, abi.ExportConvert:
 		e.Access = operation.AccessConfig
 	case abi.ExportInitialize, abi.ExportDescribe, abi.ExportPrepare:
 		e.Access = operation.AccessNone
