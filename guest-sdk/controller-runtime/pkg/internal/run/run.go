@@ -19,16 +19,18 @@ var now atomic.Pointer[wasmctl.Context]
 
 type key struct{}
 
-// Enter starts a call. The returned context ends with the call. It has the
-// deadline at which the host interrupts the call, but no timer, which could
-// never fire before that.
+// Enter starts a call. The returned context ends with the call, and a little
+// before the host interrupts the call: a program that waits then returns its
+// own error, which tells more than that the run took too long.
 func Enter(ctx context.Context, c *wasmctl.Context) (context.Context, func()) {
 	now.Store(c)
 	hostlog.Current = lines{c.Log()}
 	ctx = context.WithValue(ctx, key{}, c)
-	ctx, cancel := context.WithCancel(ctx)
+	var cancel context.CancelFunc
 	if at, ok := c.Deadline(); ok {
-		ctx = until{ctx, at}
+		ctx, cancel = context.WithDeadline(ctx, before(at, time.Now()))
+	} else {
+		ctx, cancel = context.WithCancel(ctx)
 	}
 	return ctx, func() {
 		cancel()
@@ -37,15 +39,11 @@ func Enter(ctx context.Context, c *wasmctl.Context) (context.Context, func()) {
 	}
 }
 
-// until is a context with a deadline that the host enforces.
-type until struct {
-	context.Context
-
-	at time.Time
+// before returns the deadline of a context in a call that starts at start and is
+// interrupted at at: a tenth of that time earlier, but at most a second.
+func before(at, start time.Time) time.Time {
+	return at.Add(-min(at.Sub(start)/10, time.Second))
 }
-
-// Deadline implements context.Context.
-func (u until) Deadline() (time.Time, bool) { return u.at, true }
 
 // Current returns the call that ctx belongs to, otherwise the current call of
 // the module, or nil between calls.
