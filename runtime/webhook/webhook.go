@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package webhook serves the admission and conversion webhooks of controllers over HTTPS. It owns the protocol of the API server:
+// AdmissionReview, ConversionReview, patches, deadlines and limits. Judging a request and converting an object are up to a Backend.
+package webhook
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/wasmctl/wasmctl/abi"
+)
+
+// ConvertPath is the path of conversions, after the prefix of the backend.
+const ConvertPath = "/convert"
+
+// Backend judges requests for one controller. Its methods are called concurrently.
+type Backend interface {
+	// Routes returns what the backend serves now: the same pointer until something changes.
+	Routes() *Routes
+	// Admit judges one request. Webhook is one of Routes().Webhooks.
+	Admit(ctx context.Context, w *abi.Webhook, a *abi.Admission) (abi.AdmissionResult, error)
+	// Convert returns the objects of c in another version, in their order.
+	Convert(ctx context.Context, c *abi.Conversion) ([][]byte, error)
+}
+
+// Routes are the webhooks and conversions of one controller that were granted.
+type Routes struct {
+	Webhooks    []abi.Webhook
+	Conversions []abi.Conversions
+	// Namespaces limits admission to these namespaces. If nil, all are served.
+	Namespaces []string
+	// Owned are the kinds that the controller reconciles.
+	Owned []schema.GroupKind
+	// Digest identifies the live module, for the audit log.
+	Digest string
+}
+
+// Config configures a Server.
+type Config struct {
+	// Address is the address to listen on, such as ":9443".
+	Address string
+	// GetCertificate returns the server's certificate for a handshake.
+	GetCertificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
+	// ClientCAs, if not nil, are the only authorities of accepted client certificates. Then each client needs one.
+	ClientCAs *x509.CertPool
+	// Limits bound the work of the server.
+	Limits Limits
+	// Logger logs failures. If nil, nothing is logged.
+	Logger *slog.Logger
+	// Metrics, if not nil, counts requests.
+	Metrics *Metrics
+}
+
+// Server serves backends. It is safe for concurrent use.
+type Server struct {
+	cfg    Config
+	memory budget // of bodies in memory
+
+	mu       sync.Mutex
+	backends []*backend      // in the order of Add; guarded by mu
+	logged   map[string]bool // conflicts that were logged; guarded by mu
+	listener net.Listener    // nil before Listen; guarded by mu
+}
+
+// backend is a Backend with its share of the server.
+type backend struct {
+	Backend
+
+	controller, prefix string
+	gate               gate
+	memory             budget
+}
+
+// Entry is a backend that is served.
+type Entry struct {
+	Controller string
+	// Prefix precedes the path of each webhook, and ConvertPath.
+	Prefix  string
+	Backend Backend
+	// Conflicts has a message for each path or kind that is not served, because another backend declares it too.
+	Conflicts []string
+}
+
+// New returns a server without backends.
+func New(cfg Config) *Server {
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
+	cfg.Metrics = cmp.Or(cfg.Metrics, NewMetrics())
+	cfg.Limits.setDefaults()
+	return &Server{cfg: cfg, memory: budget{limit: cfg.Limits.Memory}, logged: map[string]bool{}}
+}
+
+// Add serves a backend until remove is called. The URL of a webhook is the prefix and its path; that of conversions is the prefix and
+// ConvertPath. The prefix is empty, or has one or two segments such as "/NAMESPACE/NAME".
+func (s *Server) Add(controller, prefix string, b Backend) (remove func()) {
+	added := &backend{
+		Backend: b, controller: controller, prefix: prefix,
+		gate:   newGate(s.cfg.Limits.Concurrency, s.cfg.Limits.Queue),
+		memory: budget{limit: s.cfg.Limits.BackendMemory, parent: &s.memory},
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.backends = append(s.backends, added)
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.backends = slices.DeleteFunc(slices.Clone(s.backends), func(b *backend) bool { return b == added })
+		s.cfg.Metrics.remove(added)
+	}
+}
+
+// list returns the backends in the order of Add.
+func (s *Server) list() []*backend {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.backends
+}
+
+// Backends returns what is served, sorted by prefix and controller. It logs each new conflict.
+func (s *Server) Backends() []Entry {
+	var entries []Entry
+	taken := map[string]string{} // controllers, by what they declare
+	for _, b := range s.list() {
+		e := Entry{Controller: b.controller, Prefix: b.prefix, Backend: b.Backend}
+		for _, what := range b.declares() {
+			if first, conflict := taken[what]; conflict {
+				e.Conflicts = append(e.Conflicts, fmt.Sprintf("%s is not served: controller %s declares it too, and was there first", what, first))
+				continue
+			}
+			taken[what] = b.controller
+		}
+		entries = append(entries, e)
+	}
+	s.log(entries)
+	slices.SortStableFunc(entries, func(a, b Entry) int {
+		return cmp.Or(strings.Compare(a.Prefix, b.Prefix), strings.Compare(a.Controller, b.Controller))
+	})
+	return entries
+}
+
+// declares returns the URLs of the webhooks, and the kinds of the conversions.
+func (b *backend) declares() (list []string) {
+	routes := b.Routes()
+	for i := range routes.Webhooks {
+		list = append(list, "webhook "+b.prefix+routes.Webhooks[i].Path)
+	}
+	for _, c := range routes.Conversions {
+		list = append(list, "the conversion of "+schema.GroupKind{Group: c.Group, Kind: c.Kind}.String())
+	}
+	return list
+}
+
+// log logs the conflicts that are new.
+func (s *Server) log(entries []Entry) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := map[string]bool{}
+	for _, e := range entries {
+		for _, c := range e.Conflicts {
+			id := e.Prefix + " " + e.Controller + " " + c
+			if now[id] = true; !s.logged[id] {
+				s.cfg.Logger.Error("webhooks conflict", "controller", e.Controller, "error", c)
+			}
+		}
+	}
+	s.logged = now
+}
