@@ -73,6 +73,8 @@ type Options struct {
 	// Election elects one of several replicas to reconcile, or shares the objects between
 	// them. If it is nil, this process reconciles all objects.
 	Election *Election
+	// Webhooks serves the webhooks of modules. If it is nil, they are not served.
+	Webhooks *Webhooks
 	// Traces exports a trace of each run; may be nil.
 	Traces sdktrace.SpanExporter
 }

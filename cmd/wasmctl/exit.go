@@ -40,7 +40,7 @@ var exitCodes = []struct {
 	{exitDenied, failure.Denied, "access denied: the API server denies a request, the watches or the credentials, a registry denies access, no grant covers the module's request, or the controller requires a signature that the module lacks"},
 	{exitForced, failure.Forced, "forced stop: running reconciles were interrupted"},
 	{exitLost, failure.Lost, "the lease of --leader-elect or --shards was lost to another replica, or could not be renewed, or another group of replicas runs the same objects"},
-	{exitListen, failure.Listen, "--metrics-address or --health-address cannot be listened on, for example because the port is in use"},
+	{exitListen, failure.Listen, "--metrics-address, --health-address or --webhook-address cannot be listened on, for example because the port is in use"},
 	{exitDiffers, failure.Differs, "wasmctl shadow found differences"},
 	{exitRegistry, failure.Registry, "the registry cannot be used, or not yet: it does not answer, or its certificate is not trusted"},
 }

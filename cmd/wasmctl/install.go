@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/deploy"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 )
 
 // installOptions are the flags of install.
@@ -69,10 +70,10 @@ The exit code is 0 if the process is ready; 1 if it is not after --timeout; 4 if
 }
 
 // ofPod are the flags of wasmctl serve that the objects of an installation set, or that name files.
-var ofPod = []string{
+var ofPod = append([]string{
 	"dev", "dev-data-dir", "cache-dir", "state-dir", "socket", "log-format", "metrics-address", "health-address", "registry-ca", "verify-key",
 	"leader-elect", "leader-elect-resource-namespace", "leader-elect-resource-name",
-}
+}, flags.WebhookFlags...)
 
 // bindServe adds the flags that also apply to wasmctl serve, and the flags of wasmctl serve itself.
 func (o *manifestsOptions) bindServe(cmd *cobra.Command) {

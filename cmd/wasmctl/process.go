@@ -123,7 +123,16 @@ func (o *runOptions) runtimeOptions(ctx context.Context, log *slog.Logger) (wasm
 		controller.Module.Set(o.modules[0])
 		options.Election.Name, options.Election.NameOfModule = l.LeaseName(controllerName(&controller, info.Manifest)), controller.Name == ""
 	}
+	options.Webhooks = o.process.Webhooks.Options(o.group())
 	return options, nil
+}
+
+// group returns the name of the group of replicas that this process belongs to.
+func (o *runOptions) group() string {
+	if len(o.modules) == 0 || o.process.Leader.Name != "" {
+		return o.process.Leader.Name
+	}
+	return cmp.Or(o.controller.Name, flags.ModuleName(o.modules[0]))
 }
 
 // run runs the controllers until ctx ends.

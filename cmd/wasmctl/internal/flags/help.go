@@ -28,6 +28,7 @@ var groups = []struct {
 		"shards", "shard-by", "leader-elect", "leader-elect-resource-namespace", "leader-elect-resource-name", "leader-elect-lease-duration",
 		"leader-elect-renew-deadline", "leader-elect-retry-period", "lease-lost",
 	}},
+	{"Webhooks", WebhookFlags},
 	{"Observability", []string{"log-format", "verbose", "metrics-address", "health-address", "pprof", "otlp-endpoint"}},
 }
 

@@ -33,6 +33,7 @@ type Process struct {
 	// Registry reads the modules.
 	Registry Registry
 	HTTP     HTTP
+	Webhooks Webhooks
 
 	Kubeconfig, Context string
 	// Dev uses a local control plane, which stores its data in DevData.
@@ -77,6 +78,7 @@ func (o *Process) Bind(cmd *cobra.Command) {
 	f.StringVar((*string)(&o.Harden), "harden", string(harden.Auto), "Give up system calls and privileges that the process does not need: auto, off, or required (an error if the system lacks support)")
 	o.Leader.bind(f)
 	o.HTTP.bind(f)
+	o.Webhooks.bind(f)
 	o.Registry.Bind(f)
 	o.Registry.BindVerify(f)
 	f.StringVar(&o.OTLPEndpoint, "otlp-endpoint", "", "Send traces to this OTLP/HTTP `URL` (default: $OTEL_EXPORTER_OTLP_ENDPOINT, or no traces)")
@@ -133,7 +135,7 @@ func (o *Process) Validate() error {
 	if o.tenants && o.tenantMemory == "" {
 		o.tenantBytes = o.budgetBytes / 2
 	}
-	return errors.Join(append(errs, o.Compile.validate(), o.Leader.validate(), o.HTTP.validate())...)
+	return errors.Join(append(errs, o.Compile.validate(), o.Leader.validate(), o.HTTP.validate(), o.Webhooks.validate())...)
 }
 
 // parseBudget parses the memory limit of all modules together. It returns 0 for no limit. The default is

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package flags
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/wasmctl/wasmctl"
+)
+
+// Webhooks has the flags of the server of webhooks.
+type Webhooks struct {
+	address, service, url, certDir string
+	register                       bool
+}
+
+// WebhookFlags are the names of the flags.
+var WebhookFlags = []string{"webhook-address", "webhook-service", "webhook-url", "webhook-cert-dir", "webhook-register"}
+
+func (o *Webhooks) bind(f *pflag.FlagSet) {
+	f.StringVar(&o.address, "webhook-address", "", `Serve the webhooks of modules over HTTPS on this address, for example :9443 (default: none)`)
+	f.StringVar(&o.service, "webhook-service", "", "Let the API server call webhooks through this Service, `NAMESPACE/NAME`[:PORT]; the port is 443 by default")
+	f.StringVar(&o.url, "webhook-url", "", "Let the API server call webhooks at this https `URL`, for a process outside of the cluster (default: --webhook-address)")
+	f.StringVar(&o.certDir, "webhook-cert-dir", "", "Read tls.crt and tls.key from this `directory`, as cert-manager mounts it (default: the process makes its own certificates)")
+	f.BoolVar(&o.register, "webhook-register", true, "Write the webhook configurations, and the conversions of CRDs; if false, apply your own")
+}
+
+func (o *Webhooks) validate() error {
+	if !IsAddress(o.address) {
+		for name, value := range map[string]string{"service": o.service, "url": o.url, "cert-dir": o.certDir} {
+			if value != "" {
+				return fmt.Errorf("--webhook-%s needs --webhook-address, for example --webhook-address :9443", name)
+			}
+		}
+		return nil
+	}
+	var errs []error
+	if _, _, err := net.SplitHostPort(o.address); err != nil {
+		errs = append(errs, fmt.Errorf(`--webhook-address %q: want host:port, :port, or "none"`, o.address))
+	}
+	if o.service != "" && o.url != "" {
+		errs = append(errs, errors.New("--webhook-service and --webhook-url cannot be combined: the API server uses one of them"))
+	}
+	if _, err := parseService(o.service); o.service != "" && err != nil {
+		errs = append(errs, err)
+	}
+	if u, err := url.Parse(o.url); o.url != "" && (err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "") {
+		errs = append(errs, fmt.Errorf("--webhook-url %q: want https://HOST[:PORT][/PATH]", o.url))
+	}
+	return errors.Join(errs...)
+}
+
+// parseService parses NAMESPACE/NAME[:PORT].
+func parseService(text string) (s wasmctl.WebhookService, err error) {
+	bad := fmt.Errorf("--webhook-service %q: want NAMESPACE/NAME[:PORT]", text)
+	namespace, rest, ok := strings.Cut(text, "/")
+	name, port, hasPort := strings.Cut(rest, ":")
+	if !ok || len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1035Label(name)) > 0 {
+		return s, bad
+	}
+	s.Namespace, s.Name, s.Port = namespace, name, 443
+	if hasPort {
+		n, err := strconv.ParseUint(port, 10, 16)
+		if err != nil || n == 0 {
+			return s, bad
+		}
+		s.Port = int32(n)
+	}
+	return s, nil
+}
+
+// Options returns the options of the flags, or nil if webhooks are not served. group is the name that all replicas of this process share, and
+// other processes do not. The caller must have called validate.
+func (o *Webhooks) Options(group string) *wasmctl.Webhooks {
+	if !IsAddress(o.address) {
+		return nil
+	}
+	out := &wasmctl.Webhooks{Address: o.address, URL: o.url, CertDir: o.certDir, Unregistered: !o.register, Name: strings.TrimPrefix(group, "wasmctl-")}
+	if o.service != "" {
+		out.Service, _ = parseService(o.service)
+		out.Name = ServiceGroup(out.Service.Namespace, out.Service.Name)
+	}
+	return out
+}
+
+// ServiceGroup returns the name of a group of replicas behind a Service.
+func ServiceGroup(namespace, name string) string { return namespace + "." + name }
