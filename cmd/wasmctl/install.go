@@ -85,6 +85,7 @@ func (o *manifestsOptions) bindServe(cmd *cobra.Command) {
 	f.IntVar(&o.shards, "shards", 0, "Let all replicas reconcile, and share the objects, split into `N` parts, instead of electing a leader")
 	f.Lookup("shards").NoOptDefVal = strconv.Itoa(deploy.DefaultShards)
 	f.Int32Var(&o.maxReplicas, "max-replicas", 0, "With --shards: add a HorizontalPodAutoscaler that adds replicas up to this many")
+	f.BoolVar(&o.webhooks, "webhooks", false, "Serve the webhooks of modules, and give the processes the rights to register them")
 	f.BoolVar(&o.podMonitor, "pod-monitor", false, "Add a PodMonitor, as the last object, for clusters with the Prometheus operator")
 	f.StringVar(&o.process.Kubeconfig, "kubeconfig", "", "Use this kubeconfig `file` to look up kinds")
 	f.StringVar(&o.process.Context, "context", "", "Use this `context` of the kubeconfig")

@@ -41,6 +41,7 @@ type manifestsOptions struct {
 	shards          int
 	modules         string
 	podMonitor      bool
+	webhooks        bool
 	output, dir     string
 
 	served serveOptions
@@ -63,6 +64,7 @@ func newCmdManifests(s streams) *cobra.Command {
 RBAC for the controllers and their watches, ConfigMaps for the file and the modules, a Deployment with probes and limits and without
 privileges, and a Service. With several replicas, a Lease for leader election and a PodDisruptionBudget are added. With --shards, all
 replicas reconcile and share the objects; a FlowSchema for their Leases and, with --max-replicas, a HorizontalPodAutoscaler are added.
+With --webhooks, the processes serve the webhooks of their modules through the Service, and have the rights to register them.
 
 The command looks up the resources of kinds in the cluster and changes nothing there. If the cluster does not know a kind, or no
 cluster is configured, it guesses the resource and prints a note. Environment variables in the file are expanded. With --output-dir
@@ -148,7 +150,7 @@ func (o *manifestsOptions) source() (source, claim string) {
 func (o *manifestsOptions) config(ctx context.Context) (*deploy.Config, error) {
 	c := &deploy.Config{
 		Name: o.name, Namespace: o.namespace, Image: o.image, Replicas: o.replicas, Shards: o.shards, ShareObjects: o.served.share == shareObjects,
-		MaxReplicas: o.maxReplicas, RegistryAllow: o.served.allowed, Args: o.serveArgs(),
+		MaxReplicas: o.maxReplicas, RegistryAllow: o.served.allowed, Args: o.serveArgs(), Webhooks: o.webhooks,
 	}
 	if err := o.fill(ctx, c); err != nil {
 		return nil, err

@@ -28,9 +28,9 @@ starts from any state: also if some of them are gone already, or if their deleti
 
 Reconcilers and ClusterReconcilers are deleted first. While a process serves them, the command waits until their modules have
 finalized their objects, as their deletionPolicy demands. If no process serves them any more, the command takes the finalizers
-off itself, and nothing is cleaned up. Then it deletes the Deployment and what belongs to it, the rights, and at last the CRDs. If
-another installation of wasmctl serve exists, the Reconcilers and the CRDs stay. If nothing of the installation exists, Reconcilers that
-are in use are deleted only with --force, because the name may be wrong.
+off itself, and nothing is cleaned up. Then it deletes the Deployment and what belongs to it, the webhook configurations that a killed
+process has left, the rights, and at last the CRDs. If another installation of wasmctl serve exists, the Reconcilers and the CRDs stay.
+If nothing of the installation exists, Reconcilers that are in use are deleted only with --force, because the name may be wrong.
 
 The namespace stays, as do the objects that modules have created. The last lines of the output list them.
 

@@ -126,7 +126,7 @@ func (r release) render(t *testing.T, dir string) (installed, hooked objects, no
 // TestChart_GivesTheObjectsOfManifests: a release of the chart has the objects that are printed for its name
 // and values.
 func TestChart_GivesTheObjectsOfManifests(t *testing.T) {
-	for _, flags := range [][]string{nil, {"--shards"}, {"--shards", "--share", "objects"}, {"--shards", "--max-replicas", "5"}} {
+	for _, flags := range [][]string{nil, {"--webhooks"}, {"--shards"}, {"--shards", "--share", "objects"}, {"--shards", "--max-replicas", "5"}} {
 		dir := chart(t, append([]string{"--pod-monitor"}, flags...)...)
 		for _, r := range []release{{name: "wasmctl", namespace: "wasmctl-system"}, {name: "1", namespace: "n42"}} {
 			printed := wasmctl(t, append([]string{
@@ -142,7 +142,7 @@ func TestChart_GivesTheObjectsOfManifests(t *testing.T) {
 					t.Errorf("notes: %s", notes)
 				}
 				want := decode(t, printed)
-				adjust(want, replicas == "1", len(flags) == 0)
+				adjust(want, replicas == "1", !slices.Contains(flags, "--shards"))
 				if diff := cmp.Diff(want, got); diff != "" {
 					t.Errorf("%q: release %v: - printed + chart\n%s", flags, r, diff)
 				}
@@ -194,6 +194,8 @@ func TestChart_RefusesTypos(t *testing.T) {
 		"serviceMonitor: {labels: {a: 1}}":      false,
 		"resources: {limit: {memory: 1Gi}}":     false,
 		"crds: {enabled: \"false\"}":            false,
+		"webhooks: {enabled: true}":             true,
+		"webhooks: true":                        false,
 	} {
 		if _, _, _, err := (release{name: "w", namespace: "ns", values: values}).render(t, dir); (err == nil) != ok {
 			t.Errorf("%s: %v", values, err)
@@ -231,6 +233,7 @@ serviceAccountAnnotations: {role: arn}
 crds: {enabled: true}
 networkPolicy: {enabled: false, egress: [{ports: [{port: 8444}]}]}
 podDisruptionBudget: {enabled: false}
+webhooks: {enabled: true}
 podMonitor: {enabled: true, labels: {release: prometheus}, endpoint: {interval: 30s}}
 serviceMonitor: {enabled: true, labels: {release: prometheus}, endpoint: {interval: 30s}}
 `

@@ -32,6 +32,7 @@ const (
 
 	metricsPort = 8080
 	healthPort  = 8081
+	webhookPort = 9443
 )
 
 // Ways to get modules into the container.
@@ -83,6 +84,8 @@ type Config struct {
 	Args []string
 	// Rights are the rights of the processes.
 	Rights []abi.Capability
+	// Webhooks makes the processes serve the webhooks of their modules.
+	Webhooks bool
 	// Monitors are kinds of objects of the Prometheus operator, PodMonitor or ServiceMonitor, to add.
 	Monitors []string
 }
@@ -90,7 +93,7 @@ type Config struct {
 // Objects returns the objects, in an order in which they can be created. The caller must call
 // Validate first.
 func (c *Config) Objects() []any {
-	list := append([]any{c.namespace()}, grant.RBAC(grant.Account{Namespace: c.Namespace, Name: c.Name}, slices.Concat(c.Rights, c.leaseRights()))...)
+	list := append([]any{c.namespace()}, grant.RBAC(grant.Account{Namespace: c.Namespace, Name: c.Name}, slices.Concat(c.Rights, c.leaseRights(), c.webhookRights()))...)
 	component := ComponentRun
 	if c.serves() {
 		component = ComponentServe
@@ -204,5 +207,5 @@ func (c *Config) args() []string {
 	for _, pattern := range c.RegistryAllow {
 		args = append(args, registryAllow+pattern)
 	}
-	return slices.Concat(args, c.replicaArgs(), c.Args)
+	return slices.Concat(args, c.replicaArgs(), c.webhookArgs(), c.Args)
 }

@@ -3,6 +3,7 @@
 package deploy
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"os"
@@ -60,8 +61,35 @@ func (c *Config) Chart(version string, rights func(namespace string) []abi.Capab
 	t.RegistryAllow, t.Args = nil, nil // values
 	t.Replicas, t.Monitors = max(c.Replicas, 2), []string{PodMonitor, ServiceMonitor}
 	values := c.values()
-	files := map[string][]byte{"templates/NOTES.txt": []byte(notes)}
-	for _, object := range t.Objects() {
+	t.Webhooks = false
+	files, err := t.templates(values)
+	if err != nil {
+		return nil, err
+	}
+	t.Webhooks = true
+	enabled, err := t.templates(values)
+	if err != nil {
+		return nil, err
+	}
+	for name, content := range enabled {
+		files[name] = either(".Values.webhooks.enabled", content, files[name])
+	}
+	files["templates/NOTES.txt"] = []byte(notes)
+	var errs [3]error
+	files["values.yaml"], errs[0] = valuesFile(values)
+	files["values.schema.json"], errs[1] = json.MarshalIndent(schemaOf(values), "", "  ")
+	files["Chart.yaml"], errs[2] = yaml.Marshal(map[string]any{
+		"apiVersion": "v2", "type": "application", "name": "wasmctl", "version": version, "appVersion": version,
+		"description": "Kubernetes controllers whose logic is a WebAssembly module: wasmctl serve",
+		"home":        "https://github.com/wasmctl/wasmctl",
+	})
+	return files, errors.Join(errs[:]...)
+}
+
+// templates returns a template for each object, by the name of its file.
+func (c *Config) templates(values []value) (map[string][]byte, error) {
+	files := map[string][]byte{}
+	for _, object := range c.Objects() {
 		tree, err := fieldsOf(object)
 		if err != nil {
 			return nil, err
@@ -87,15 +115,33 @@ func (c *Config) Chart(version string, rights func(namespace string) []abi.Capab
 			return nil, err
 		}
 	}
-	var errs [3]error
-	files["values.yaml"], errs[0] = valuesFile(values)
-	files["values.schema.json"], errs[1] = json.MarshalIndent(schemaOf(values), "", "  ")
-	files["Chart.yaml"], errs[2] = yaml.Marshal(map[string]any{
-		"apiVersion": "v2", "type": "application", "name": "wasmctl", "version": version, "appVersion": version,
-		"description": "Kubernetes controllers whose logic is a WebAssembly module: wasmctl serve",
-		"home":        "https://github.com/wasmctl/wasmctl",
-	})
-	return files, errors.Join(errs[:]...)
+	return files, nil
+}
+
+// either returns a template with one of two contents, which share the lines at the beginning and at the end.
+func either(condition string, yes, no []byte) []byte {
+	a, b := bytes.SplitAfter(yes, []byte("\n")), bytes.SplitAfter(no, []byte("\n"))
+	first, last := 0, 0
+	for first < min(len(a), len(b)) && bytes.Equal(a[first], b[first]) {
+		first++
+	}
+	if first == len(a) && first == len(b) {
+		return yes
+	}
+	for last < min(len(a), len(b))-first && bytes.Equal(a[len(a)-1-last], b[len(b)-1-last]) {
+		last++
+	}
+	var out bytes.Buffer
+	out.Write(bytes.Join(a[:first], nil))
+	out.WriteString("{{- if " + condition + " }}\n")
+	out.Write(bytes.Join(a[first:len(a)-last], nil))
+	if middle := bytes.Join(b[first:len(b)-last], nil); len(middle) > 0 {
+		out.WriteString("{{- else }}\n")
+		out.Write(middle)
+	}
+	out.WriteString("{{- end }}\n")
+	out.Write(bytes.Join(a[len(a)-last:], nil))
+	return out.Bytes()
 }
 
 // condition returns the condition for a kind of object. It is empty if all releases have the

@@ -55,10 +55,7 @@ func (c *Config) container() corev1.Container {
 			{Name: "XDG_CONFIG_HOME", Value: runDir},
 			{Name: "TMPDIR", Value: runDir},
 		},
-		Ports: []corev1.ContainerPort{
-			{Name: "metrics", ContainerPort: metricsPort, Protocol: corev1.ProtocolTCP},
-			{Name: "health", ContainerPort: healthPort, Protocol: corev1.ProtocolTCP},
-		},
+		Ports: c.ports(),
 		Resources: corev1.ResourceRequirements{
 			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("128Mi")},
 			Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")},
@@ -71,6 +68,17 @@ func (c *Config) container() corev1.Container {
 			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 		},
 	}
+}
+
+func (c *Config) ports() []corev1.ContainerPort {
+	ports := []corev1.ContainerPort{
+		{Name: "metrics", ContainerPort: metricsPort, Protocol: corev1.ProtocolTCP},
+		{Name: "health", ContainerPort: healthPort, Protocol: corev1.ProtocolTCP},
+	}
+	if c.Webhooks {
+		ports = append(ports, corev1.ContainerPort{Name: "webhook", ContainerPort: webhookPort, Protocol: corev1.ProtocolTCP})
+	}
+	return ports
 }
 
 func probe(path string, every int32) *corev1.Probe {
@@ -131,14 +139,15 @@ func (c *Config) volumes() []corev1.Volume {
 	return volumes
 }
 
-// service names the target of metrics scrapes.
+// service names the target of metrics scrapes, and of the API server's calls of webhooks.
 func (c *Config) service() any {
+	ports := []corev1.ServicePort{{Name: "metrics", Port: metricsPort, TargetPort: intstr.FromString("metrics"), Protocol: corev1.ProtocolTCP}}
+	if c.Webhooks {
+		ports = append(ports, corev1.ServicePort{Name: "webhook", Port: 443, TargetPort: intstr.FromString("webhook"), Protocol: corev1.ProtocolTCP})
+	}
 	return &corev1.Service{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"}, ObjectMeta: c.meta(""),
-		Spec: corev1.ServiceSpec{
-			Selector: c.labels(),
-			Ports:    []corev1.ServicePort{{Name: "metrics", Port: metricsPort, TargetPort: intstr.FromString("metrics"), Protocol: corev1.ProtocolTCP}},
-		},
+		Spec: corev1.ServiceSpec{Selector: c.labels(), Ports: ports},
 	}
 }
 
@@ -149,13 +158,16 @@ var egressPorts = []int{443, 6443, 8443, 16443, 5000, 4317, 4318}
 // dnsPorts are the ports of DNS; the second one is that of OpenShift's pods.
 var dnsPorts = []int{53, 5353}
 
-// networkPolicy permits incoming connections only to the metrics and the probes, and outgoing ones only to the ports of
+// networkPolicy permits incoming connections only to the ports of the container, and outgoing ones only to the ports of
 // DNS, API servers, registries and collectors. It names no addresses, because these differ between clusters.
 func (c *Config) networkPolicy() any {
 	port := func(protocol corev1.Protocol, at intstr.IntOrString) networkingv1.NetworkPolicyPort {
 		return networkingv1.NetworkPolicyPort{Protocol: &protocol, Port: &at}
 	}
-	var out []networkingv1.NetworkPolicyPort
+	var in, out []networkingv1.NetworkPolicyPort
+	for _, p := range c.ports() {
+		in = append(in, port(p.Protocol, intstr.FromString(p.Name)))
+	}
 	for _, n := range dnsPorts {
 		out = append(out, port(corev1.ProtocolUDP, intstr.FromInt(n)), port(corev1.ProtocolTCP, intstr.FromInt(n)))
 	}
@@ -167,10 +179,8 @@ func (c *Config) networkPolicy() any {
 		Spec: networkingv1.NetworkPolicySpec{
 			PodSelector: metav1.LabelSelector{MatchLabels: c.labels()},
 			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress},
-			Ingress: []networkingv1.NetworkPolicyIngressRule{{Ports: []networkingv1.NetworkPolicyPort{
-				port(corev1.ProtocolTCP, intstr.FromString("metrics")), port(corev1.ProtocolTCP, intstr.FromString("health")),
-			}}},
-			Egress: []networkingv1.NetworkPolicyEgressRule{{Ports: out}},
+			Ingress:     []networkingv1.NetworkPolicyIngressRule{{Ports: in}},
+			Egress:      []networkingv1.NetworkPolicyEgressRule{{Ports: out}},
 		},
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -26,6 +27,9 @@ var (
 	pods       = corev1.SchemeGroupVersion.WithResource("pods")
 	namespaces = corev1.SchemeGroupVersion.WithResource("namespaces")
 	accounts   = corev1.SchemeGroupVersion.WithResource("serviceaccounts")
+
+	validatingWebhooks = admissionv1.SchemeGroupVersion.WithResource("validatingwebhookconfigurations")
+	mutatingWebhooks   = admissionv1.SchemeGroupVersion.WithResource("mutatingwebhookconfigurations")
 
 	clusterRoles        = rbacv1.SchemeGroupVersion.WithResource("clusterroles")
 	clusterRoleBindings = rbacv1.SchemeGroupVersion.WithResource("clusterrolebindings")
@@ -65,11 +69,19 @@ func others(bindings []unstructured.Unstructured, home abi.Key) (list []string) 
 func (r *Removal) observe(ctx context.Context) (*State, error) {
 	s := &State{}
 	for _, kind := range resources {
-		objects, err := r.list(ctx, kind.gvr, "", metav1.ListOptions{LabelSelector: deploy.LabelNamespace})
+		which := metav1.ListOptions{LabelSelector: deploy.LabelNamespace}
+		if kind.use == webhook { // only the name shows whose they are
+			which = metav1.ListOptions{FieldSelector: "metadata.name=" + deploy.WebhookConfiguration(r.Namespace, r.Name)}
+		}
+		objects, err := r.list(ctx, kind.gvr, "", which)
 		if err != nil {
 			return nil, err
 		}
 		for i := range objects {
+			if kind.use == webhook {
+				s.Objects = append(s.Objects, Object{kind.gvr, keyOf(&objects[i])})
+				continue
+			}
 			s.add(kind.gvr, &objects[i], r.Namespace, r.Name)
 		}
 		if kind.gvr == clusterRoleBindings {

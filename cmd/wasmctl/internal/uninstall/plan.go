@@ -73,10 +73,19 @@ type Step struct {
 	Objects []Object
 }
 
+// use is what an object of an installation is for.
+type use int
+
+const (
+	workload use = iota
+	webhook      // makes the API server call the process, so that requests fail without it
+	right        // the process needs it for its work
+)
+
 // resources are the kinds of objects that an installation can have, in the order of their deletion.
 var resources = []struct {
-	gvr   schema.GroupVersionResource
-	right bool // the process needs it for its work
+	gvr schema.GroupVersionResource
+	use use
 }{
 	{gvr: deployments},
 	{gvr: schema.GroupVersionResource{Group: "autoscaling", Version: "v2", Resource: "horizontalpodautoscalers"}},
@@ -86,23 +95,25 @@ var resources = []struct {
 	{gvr: schema.GroupVersionResource{Version: "v1", Resource: "services"}},
 	{gvr: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}},
 	{gvr: schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "networkpolicies"}},
-	{schema.GroupVersionResource{Group: "flowcontrol.apiserver.k8s.io", Version: "v1", Resource: "flowschemas"}, true},
-	{schema.GroupVersionResource{Group: rbac, Version: "v1", Resource: "rolebindings"}, true},
-	{schema.GroupVersionResource{Group: rbac, Version: "v1", Resource: "roles"}, true},
-	{clusterRoleBindings, true},
-	{clusterRoles, true},
-	{accounts, true},
+	{validatingWebhooks, webhook},
+	{mutatingWebhooks, webhook},
+	{schema.GroupVersionResource{Group: "flowcontrol.apiserver.k8s.io", Version: "v1", Resource: "flowschemas"}, right},
+	{schema.GroupVersionResource{Group: rbac, Version: "v1", Resource: "rolebindings"}, right},
+	{schema.GroupVersionResource{Group: rbac, Version: "v1", Resource: "roles"}, right},
+	{clusterRoleBindings, right},
+	{clusterRoles, right},
+	{accounts, right},
 }
 
 const rbac = "rbac.authorization.k8s.io"
 
 var deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 
-// of returns the objects of the installation that are rights, or those that are not, in the order of their deletion.
-func (s *State) of(right bool) (list []Object) {
+// of returns the objects of the installation for a use, in the order of their deletion.
+func (s *State) of(use use) (list []Object) {
 	for _, r := range resources {
 		for _, o := range s.Objects {
-			if o.GVR == r.gvr && r.right == right {
+			if o.GVR == r.gvr && r.use == use {
 				list = append(list, o)
 			}
 		}
@@ -143,9 +154,10 @@ func (s *State) Plan(force bool) (steps []Step) {
 	if !force {
 		add(DeleteReconcilers, reconcilers)
 	}
-	add(DeleteWorkloads, s.of(false))
+	add(DeleteWorkloads, s.of(workload))
+	add(Delete, s.of(webhook)) // the process deletes them when it stops, unless it was killed
 	add(Release, reconcilers)
-	add(Delete, s.of(true))
+	add(Delete, s.of(right))
 	add(Delete, crds)
 	return steps
 }

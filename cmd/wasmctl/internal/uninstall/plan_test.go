@@ -47,6 +47,7 @@ func describe(steps []Step) string {
 }
 
 const (
+	webhooks  = "; delete validatingwebhookconfigurations mutatingwebhookconfigurations"
 	workloads = " deployments horizontalpodautoscalers poddisruptionbudgets podmonitors servicemonitors services configmaps networkpolicies"
 	allRights = "delete flowschemas rolebindings roles clusterrolebindings clusterroles serviceaccounts"
 	kinds     = "delete customresourcedefinitions customresourcedefinitions"
@@ -59,16 +60,16 @@ func TestPlan_Order(t *testing.T) {
 		change func(s *State)
 		want   string
 	}{
-		"everything":    {false, func(*State) {}, "finalize" + both + "; stop" + workloads + "; release" + both + "; " + allRights + "; " + kinds},
-		"force":         {true, func(*State) {}, "stop" + workloads + "; release" + both + "; " + allRights + "; " + kinds},
+		"everything":    {false, func(*State) {}, "finalize" + both + "; stop" + workloads + webhooks + "; release" + both + "; " + allRights + "; " + kinds},
+		"force":         {true, func(*State) {}, "stop" + workloads + webhooks + "; release" + both + "; " + allRights + "; " + kinds},
 		"nothing":       {false, func(s *State) { *s = State{} }, ""},
 		"CRDs are left": {false, func(s *State) { s.Objects, s.Reconcilers = nil, nil }, kinds},
 		"Reconcilers are left": {
 			false, func(s *State) { s.Objects = nil }, "finalize" + both + "; release" + both + "; " + kinds,
 		},
-		"others serve":      {false, func(s *State) { s.Others = []string{"a/b"} }, "stop" + workloads + "; " + allRights},
-		"of a file":         {false, func(s *State) { s.Runs = true }, "stop" + workloads + "; " + allRights},
-		"no process, force": {true, func(s *State) { s.Objects = s.of(true) }, "release" + both + "; " + allRights + "; " + kinds},
+		"others serve":      {false, func(s *State) { s.Others = []string{"a/b"} }, "stop" + workloads + webhooks + "; " + allRights},
+		"of a file":         {false, func(s *State) { s.Runs = true }, "stop" + workloads + webhooks + "; " + allRights},
+		"no process, force": {true, func(s *State) { s.Objects = s.of(right) }, "release" + both + "; " + allRights + "; " + kinds},
 	} {
 		s := everything()
 		c.change(s)
@@ -79,7 +80,7 @@ func TestPlan_Order(t *testing.T) {
 }
 
 // For any part of an installation: each object is in one step; the process keeps its rights until it has stopped; no CRD is deleted while
-// a Reconciler may have a finalizer; and an installation that shares the CRDs leaves them alone.
+// a Reconciler may have a finalizer; no object is released while the API server calls a process that has stopped; and an installation that shares the CRDs leaves them alone.
 func TestPlan_IsSafeFromAnyState(t *testing.T) {
 	for seed := range uint64(2000) {
 		rnd := rand.New(rand.NewPCG(seed, 7))
@@ -113,6 +114,9 @@ func TestPlan_IsSafeFromAnyState(t *testing.T) {
 		stop, released, kinds := at["falsedeployments"], at["truereconcilers"], at["falsecustomresourcedefinitions"]
 		if right := at["falseclusterroles"]; right > 0 && (stop > right || released > right) || kinds > 0 && (released > kinds || right > kinds) {
 			t.Fatalf("seed %d: %s", seed, describe(s.Plan(force)))
+		}
+		if hooks := at["falsevalidatingwebhookconfigurations"]; hooks > 0 && (stop > hooks || released > 0 && hooks > released) {
+			t.Fatalf("seed %d: calls of a stopped process: %s", seed, describe(s.Plan(force)))
 		}
 		if shared := len(s.Others) > 0 || s.Runs; shared && (kinds > 0 || at["falsereconcilers"] > 0 || released > 0) {
 			t.Fatalf("seed %d: shared: %s", seed, describe(s.Plan(force)))
