@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -106,7 +107,7 @@ func (o *manifestsOptions) bindServe(cmd *cobra.Command) {
 func (o *manifestsOptions) validateServe() error {
 	if o.serve {
 		o.served.run.process.Leader.Shards = o.shards
-		return o.served.complete(true)
+		return errors.Join(o.served.complete(true), o.served.checkWebhooks(o.webhooks, o.replicas > 1 || o.shards > 0))
 	}
 	for _, flag := range o.passed {
 		if flag.Changed {

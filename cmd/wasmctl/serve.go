@@ -125,7 +125,7 @@ func (o *serveOptions) complete(isolates bool) error {
 	}
 	o.run.tenants = wasmctl.TenantLimits{Cache: cache.Value(), Watches: o.watches}
 	o.allow, err = parseAllow(o.allowed)
-	errs = append(errs, err, o.isolation.Validate(isolates), checkShare(o.share, o.run.process.Leader.Shards))
+	errs = append(errs, err, o.isolation.Validate(isolates), checkShare(o.share, o.run.process.Leader.Shards), o.checkWebhooks(o.run.process.Webhooks.Serves(), o.run.process.Leader.Replicates()))
 	most := host.Config{Limits: share.Limits{Memory: memory.Value(), Timeout: o.timeout}}.LimitsFor(nil)
 	o.bounds = v1alpha1.Bounds{Limits: map[abi.LimitName]int64{}, Concurrency: int32(min(o.concurrency, math.MaxInt32))} //nolint:gosec // bounded
 	for _, name := range abi.LimitNames {
@@ -153,6 +153,14 @@ func checkShare(share string, shards int) error {
 		return fmt.Errorf("--share %q: want %q or %q", share, shareReconcilers, shareObjects)
 	case share == shareObjects && shards == 0:
 		return errors.New("--share objects needs --shards")
+	}
+	return nil
+}
+
+// checkWebhooks returns an error if several replicas serve webhooks, but not all have all modules: the API server calls any of them.
+func (o *serveOptions) checkWebhooks(webhooks, replicated bool) error {
+	if webhooks && replicated && o.share != shareObjects {
+		return errors.New("webhooks with several replicas need --shards --share objects: the API server calls any replica, so each must have all modules")
 	}
 	return nil
 }

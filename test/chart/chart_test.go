@@ -126,7 +126,7 @@ func (r release) render(t *testing.T, dir string) (installed, hooked objects, no
 // TestChart_GivesTheObjectsOfManifests: a release of the chart has the objects that are printed for its name
 // and values.
 func TestChart_GivesTheObjectsOfManifests(t *testing.T) {
-	for _, flags := range [][]string{nil, {"--webhooks"}, {"--shards"}, {"--shards", "--share", "objects"}, {"--shards", "--max-replicas", "5"}} {
+	for _, flags := range [][]string{nil, {"--shards"}, {"--shards", "--share", "objects"}, {"--shards", "--share", "objects", "--webhooks"}, {"--shards", "--max-replicas", "5"}} {
 		dir := chart(t, append([]string{"--pod-monitor"}, flags...)...)
 		for _, r := range []release{{name: "wasmctl", namespace: "wasmctl-system"}, {name: "1", namespace: "n42"}} {
 			printed := wasmctl(t, append([]string{
@@ -148,6 +148,20 @@ func TestChart_GivesTheObjectsOfManifests(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestChart_WebhooksHaveAllModules: with webhooks, the pods of any chart share the objects, so each has all modules.
+func TestChart_WebhooksHaveAllModules(t *testing.T) {
+	printed := wasmctl(t, "manifests", "--serve", "--image", image, "--replicas", "3", "--shards", "--share", "objects", "--webhooks")
+	got, _, _, err := release{name: "wasmctl", namespace: "wasmctl-system", values: "replicas: 3\nwebhooks: {enabled: true}"}.render(t, chart(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := decode(t, printed)
+	adjust(want, false, false)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("- printed + chart\n%s", diff)
 	}
 }
 

@@ -4,6 +4,7 @@ package deploy
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"os"
@@ -66,7 +67,7 @@ func (c *Config) Chart(version string, rights func(namespace string) []abi.Capab
 	if err != nil {
 		return nil, err
 	}
-	t.Webhooks = true
+	t.Webhooks, t.ShareObjects, t.Shards = true, true, cmp.Or(t.Shards, DefaultShards) // the API server calls any replica
 	enabled, err := t.templates(values)
 	if err != nil {
 		return nil, err
@@ -118,28 +119,30 @@ func (c *Config) templates(values []value) (map[string][]byte, error) {
 	return files, nil
 }
 
-// either returns a template with one of two contents, which share the lines at the beginning and at the end.
+// either returns a template with one of two contents. They share the lines at the beginning and at the end, unless the conditions of the
+// objects differ.
 func either(condition string, yes, no []byte) []byte {
+	if bytes.Equal(yes, no) {
+		return yes
+	}
 	a, b := bytes.SplitAfter(yes, []byte("\n")), bytes.SplitAfter(no, []byte("\n"))
 	first, last := 0, 0
 	for first < min(len(a), len(b)) && bytes.Equal(a[first], b[first]) {
 		first++
 	}
-	if first == len(a) && first == len(b) {
-		return yes
-	}
-	for last < min(len(a), len(b))-first && bytes.Equal(a[len(a)-1-last], b[len(b)-1-last]) {
+	for first > 0 && last < min(len(a), len(b))-first && bytes.Equal(a[len(a)-1-last], b[len(b)-1-last]) {
 		last++
 	}
 	var out bytes.Buffer
+	line := func(text string) { out.WriteString("{{- " + text + " }}\n") }
 	out.Write(bytes.Join(a[:first], nil))
-	out.WriteString("{{- if " + condition + " }}\n")
+	line("if " + condition)
 	out.Write(bytes.Join(a[first:len(a)-last], nil))
-	if middle := bytes.Join(b[first:len(b)-last], nil); len(middle) > 0 {
-		out.WriteString("{{- else }}\n")
-		out.Write(middle)
+	if first < len(b)-last {
+		line("else")
+		out.Write(bytes.Join(b[first:len(b)-last], nil))
 	}
-	out.WriteString("{{- end }}\n")
+	line("end")
 	out.Write(bytes.Join(a[len(a)-last:], nil))
 	return out.Bytes()
 }

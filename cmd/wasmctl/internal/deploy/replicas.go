@@ -28,6 +28,8 @@ const DefaultShards = 64
 const (
 	// handOver is the time that a stopping replica waits for others to take its objects.
 	handOver = 15 * time.Second
+	// answering is the time in which a stopping replica answers the last requests of the API server.
+	answering = 40 * time.Second
 	// spare is added to the time that a pod has to end.
 	spare = 15 * time.Second
 	// leaving is the time that a process of wasmctl serve needs in addition if its installation is deleted.
@@ -95,8 +97,11 @@ func (c *Config) count() *int32 {
 // take its finalizers off.
 func (c *Config) grace() *int64 {
 	all := cmp.Or(c.Drain, runner.DefaultDrainTimeout) + spare
-	if c.Shards > 0 {
+	if c.Shards > 0 || c.serves() { // a value of the chart has the same default for all
 		all += handOver
+	}
+	if c.Webhooks || c.serves() {
+		all += answering
 	}
 	if c.serves() {
 		all += leaving

@@ -93,7 +93,7 @@ func (c *Config) values() []value {
 		{"crds.enabled", "Install and upgrade the CRDs; an uninstall leaves them", flag, true, decides, nil},
 		{"networkPolicy.enabled", "Permit only incoming connections to metrics, probes and webhooks, and outgoing ones to the usual ports of DNS, API servers, registries and collectors", flag, true, decides, nil},
 		{"networkPolicy.egress", "Further rules for outgoing connections, such as - ports: [{port: 8444}]", objects, none, extends, []string{"NetworkPolicy spec.egress"}},
-		{"webhooks.enabled", "Serve the webhooks of modules, and write their configurations", flag, c.Webhooks, decides, nil},
+		{"webhooks.enabled", "Serve the webhooks of modules, and write their configurations; the pods then share the objects of each Reconciler", flag, c.Webhooks, decides, nil},
 		{"podDisruptionBudget.enabled", "Protect several replicas from being evicted at once", flag, true, decides, nil},
 		{"podMonitor.enabled", "Let the Prometheus operator scrape the pods", flag, slices.Contains(c.Monitors, PodMonitor), decides, nil},
 		{"podMonitor.labels", "Further labels of the PodMonitor", textMap, no, extends, []string{"PodMonitor metadata.labels"}},

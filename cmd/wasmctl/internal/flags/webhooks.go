@@ -33,8 +33,11 @@ func (o *Webhooks) bind(f *pflag.FlagSet) {
 	f.BoolVar(&o.register, "webhook-register", true, "Write the webhook configurations, and the conversions of CRDs; if false, apply your own")
 }
 
+// Serves reports whether webhooks are served.
+func (o *Webhooks) Serves() bool { return IsAddress(o.address) }
+
 func (o *Webhooks) validate() error {
-	if !IsAddress(o.address) {
+	if !o.Serves() {
 		for name, value := range map[string]string{"service": o.service, "url": o.url, "cert-dir": o.certDir} {
 			if value != "" {
 				return fmt.Errorf("--webhook-%s needs --webhook-address, for example --webhook-address :9443", name)
@@ -80,7 +83,7 @@ func parseService(text string) (s wasmctl.WebhookService, err error) {
 // Options returns the options of the flags, or nil if webhooks are not served. group is the name that all replicas of this process share, and
 // other processes do not. The caller must have called validate.
 func (o *Webhooks) Options(group string) *wasmctl.Webhooks {
-	if !IsAddress(o.address) {
+	if !o.Serves() {
 		return nil
 	}
 	out := &wasmctl.Webhooks{Address: o.address, URL: o.url, CertDir: o.certDir, Unregistered: !o.register, Name: strings.TrimPrefix(group, "wasmctl-")}
