@@ -48,6 +48,15 @@ func exportMap(ptr, size uint32) uint64 { return mem.Pack(enter(entry.Map, ptr, 
 //go:wasmexport configure
 func exportConfigure(ptr, size uint32) uint64 { return mem.Pack(enter(entry.Configure, ptr, size)) }
 
+//go:wasmexport validate
+func exportValidate(ptr, size uint32) uint64 { return mem.Pack(enter(entry.Validate, ptr, size)) }
+
+//go:wasmexport default
+func exportDefault(ptr, size uint32) uint64 { return mem.Pack(enter(entry.Default, ptr, size)) }
+
+//go:wasmexport convert
+func exportConvert(ptr, size uint32) uint64 { return mem.Pack(enter(entry.Convert, ptr, size)) }
+
 //go:wasmexport filter
 func exportFilter(ptr, size uint32) uint32 {
 	instance.reconciler, instance.refused = current()

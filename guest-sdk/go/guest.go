@@ -75,6 +75,10 @@ func (g *guest) enter(name string, dst []byte) []byte {
 		return g.mapEvent(dst)
 	case entry.Configure:
 		return g.configure(dst)
+	case entry.Validate, entry.Default:
+		return g.judge(dst)
+	case entry.Convert:
+		return g.convert(dst)
 	}
 	run := g.reconciler.Reconcile
 	if name == entry.Finalize {

@@ -17,10 +17,35 @@ type input struct {
 	failure, kind              []byte // of a Failure
 	watch, eventType, old, new []byte // of an Event
 	config                     []byte // of Settings
+	judged                     judged
 
 	attempt, reasonsDropped              int
 	configGen, deadlineMS, firstFailedMS int64
 	stale, dryRun                        bool
+}
+
+// judged has the other parts of an Admission and of a Conversion.
+type judged struct{ webhook, operation, target, requested, options, user, to, objects []byte }
+
+func (j *judged) set(key string, value []byte) {
+	switch key {
+	case "webhook":
+		j.webhook = value
+	case "operation":
+		j.operation = value
+	case "target":
+		j.target = value
+	case "requested":
+		j.requested = value
+	case "options":
+		j.options = value
+	case "user":
+		j.user = value
+	case "to":
+		j.to = value
+	case "objects":
+		j.objects = value
+	}
 }
 
 // parseInput reads a message, and returns false if it is not a map. It does not
@@ -71,6 +96,8 @@ func parseInput(msg []byte) (in input, ok bool) {
 			in.stale, _ = wire.ReadBool(it.Value)
 		case "dry_run":
 			in.dryRun, _ = wire.ReadBool(it.Value)
+		default:
+			in.judged.set(string(it.Key), it.Value)
 		}
 	}
 	return in, wire.TypeOf(msg) == wire.Map && !it.Bad()

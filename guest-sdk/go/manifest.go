@@ -34,6 +34,11 @@ type Manifest struct {
 	// declared results need. You need none to watch, to read the kind of For,
 	// or to write its status.
 	Capabilities []Capability `json:"capabilities,omitempty"`
+	// Webhooks are requests to the API server that the module judges before
+	// they take effect. Conversions are kinds whose objects it converts between
+	// versions.
+	Webhooks    []Webhook    `json:"-"`
+	Conversions []Conversion `json:"conversions,omitempty"`
 	// Finalizer is the name of the finalizer for Reconciler.Finalize, for
 	// example "example.com/cleanup". Use a name without a domain only for
 	// custom resources that have it already; wasmctl warns about it.
@@ -105,7 +110,8 @@ type described struct {
 	SDK string `json:"sdk"`
 	// Hooks names the optional exports that have a function. It is never nil,
 	// because this SDK exports all entry points, used or not.
-	Hooks []string `json:"hooks"`
+	Hooks    []string           `json:"hooks"`
+	Webhooks []describedWebhook `json:"webhooks,omitempty"`
 }
 
 // describe returns the manifest of r in msgpack.
@@ -115,6 +121,7 @@ func describe(r *Reconciler) []byte {
 		w := d.For.described()
 		d.For = &w
 	}
+	d.Webhooks = d.describedWebhooks()
 	d.Owns, d.Watches = describedAll(d.Owns), describedAll(d.Watches)
 	if !slices.Contains(d.Requires, wire.CapOpaque) && !slices.Contains(d.Wants, wire.CapOpaque) {
 		d.Wants = append(slices.Clip(d.Wants), wire.CapOpaque)
@@ -138,6 +145,9 @@ func (r *Reconciler) hooks() []string {
 		{entry.Map, slices.ContainsFunc(r.Manifest.Watches, func(w Watch) bool { return w.Mapper != nil })},
 		{entry.Filter, r.Manifest.anyWatch(func(w *Watch) bool { return w.Filter != nil })},
 		{entry.Configure, r.Configure != nil},
+		{entry.Validate, slices.ContainsFunc(r.Manifest.Webhooks, func(w Webhook) bool { return w.Validate != nil })},
+		{entry.Default, slices.ContainsFunc(r.Manifest.Webhooks, func(w Webhook) bool { return w.Default != nil })},
+		{entry.Convert, len(r.Manifest.Conversions) > 0},
 	} {
 		if h.real {
 			hooks = append(hooks, h.name)

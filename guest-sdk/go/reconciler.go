@@ -123,5 +123,5 @@ func (r *Reconciler) problem() string {
 			}
 		}
 	}
-	return ""
+	return m.webhookProblem()
 }

@@ -14,6 +14,9 @@ const (
 	Map         = "map"
 	Filter      = "filter"
 	Configure   = "configure"
+	Validate    = "validate"
+	Default     = "default"
+	Convert     = "convert"
 )
 
 // Call makes one entry call on a fresh guest with the given host. reconciler is
