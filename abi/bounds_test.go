@@ -9,48 +9,57 @@ import (
 	"reflect"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/vmihailenco/msgpack/v5"
 )
 
+// entryOf returns the i-th entry of a valid list that has the path.
+func entryOf(path string, i int) any {
+	number := strconv.Itoa(i)
+	switch path {
+	case "for", "owns", "watches":
+		return map[string]any{"group": "g", "kind": "K", "map": "owner"}
+	case "capabilities":
+		return map[string]any{"resource": "r", "verbs": []any{"get"}}
+	case "webhooks":
+		return map[string]any{"type": "validate", "path": "/p" + number}
+	case "webhooks.rules":
+		return map[string]any{"apiGroups": []any{"g"}, "apiVersions": []any{"v1"}, "resources": []any{"r"}, "operations": []any{"CREATE"}}
+	case "webhooks.rules.operations":
+		return "CREATE"
+	case "webhooks.matchConditions":
+		return map[string]any{"name": "n" + number, "expression": "true"}
+	case "conversions":
+		return map[string]any{"group": "g", "kind": "K" + number}
+	}
+	return "x" + number
+}
+
 // listOf returns a manifest, as a map, with n entries in the list of a bound.
 func listOf(name string, n int) map[string]any {
-	m := map[string]any{}
-	entry := func(i int) any { return fmt.Sprint("x", i) }
-	switch outer, key, nested := strings.Cut(name, "."); {
-	case outer == "config":
+	if name == "config" {
 		settings := map[string]any{}
 		for i := range n {
-			settings[fmt.Sprint("k", i)] = "v"
+			settings["k"+strconv.Itoa(i)] = "v"
 		}
-		m["config"] = settings
-	case nested:
-		list := make([]any, n)
-		for i := range list {
-			list[i] = entry(i)
-		}
-		in := map[string]any{"group": "g", "kind": "K", "map": "owner", key: list}
-		if outer == "capabilities" {
-			in = map[string]any{"resource": "r", "verbs": []any{"get"}, key: list}
-		}
-		if m[outer] = any(in); outer != "for" {
-			m[outer] = []any{in}
-		}
-	default:
-		list := make([]any, n)
-		for i := range list {
-			switch list[i] = entry(i); outer {
-			case "owns", "watches":
-				list[i] = map[string]any{"group": "g", "kind": "K", "map": "owner"}
-			case "capabilities":
-				list[i] = map[string]any{"resource": "r", "verbs": []any{"get"}}
-			}
-		}
-		m[outer] = list
+		return map[string]any{name: settings}
 	}
-	return m
+	list := make([]any, n)
+	for i := range list {
+		list[i] = entryOf(name, i)
+	}
+	value := any(list)
+	for cut := strings.LastIndexByte(name, '.'); cut >= 0; cut = strings.LastIndexByte(name, '.') {
+		outer := entryOf(name[:cut], 0).(map[string]any)
+		outer[name[cut+1:]] = value
+		if name, value = name[:cut], any(outer); name != "for" {
+			value = []any{outer}
+		}
+	}
+	return map[string]any{name: value}
 }
 
 func decodeMap(t *testing.T, m map[string]any) error {
@@ -86,6 +95,10 @@ func TestBounds_EachListOfAManifestHasOne(t *testing.T) {
 	for key := range map[string]bool{"owns": true, "watches": true, "capabilities": true, "config": true, "requires": true, "wants": true, "hooks": true} {
 		want[key] = true
 	}
+	for _, key := range []string{"", ".rules", ".rules.apiGroups", ".rules.apiVersions", ".rules.resources", ".rules.operations", ".matchConditions"} {
+		want["webhooks"+key] = true
+	}
+	want["conversions"], want["conversions.versions"] = true, true
 	for _, key := range []string{"subresources", "verbs", "namespaces", "names", "fields"} {
 		want["capabilities."+key] = true
 	}

@@ -60,6 +60,9 @@ func DecodeConversionResult(b []byte, want int) (ConversionResult, error) {
 		switch key {
 		case keyObjects:
 			return r.list(func() error {
+				if len(res.Objects) == want {
+					return fmt.Errorf("%w: more objects than the %d of the request", ErrType, want)
+				}
 				var o []byte
 				if _, err := r.copied(&o, 2); err != nil {
 					return err

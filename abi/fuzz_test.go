@@ -88,6 +88,29 @@ func FuzzDecodeMessages(f *testing.F) {
 				t.Errorf("keys: %v", err)
 			}
 		}
+		if r, err := DecodeAdmissionResult(b); err == nil {
+			for _, part := range [][]byte{r.Object, r.Base} {
+				if part != nil && Check(part) != nil {
+					t.Errorf("verdict: %v", Check(part))
+				}
+			}
+			if d := r.Denied; d != nil && (r.Object != nil || len(d.Causes) > MaxCauses || d.Code != 0 && (d.Code < 400 || d.Code > 599)) {
+				t.Errorf("verdict: %+v", d)
+			}
+			if len(r.Warnings) > MaxWarnings || len(r.Audit) > MaxAudit || r.Base != nil && r.Object == nil {
+				t.Errorf("verdict: %+v", r)
+			}
+		}
+		if r, err := DecodeConversionResult(b, 2); err == nil && r.Error == nil {
+			for _, o := range r.Objects {
+				if v, err := DecodeObject(o); err != nil || v == nil {
+					t.Errorf("converted: %v", err)
+				}
+			}
+			if len(r.Objects) != 2 {
+				t.Errorf("%d objects", len(r.Objects))
+			}
+		}
 		_, _, _ = DecodeConfigureResult(b)
 		_, _, _ = DecodeRequest[ConfigRequest](b)
 		_, _, _ = DecodeRequest[EventRequest](b)

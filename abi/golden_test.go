@@ -99,6 +99,7 @@ func goldenMessages() []golden {
 	}
 	list = append(list, goldenEdges(key)...)
 	list = append(append(list, goldenEvents(obj, key)...), goldenSettings()...)
+	list = append(append(list, goldenAdmissions(obj, key)...), goldenConversions(obj)...)
 	return append(append(list, goldenOps()...), goldenBad()...)
 }
 
@@ -143,6 +144,47 @@ func goldenEvents(obj []byte, key Key) []golden {
 		{name: "keys-none", msg: keys(MapResult{})},
 		{name: "keys-two", msg: keys(MapResult{Keys: []Key{key, {Name: "blue"}}})},
 		{name: "keys-error", msg: keys(MapResult{Error: &ResultError{Class: ErrorTransient, Message: "the cache has no namespace yet", Reason: "NotSynced"}})},
+	}
+}
+
+// goldenAdmissions are the input and output of validate and default.
+func goldenAdmissions(obj []byte, key Key) []golden {
+	target := Target{Group: "examples.wasmctl.dev", Version: "v1", Kind: "ConfigMapGenerator", Resource: "configmapgenerators"}
+	create := Admission{
+		ID: "0b6f-1", Controller: "configmapgenerator", Webhook: "/validate-examples-wasmctl-dev-v1-configmapgenerator", Operation: OperationCreate,
+		Target: target, Requested: target, Key: key, Object: obj, User: User{Name: "ann"}, ConfigGen: 1, Deadline: testTime,
+	}
+	update, del := create, create
+	update.Webhook, update.Operation, update.Old, update.DryRun = "/mutate-examples-wasmctl-dev-v1-configmapgenerator", OperationUpdate, mustValue(map[string]any{"old": true}), true
+	update.Requested.Version, update.Requested.Subresource, update.Target.Subresource = "v1beta1", "status", "status"
+	update.Options = mustValue(map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": "UpdateOptions"})
+	update.User = User{Name: "system:serviceaccount:default:ci", UID: "u-7", Groups: []string{"system:authenticated", "größe"}, Extra: map[string][]string{"scopes": {"a", "b"}, "empty": {}}}
+	update.Caps = []string{"cache_get", "admission"}
+	del.Operation, del.Object, del.Old, del.Key = OperationDelete, nil, obj, Key{Name: "cluster-scoped"}
+	cause := map[string]any{"type": "FieldValueInvalid", "field": "spec.content", "message": "is empty"}
+	return []golden{
+		{name: "admission-create", msg: admissionMessage(&create)},
+		{name: "admission-update", msg: admissionMessage(&update)},
+		{name: "admission-delete", msg: admissionMessage(&del)},
+		{name: "verdict-allowed", msg: mustValue(map[string]any{})},
+		{name: "verdict-warnings", msg: mustValue(map[string]any{"warnings": []any{"spec.content is long"}, "audit": map[string]any{"size": "large"}})},
+		{name: "verdict-denied", msg: mustValue(map[string]any{"denied": map[string]any{"message": "no"}})},
+		{name: "verdict-invalid", msg: mustValue(map[string]any{"denied": map[string]any{
+			"code": int64(422), "reason": "Invalid", "message": "[spec.content: is empty, no owner]", "causes": []any{cause, map[string]any{"message": "no owner"}},
+		}})},
+		{name: "verdict-object", msg: mustValue(map[string]any{"object": testObject})},
+		{name: "verdict-base", msg: mustValue(map[string]any{"object": map[string]any{"a": int64(2)}, "base": map[string]any{"a": int64(1)}})},
+		{name: "verdict-error", msg: mustValue(map[string]any{"error": map[string]any{"class": "transient", "message": "the cache has no namespace yet", "reason": "NotSynced"}})},
+	}
+}
+
+// goldenConversions are the input and output of convert.
+func goldenConversions(obj []byte) []golden {
+	c := Conversion{ID: "0b6f-2", Controller: "configmapgenerator", To: "examples.wasmctl.dev/v2", Objects: [][]byte{obj, obj}, ConfigGen: 1, Deadline: testTime, Caps: []string{"convert"}}
+	return []golden{
+		{name: "conversion-two", msg: AppendConversion(nil, &c)},
+		{name: "converted-two", msg: mustValue(map[string]any{"objects": []any{testObject, testObject}})},
+		{name: "converted-error", msg: mustValue(map[string]any{"error": map[string]any{"class": "permanent", "message": "ConfigMapGenerator[default/hello]: no way"}})},
 	}
 }
 
