@@ -60,7 +60,7 @@ func TestCases_CoverTheABI(t *testing.T) {
 		has("failure", "error_policy.kind."+string(kind))
 	}
 	for _, prefix := range []string{
-		"entry.reconcile", "entry.finalize", "error_policy.", "map.", "filter.", "configure.", "describe", "buffer.",
+		"entry.reconcile", "entry.finalize", "error_policy.", "map.", "filter.", "configure.", "validate.", "default.", "convert.", "describe", "buffer.",
 		"log.", "log_level.", "clock.", "random.", "cancelled.", "budget.", "answer.",
 	} {
 		has("function", prefix)

@@ -75,7 +75,7 @@ func (o Outcome) String() string {
 // Cases returns all cases, in the order of CASES.md.
 func Cases() []Case {
 	return slices.Concat(
-		entryCases(), requestCases(), resultCases(), policyCases(), eventCases(), configureCases(),
+		entryCases(), requestCases(), resultCases(), policyCases(), eventCases(), configureCases(), admissionCases(), conversionCases(),
 		valueCases(), numberCases(), widthCases(), logCases(), factCases(), metricCases(), operationCases(), answerCases(), statusCases(),
 		manifestCases(), growCases(), endCases(),
 	)

@@ -171,6 +171,81 @@ EXPORT(configure) uint64_t configure(const uint8_t *ptr, uint32_t len) {
 	return pack(&w);
 }
 
+// judge is validate and default.
+static uint64_t judge(const char *entry, const uint8_t *ptr) {
+	value m = read(ptr), before = get(m, "old"), after = get(m, "object");
+	value object = after.type == MAP ? after : before, does = get(get(object, "spec"), entry);
+	writer line = telling();
+	static const char *const keys[] = {"id", "controller", "webhook", "operation", "target", "requested", "options", "dry_run", "user"};
+	for (int i = 0; i < 9; i++) copy(&line, keys[i], m);
+	key(&line, "key"), put_key(&line, get(m, "key"));
+	key(&line, "old"), put_bool(&line, before.type == MAP);
+	key(&line, "new"), put_bool(&line, after.type == MAP);
+	report(&line, entry, m, object, get(does, "steps"));
+	tell(&line);
+
+	writer w = {0};
+	begin(&w);
+	static const char *const parts[] = {"denied", "object", "base", "warnings", "audit", "error"};
+	for (int i = 0; i < 6; i++) copy(&w, parts[i], does);
+	end(&w);
+	return pack(&w);
+}
+
+EXPORT(validate) uint64_t validate(const uint8_t *ptr, uint32_t len) {
+	(void)len;
+	return judge("validate", ptr);
+}
+
+EXPORT(default) uint64_t set_defaults(const uint8_t *ptr, uint32_t len) {
+	(void)len;
+	return judge("default", ptr);
+}
+
+// converted writes the object with another apiVersion.
+static void converted(writer *w, value object, value to) {
+	writer out = {0};
+	begin(&out);
+	const uint8_t *p = object.in;
+	for (uint32_t i = 0; i < object.len; i++) {
+		value name = read(p), v = read(next(p));
+		p = next(next(p));
+		out.open[0].keys++;
+		put_raw(&out, name);
+		put_raw(&out, is(name, "apiVersion") ? to : v);
+	}
+	end(&out);
+	put_raw(w, read(out.b));
+}
+
+EXPORT(convert) uint64_t convert(const uint8_t *ptr, uint32_t len) {
+	(void)len;
+	value m = read(ptr), to = get(m, "to"), objects = get(m, "objects");
+	writer w = {0};
+	begin(&w);
+	key(&w, "objects"), put_array(&w, objects.len);
+	const uint8_t *p = objects.in;
+	for (uint32_t i = 0; i < objects.len; i++, p = next(p)) {
+		value object = read(p), does = get(get(object, "spec"), "convert"), error = get(does, "error");
+		writer line = telling();
+		copy(&line, "to", m);
+		key(&line, "from"), put_raw(&line, get(object, "apiVersion"));
+		key(&line, "key"), put_key(&line, get(object, "metadata"));
+		report(&line, "convert", m, object, get(does, "steps"));
+		tell(&line);
+		if (error.type == MAP) {
+			writer failed = {0};
+			begin(&failed);
+			key(&failed, "error"), put_raw(&failed, error);
+			end(&failed);
+			return pack(&failed);
+		}
+		converted(&w, object, to);
+	}
+	end(&w);
+	return pack(&w);
+}
+
 EXPORT(describe) uint64_t describe(void) {
 	arena_reset();
 	writer w = {0};

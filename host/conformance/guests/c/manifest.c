@@ -90,6 +90,58 @@ static void capabilities(writer *w) {
 	end(w);
 }
 
+static void rule(writer *w, const char *groups, const char *versions, const char *resources, const char *operations) {
+	words(w, "apiGroups", groups);
+	words(w, "apiVersions", versions);
+	words(w, "resources", resources);
+	words(w, "operations", operations);
+}
+
+static void webhooks(writer *w) {
+	key(w, "webhooks");
+	put_array(w, 2);
+	begin(w);
+	field(w, "type", "validate");
+	field(w, "path", "/validate");
+	field(w, "name", "validate.conformance.wasmctl.dev");
+	key(w, "rules");
+	put_array(w, 1);
+	begin(w);
+	rule(w, "conformance.wasmctl.dev", "v1 v2", "cases cases/status", "CREATE UPDATE DELETE");
+	field(w, "scope", "Namespaced");
+	end(w);
+	field(w, "failurePolicy", "Ignore");
+	field(w, "matchPolicy", "Exact");
+	number(w, "timeoutSeconds", 5);
+	field(w, "namespaceSelector", "team in (a, b)");
+	field(w, "objectSelector", "!legacy");
+	key(w, "matchConditions");
+	put_array(w, 1);
+	begin(w);
+	field(w, "name", "named");
+	field(w, "expression", "object.metadata.name != ''");
+	end(w);
+	end(w);
+	begin(w);
+	field(w, "type", "default");
+	field(w, "path", "/mutate");
+	key(w, "rules");
+	put_array(w, 1);
+	begin(w);
+	rule(w, "*", "*", "cases", "*");
+	end(w);
+	field(w, "reinvocationPolicy", "IfNeeded");
+	end(w);
+
+	key(w, "conversions");
+	put_array(w, 1);
+	begin(w);
+	field(w, "group", "conformance.wasmctl.dev");
+	field(w, "kind", "Case");
+	words(w, "versions", "v1 v2");
+	end(w);
+}
+
 void manifest(writer *w) {
 	begin(w);
 	field(w, "name", "conformance");
@@ -108,6 +160,7 @@ void manifest(writer *w) {
 	number(w, "api_rate", 50);
 	number(w, "metric_series", 50);
 	end(w);
+	webhooks(w);
 	field(w, "finalizer", "conformance.wasmctl.dev/case");
 	number(w, "concurrency", 2);
 	key(w, "config");

@@ -41,6 +41,26 @@ var manifest = wasmctl.Manifest{
 		Memory: 256 << 20, Timeout: 30_000, HostCalls: 1000, LogLines: 1_000_000, EventRate: 100_000,
 		APIRate: 50, MetricSeries: 50,
 	},
+	Webhooks: []wasmctl.Webhook{
+		{
+			Path: "/validate", Name: "validate.conformance.wasmctl.dev", Validate: judge("validate"),
+			Rules: []wasmctl.WebhookRule{{
+				Groups: []string{"conformance.wasmctl.dev"}, Versions: []string{"v1", "v2"}, Resources: []string{"cases", "cases/status"},
+				Operations: []wasmctl.Operation{wasmctl.OperationCreate, wasmctl.OperationUpdate, wasmctl.OperationDelete}, Scope: "Namespaced",
+			}},
+			FailurePolicy: "Ignore", MatchPolicy: "Exact", TimeoutSeconds: 5, NamespaceSelector: "team in (a, b)", ObjectSelector: "!legacy",
+			MatchConditions: []wasmctl.MatchCondition{{Name: "named", Expression: "object.metadata.name != ''"}},
+		},
+		{
+			Path: "/mutate", Default: judge("default"), Reinvocation: "IfNeeded",
+			Rules: []wasmctl.WebhookRule{{
+				Groups: []string{"*"}, Versions: []string{"*"}, Resources: []string{"cases"}, Operations: []wasmctl.Operation{"*"},
+			}},
+		},
+	},
+	Conversions: []wasmctl.Conversion{{
+		Group: "conformance.wasmctl.dev", Kind: "Case", Versions: []string{"v1", "v2"}, Convert: convert,
+	}},
 	Finalizer:   "conformance.wasmctl.dev/case",
 	Concurrency: 2,
 	Config:      map[string]string{"greeting": "hello", "größe": "klein"},
