@@ -111,7 +111,7 @@ func (k *Watched) needs() grant.Watch {
 
 // needs returns the rights that running the module requires.
 func (p *Plan) needs(kind Watched) *grant.Needs {
-	n := &grant.Needs{For: kind.needs(), Finalizer: p.Manifest.Finalizer != "", Capabilities: p.asks}
+	n := &grant.Needs{For: kind.needs(), Finalizer: p.Manifest.Finalizer != "", Capabilities: p.asks, Webhooks: p.webhookRights()}
 	for i := range p.Related {
 		n.Watches = append(n.Watches, p.Related[i].needs())
 	}
@@ -121,7 +121,7 @@ func (p *Plan) needs(kind Watched) *grant.Needs {
 // grant decides the rights of the module of a plan, and removes optional watches that are
 // not granted.
 func (p *Planner) grant(ctx context.Context, kind Watched, next *Plan) error {
-	if err := kubeapi.CheckRules(next.Manifest.Capabilities); err != nil {
+	if err := grant.CheckAsked(next.Manifest.Capabilities); err != nil {
 		return failure.Module.Wrap(fmt.Errorf("manifest: %w", err))
 	}
 	g, err := p.granted(ctx)
@@ -133,13 +133,14 @@ func (p *Planner) grant(ctx context.Context, kind Watched, next *Plan) error {
 	next.Rights = needs.Rules()
 	if p.Confine != "" && g.all {
 		g = &granted{rules: g.confined(next.Rights), finalizers: []string{next.Manifest.Finalizer}, log: g.log}
-		return p.within(g, kind, next)
+		return p.within(ctx, g, kind, next)
 	}
 	switch more := grant.Beyond(g.rules, next.Rights); {
 	case p.Grant.Everything:
 		next.Policy = kubeapi.Everything()
 		return nil
 	case g.all:
+		p.admit(ctx, next, needs.Webhooks)
 		if len(p.Namespaces) > 0 {
 			next.Policy = next.Policy.Narrowed(append(grant.OwnRights(needs.For), next.asks...))
 		}
@@ -148,12 +149,13 @@ func (p *Planner) grant(ctx context.Context, kind Watched, next *Plan) error {
 	case p.Grant.Path == "" && len(more) > 0:
 		return ungranted(more, "", nil)
 	}
-	return p.within(g, kind, next)
+	return p.within(ctx, g, kind, next)
 }
 
 // within limits a plan to the granted rights.
-func (p *Planner) within(g *granted, kind Watched, next *Plan) error {
-	next.Refused = grant.Beyond(g.rules, next.asks)
+func (p *Planner) within(ctx context.Context, g *granted, kind Watched, next *Plan) error {
+	next.Refused = grant.Beyond(g.rules, append(slices.Clip(next.asks), next.webhookRights()...))
+	p.admit(ctx, next, g.rules)
 	if err := g.bound(kind, next); err != nil {
 		return err
 	}
@@ -233,7 +235,7 @@ func (l *Limit) AllowsWatch(k Watched) error { return l.moreRights(l.beyond(k)) 
 
 // WithinLimit returns an error that lists the rights beyond the limit that a plan requests.
 func (p *Plan) WithinLimit(limit *Limit) error {
-	more := grant.Beyond(limit.Rules, p.asks)
+	more := grant.Beyond(limit.Rules, append(slices.Clip(p.asks), p.webhookRights()...))
 	for _, k := range p.Related {
 		more = append(more, limit.beyond(k)...)
 	}

@@ -28,9 +28,13 @@ type Plan struct {
 	Policy   *kubeapi.Policy
 	Rights   []abi.Capability // the rights that the module needs for all that it requests
 	Granted  []abi.Capability // of its capabilities
-	Refused  []abi.Capability // capabilities that are not granted
+	Refused  []abi.Capability // capabilities, and rights of webhooks, that are not granted
+	// Webhooks and Conversions are those that are granted.
+	Webhooks    []Webhook
+	Conversions []abi.Conversions
 
-	asks []abi.Capability // its capabilities under the options
+	asks  []abi.Capability // its capabilities under the options
+	hooks []webhook        // all of the manifest
 }
 
 // SameInputs reports whether runs under both plans have the same input: the same watches
@@ -96,6 +100,10 @@ func (o *Options) reconciled(ctx context.Context, kinds Finder, m *abi.Manifest)
 // plan returns the plan of a manifest without any grants.
 func (o *Options) plan(ctx context.Context, kinds Finder, of Watched, m *abi.Manifest) (*Plan, error) {
 	p := &Plan{Manifest: m, asks: o.asks(ctx, kinds, m)}
+	var err error
+	if p.hooks, err = o.webhooks(ctx, kinds, of, m); err != nil {
+		return nil, err
+	}
 	for _, name := range v1alpha1.Kinds(o.Owns) {
 		k, err := kinds.Named(ctx, "owns", name)
 		if err != nil {
@@ -114,7 +122,6 @@ func (o *Options) plan(ctx context.Context, kinds Finder, of Watched, m *abi.Man
 	}
 	for _, k := range list {
 		var pending bool
-		var err error
 		switch k.Kind, pending, err = kinds.Of(ctx, &k.Watch); {
 		case err != nil:
 			return nil, err

@@ -183,15 +183,14 @@ func (p *parser) capability(n *yaml.Node) abi.Capability {
 	p.count(n, &c)
 	if fields["resource"] == nil {
 		p.Bad(n, "resource: is missing: want the plural, for example deployments")
-	} else if c.Resource == "*" || c.Group == "*" {
-		p.Bad(n, "resource and group: * is not supported: name them")
 	}
+	p.webhook(n, &c)
 	if fields["verbs"] == nil {
 		p.Bad(n, "verbs: is missing: want some of %s, or \"*\"", strings.Join(verbs, ", "))
 	}
 	for _, v := range items(fields["verbs"]) {
-		if v.Value != "*" && !slices.Contains(verbs, v.Value) && !slices.Contains(kubeapi.AdmissionVerbs, v.Value) {
-			p.Bad(v, "verbs: %s", strictyaml.Unknown(v.Value, slices.Concat(verbs, kubeapi.AdmissionVerbs)))
+		if v.Value != "*" && !slices.Contains(knownVerbs, v.Value) {
+			p.Bad(v, "verbs: %s", strictyaml.Unknown(v.Value, knownVerbs))
 		}
 	}
 	for _, v := range items(fields["fields"]) {
@@ -220,7 +219,10 @@ func (p *parser) count(n *yaml.Node, c *abi.Capability) {
 	}
 }
 
-var verbs = kubeapi.SpellOut([]string{"*"})
+var (
+	verbs      = kubeapi.SpellOut([]string{"*"})
+	knownVerbs = slices.Concat(verbs, kubeapi.AdmissionVerbs, webhookVerbs)
+)
 
 func items(n *yaml.Node) []*yaml.Node {
 	if n == nil || n.Kind != yaml.SequenceNode {

@@ -36,16 +36,18 @@ type Needs struct {
 	Finalizer bool
 	// Capabilities are the capabilities of the manifest.
 	Capabilities []abi.Capability
+	// Webhooks are the rights of its webhooks and conversions. The API server knows nothing of them.
+	Webhooks []abi.Capability
 }
 
 // Rules returns the rules that a grant must have so that nothing of the module is refused: its
-// watches, its finalizer, its rights on the reconciled kind, and its capabilities.
+// watches, its finalizer, its rights on the reconciled kind, its capabilities, and its webhooks.
 func (n *Needs) Rules() []abi.Capability {
 	rules := OwnRights(n.For)
 	for i := range n.Watches {
 		rules = append(rules, n.Watches[i].Rule())
 	}
-	return append(append(rules, n.FinalizerRules()...), n.Capabilities...)
+	return slices.Concat(rules, n.FinalizerRules(), n.Capabilities, n.Webhooks)
 }
 
 // AccessRules returns the rules that the API server must allow: Rules without those for which no
@@ -183,6 +185,12 @@ func Beyond(granted, asked []abi.Capability) []abi.Capability {
 	var more []abi.Capability
 	for i := range asked {
 		c := asked[i]
+		if isWebhook(&c) {
+			if !admitted(granted, &c) {
+				more = append(more, c)
+			}
+			continue
+		}
 		missing := p.Beyond(&c)
 		if len(missing) == 0 {
 			continue
