@@ -79,9 +79,33 @@ func (p *tinyGoProject) compile(ctx context.Context, file string, stderr io.Writ
 			}
 			continue
 		}
+		text := said.String()
 		_, _ = said.WriteTo(stderr)
+		if err != nil {
+			_, _ = io.WriteString(stderr, adviceOn(text))
+		}
 		return err
 	}
+}
+
+// tinyGoLimits are parts of errors of TinyGo, and what to do about them.
+var tinyGoLimits = []struct{ said, advice string }{
+	{
+		"attempted to start a goroutine without a scheduler",
+		"a module by TinyGo has no goroutines: leave out go statements, time.Sleep, and context.WithTimeout and WithDeadline, which start timers; the host ends a run at its own deadline",
+	},
+	{"todo: builtin: ssa:deferstack", "TinyGo has no defer in a loop over a function: move the body of the loop to a function of its own"},
+}
+
+// adviceOn returns a line for each limit of TinyGo in its error.
+func adviceOn(said string) string {
+	var b strings.Builder
+	for _, l := range tinyGoLimits {
+		if strings.Contains(said, l.said) {
+			b.WriteString("wasmctl: " + l.advice + "; or build with --toolchain go\n")
+		}
+	}
+	return b.String()
 }
 
 // deepEqual matches a comparison by reflection.

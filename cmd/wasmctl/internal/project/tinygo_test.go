@@ -136,3 +136,17 @@ func TestBuild_TinyGoWarnsOfDeepEqual(t *testing.T) {
 		t.Errorf("got %q, want a warning about sub/a.go:3", got)
 	}
 }
+
+func TestTinyGo_SaysWhatToDoAboutItsLimits(t *testing.T) {
+	for said, want := range map[string]string{
+		"main.go:7:2: attempted to start a goroutine without a scheduler\n": "no goroutines",
+		"main.go:9:3: todo: builtin: ssa:deferstack\n":                      "function of its own",
+	} {
+		if got := adviceOn(said); !strings.Contains(got, want) || !strings.HasSuffix(got, "--toolchain go\n") {
+			t.Errorf("%q: advice %q, want %q in it", said, got, want)
+		}
+	}
+	if got := adviceOn("main.go:1:1: undefined: x\n"); got != "" {
+		t.Errorf("advice on an ordinary error: %q", got)
+	}
+}
