@@ -22,6 +22,7 @@ type importOptions struct {
 	sdk     string
 	output  string
 	verbose bool
+	write   bool
 	streams streams
 }
 
@@ -33,6 +34,9 @@ func newCmdImport(s streams) *cobra.Command {
 		Long: `Checks the operator in DIR (default: the current directory), a project that uses controller-runtime. The output shows its controllers,
 the rights that it requests, and each problem of running it as a module, with file, line and advice. The command compiles the packages,
 but builds no module and changes no file of the project. To build the module, use wasmctl build.
+
+The output also lists the flags and environment variables that the program reads. With --write, they are listed in a new file
+wasmctl.yaml, as comments to edit: what is set there is part of the module.
 
 The verdict "fail" means that the build or the start fails; the exit code is 3 then. "warn" means that a function fails or has no effect
 when it is used.`,
@@ -49,6 +53,7 @@ when it is used.`,
 	f := cmd.Flags()
 	f.StringVar(&o.sdk, "sdk", "", "Use the replacement of controller-runtime in this wasmctl `checkout` (default: as for wasmctl new)")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "Show the output of the Go toolchain, such as downloads")
+	f.BoolVar(&o.write, "write", false, "Write wasmctl.yaml with the inputs of the program, unless it exists")
 	outputFlag(cmd, &o.output, "text", "json", "yaml")
 	return cmd
 }
@@ -72,6 +77,11 @@ func runImport(ctx context.Context, o *importOptions) error {
 	}
 	if err := printer.Output(o.streams.out, o.output, r, func() []byte { return printer.Import(r) }); err != nil {
 		return err
+	}
+	if o.write {
+		if err := project.WriteInputs(o.dir, r.Inputs); err != nil {
+			return failure.Usage.Wrap(err)
+		}
 	}
 	if n := r.Fails(); n > 0 {
 		return failure.Module.Wrap(fmt.Errorf("operator[%s]: will not work as a module as it is: %s", r.Name, humanize.Plural(n, "problem")))

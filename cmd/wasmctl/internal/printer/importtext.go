@@ -37,6 +37,7 @@ func Import(r *operator.Report) []byte {
 	if r.Hint != "" {
 		_, _ = fmt.Fprintf(&b, "  %s\n", indent(r.Hint, "  "))
 	}
+	inputs(&b, r.Inputs)
 	if len(r.Findings) == 0 {
 		b.WriteString("\nNo problems were found. Build it: wasmctl build\n")
 		return []byte(b.String())
@@ -49,6 +50,25 @@ func Import(r *operator.Report) []byte {
 		}
 	}
 	return []byte(b.String())
+}
+
+// inputs writes what the program reads, as arguments of wasmctl build.
+func inputs(b *strings.Builder, list []operator.Input) {
+	if len(list) == 0 {
+		return
+	}
+	b.WriteString("\nInputs that the program reads, each with the argument of wasmctl build that sets it (wasmctl import --write lists them in wasmctl.yaml):\n")
+	for _, in := range list {
+		argument := "--env " + in.Name + "=VALUE"
+		if in.Kind == operator.InputFlag {
+			argument = "-- --" + in.Name + "=VALUE"
+		}
+		_, _ = fmt.Fprintf(b, "  %s: %s", place(in.Place), argument)
+		if in.Default != "" {
+			_, _ = fmt.Fprintf(b, " (default %s)", in.Default)
+		}
+		b.WriteString("\n")
+	}
 }
 
 // place returns the position of a finding. Without a file, it is about the whole program.

@@ -228,3 +228,50 @@ func TestVersion_OldOnesAreNamed(t *testing.T) {
 		}
 	}
 }
+
+const reading = `package main
+
+import (
+	"flag"
+	"os"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+const suffix = "_NAME"
+
+type config struct {
+	Region string ` + "`env:\"REGION,required\" envDefault:\"eu\"`" + `
+	Bucket string ` + "`envconfig:\"BUCKET\" default:\"b\"`" + `
+	Hidden string ` + "`env:\"-\" json:\"env\"`" + `
+}
+
+func main() {
+	var addr string
+	flag.StringVar(&addr, "addr", ":80", "where")
+	dry := flag.Bool("dry-run", false, "only look")
+	flag.Parse()
+	_ = os.Getenv("POD" + suffix)
+	_, _ = os.LookupEnv("POD_NAME")
+	_ = os.Getenv(addr)
+	_, _ = dry, config{}
+	mgr, _ := ctrl.NewManager(ctrl.GetConfigOrDie(), ctrl.Options{})
+	_ = mgr.Start(ctrl.SetupSignalHandler())
+}
+`
+
+// TestCheck_ListsInputs: flags and variables with constant names, each once.
+func TestCheck_ListsInputs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED: -short: compiles a program")
+	}
+	r := checked(t, map[string]string{"cmd/main.go": reading})
+	var got []string
+	for _, in := range r.Inputs {
+		got = append(got, fmt.Sprintf("%s %s %q %d", in.Kind, in.Name, in.Default, in.Line))
+	}
+	want := []string{`env BUCKET "b" 14`, `env POD_NAME "" 23`, `env REGION "eu" 13`, `flag addr ":80" 20`, `flag dry-run "false" 21`}
+	if !slices.Equal(got, want) {
+		t.Errorf("inputs %q, want %q", got, want)
+	}
+}

@@ -25,6 +25,8 @@ type Report struct {
 	Capabilities []abi.Capability `json:"capabilities"`
 	Refused      []string         `json:"refused,omitempty"`
 	Hint         string           `json:"hint,omitempty"`
+	// Inputs are the flags and variables that the project's code reads, by kind and name.
+	Inputs []Input `json:"inputs,omitempty"`
 	// Findings are the problems, by file and line.
 	Findings []Finding `json:"findings"`
 }
@@ -103,6 +105,7 @@ func (p *Project) Check(ctx context.Context, sdk SDK, stderr io.Writer) (*Report
 		return cmp.Or(strings.Compare(string(a.Verdict), string(b.Verdict)), place(a.Place, b.Place))
 	})
 	r.Findings = slices.Compact(r.Findings)
+	r.Inputs = sortInputs(r.Inputs)
 	slices.SortStableFunc(r.Controllers, func(a, b Controller) int { return place(a.Place, b.Place) })
 	return r, nil
 }

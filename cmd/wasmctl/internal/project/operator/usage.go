@@ -76,6 +76,9 @@ func (u *usage) node(n ast.Node) bool {
 		if sel, ok := n.Fun.(*ast.SelectorExpr); ok && nameOf(u.info.Uses[sel.Sel]) == addsRunnable && len(n.Args) == 1 && !u.harmless(n.Args[0]) {
 			u.find(n, "mgr.Add", &runsBeside)
 		}
+		u.input(n)
+	case *ast.StructType:
+		u.tags(n)
 	case *ast.Ident:
 		u.ident(n)
 	}
