@@ -52,6 +52,9 @@ func (rt *Runtime) replicate(config *rest.Config) (err error) {
 			rt.shared.Gate, rt.shared.Notes, rt.shared.Registrar = rt.elector.Gate(), rt.elector, o.registrar(rt.elector.Notes, rt.elector, rt.log)
 		}
 	}
+	if gate := rt.shared.Gate; gate != nil {
+		gate.Guarded = true // see afterLapses
+	}
 	return err
 }
 
@@ -152,7 +155,7 @@ func (rt *Runtime) elect(ctx context.Context) lease {
 		close(ended)
 	}()
 	var retries sync.WaitGroup
-	retries.Go(func() { rt.retryAfterLapses(running) })
+	retries.Go(func() { rt.afterLapses(running) })
 	if rt.member != nil {
 		handOver = func(force <-chan struct{}) {
 			within, cancel := context.WithTimeout(running, handOverWithin)
@@ -179,21 +182,18 @@ func (rt *Runtime) elect(ctx context.Context) lease {
 	}}
 }
 
-// retryAfterLapses makes all watches retry as soon as the lease could be renewed again: the API
-// server answers then.
-func (rt *Runtime) retryAfterLapses(ctx context.Context) {
-	for {
-		period, err := rt.shared.Gate.Wait(ctx)
-		if err != nil {
-			return
-		}
+// afterLapses opens the gate again when the lease is renewed after a lapse, unless another group
+// of replicas has started meanwhile. It makes all watches retry then: the API server answers.
+func (rt *Runtime) afterLapses(ctx context.Context) {
+	for rt.shared.Registrar.Confirm(ctx, rt.shared.Gate) == nil {
 		rt.users.Retry()
+		period := rt.shared.Gate.Period()
 		select {
 		case <-period.Done():
 			if !errors.Is(context.Cause(period), leader.ErrLapsed) {
 				return
 			}
-			rt.log.Warn("the lease could not be renewed in time; runs wait until it is renewed", "next", "check that the API server answers")
+			rt.log.Warn("the lease is not valid; runs wait until it is renewed", "next", "check that the API server answers")
 		case <-ctx.Done():
 			return
 		}

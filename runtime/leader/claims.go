@@ -13,7 +13,6 @@ import (
 	"sync"
 	"time"
 
-	apiv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
@@ -49,62 +48,102 @@ type Registrar struct {
 // Admit claims the objects of a controller of this replica. It waits until no other group can run them; the error is ErrRival if one does,
 // or that of ctx. If the Leases cannot be listed, Admit only logs that.
 func (r *Registrar) Admit(ctx context.Context, c Claim) error {
-	c.Pending = true
-	claims := r.set(c)
-	var s survey
+	claim := func(pending bool) error {
+		c.Pending = pending
+		return r.publish(ctx, func() { r.mine[c.Controller] = c })
+	}
+	if err := r.clear(ctx, func() ([]Claim, error) { err := claim(true); return []Claim{c}, err }); err != nil {
+		return err
+	}
+	return r.retry(ctx, func() (bool, error) { return true, claim(false) })
+}
+
+// Confirm returns when this replica may write: the lease is valid and, after a lapse, in which other groups may have taken this one for dead,
+// no other group can run the objects of this replica. If one does, Confirm closes the gate. The error is ErrRival, the reason for which the
+// gate was closed, or that of ctx.
+func (r *Registrar) Confirm(ctx context.Context, gate *Gate) error {
 	for {
-		list := &apiv1.LeaseList{}
-		err := r.Publisher.Publish(ctx, claims)
-		if err == nil {
-			list, err = r.Leases.List(ctx, metav1.ListOptions{})
+		lapse, err := gate.Renewal(ctx)
+		if err != nil || gate.Leads() {
+			return err
 		}
-		switch {
-		case apierrors.IsForbidden(err):
-			r.Logger.Warn("cannot check whether another group of replicas runs the same objects", "controller", c.Controller, "error", err.Error(), "next", rights)
-			return nil
-		case err == nil && c.Pending:
-			rival, wait := s.judge(time.Now(), &claims, c, list.Items)
+		err = r.clear(ctx, func() (mine []Claim, err error) {
+			err = r.publish(ctx, func() { mine = slices.Collect(maps.Values(r.mine)) }) // the Lease may be a new one
+			return mine, err
+		})
+		if errors.Is(err, ErrRival) {
+			gate.Close(err)
+		}
+		if err != nil || gate.Confirm(lapse) {
+			return err
+		}
+	}
+}
+
+// clear returns once no other group can run the objects of the claims that publish returns. It calls publish before each look at the Leases.
+func (r *Registrar) clear(ctx context.Context, publish func() ([]Claim, error)) error {
+	var s survey
+	return r.retry(ctx, func() (bool, error) {
+		mine, err := publish()
+		if err != nil {
+			return false, err
+		}
+		list, err := r.Leases.List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return false, err
+		}
+		done := true
+		for _, c := range mine {
+			rival, wait := s.judge(time.Now(), r, c, list.Items)
 			if rival != "" {
-				return fmt.Errorf("controller[%s]: group[%s]: %w: %s", c.Controller, r.Group, ErrRival, rival)
+				return false, fmt.Errorf("controller[%s]: group[%s]: %w: %s", c.Controller, r.Group, ErrRival, rival)
 			}
-			c.Pending = wait
-		case err == nil:
+			done = done && !wait
+		}
+		return done, nil
+	})
+}
+
+// retry calls do until it is done. An error other than ErrRival is retried, unless a right is missing: that is only logged.
+func (r *Registrar) retry(ctx context.Context, do func() (done bool, err error)) error {
+	for {
+		done, err := do()
+		switch {
+		case errors.Is(err, ErrRival):
+			return err
+		case apierrors.IsForbidden(err):
+			r.Logger.Warn("cannot check whether another group of replicas runs the same objects", "error", err.Error(), "next", rights)
+			return nil
+		case done && err == nil:
 			return nil
 		}
-		if c.Pending || err != nil {
-			select {
-			case <-time.After(r.Period / 8):
-			case <-ctx.Done():
-				return ctx.Err()
-			}
+		select {
+		case <-time.After(r.Period / 8):
+		case <-ctx.Done():
+			return ctx.Err()
 		}
-		claims = r.set(c)
 	}
 }
 
 // Release gives the claim of a controller up, if this replica still holds its Lease.
 func (r *Registrar) Release(ctx context.Context, controller string) {
-	r.mu.Lock()
-	delete(r.mine, controller)
-	claims := r.claims()
-	r.mu.Unlock()
-	_ = r.Publisher.Publish(ctx, claims) // otherwise, the claim ends with the Lease
+	_ = r.publish(ctx, func() { delete(r.mine, controller) }) // otherwise, the claim ends with the Lease
 }
 
-// set records a claim, and returns all of them.
-func (r *Registrar) set(c Claim) Claims {
+// publish changes the claims, and publishes all of them. Of two calls, the later one publishes the changes of both.
+func (r *Registrar) publish(ctx context.Context, change func()) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.mine == nil {
 		r.mine = map[string]Claim{}
 	}
-	r.mine[c.Controller] = c
-	return r.claims()
+	change()
+	return r.Publisher.Publish(ctx, r.claims())
 }
 
 // claims returns all claims. The caller must hold mu.
 func (r *Registrar) claims() Claims {
-	out := Claims{Group: r.Group, Derived: r.Derived, Lease: r.Lease}
+	out := Claims{Group: r.Group, Derived: r.Derived}
 	for _, name := range slices.Sorted(maps.Keys(r.mine)) {
 		out.Claims = append(out.Claims, r.mine[name])
 	}

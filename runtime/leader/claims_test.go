@@ -9,9 +9,11 @@ import (
 	"log/slog"
 	"maps"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -217,4 +219,123 @@ func TestRegistrar_NeedsNoNewRights(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// slow publishes the claims of its first call after those of its second one, if there is one meanwhile.
+type slow struct {
+	leader.Publisher
+
+	calls  atomic.Int32
+	second chan struct{}
+}
+
+func (s *slow) Publish(ctx context.Context, c leader.Claims) error {
+	switch s.calls.Add(1) {
+	case 1:
+		select {
+		case <-s.second:
+		case <-time.After(100 * time.Millisecond):
+		}
+	case 2:
+		defer close(s.second)
+	}
+	return s.Publisher.Publish(ctx, c)
+}
+
+// Of controllers that start and end at the same time, the published claims are those that run in the end.
+func TestRegistrar_PublishesTheLatestClaims(t *testing.T) {
+	first := &claimant{shelf: &shelf{within: func(time.Duration) {}, leases: map[string]apiv1.Lease{}}, name: "first"}
+	registrar := first.registrar(true)
+	s := &slow{Publisher: first, second: make(chan struct{})}
+	registrar.Publisher = s
+	var wg sync.WaitGroup
+	wg.Go(func() { registrar.Release(t.Context(), "old") })
+	for s.calls.Load() == 0 {
+		runtime.Gosched()
+	}
+	if err := registrar.Admit(t.Context(), leader.Claim{Controller: "new", Kind: "ConfigMap"}); err != nil {
+		t.Fatal(err)
+	}
+	wg.Wait()
+	if !strings.Contains(first.claims, "new") {
+		t.Errorf("published %s", first.claims)
+	}
+}
+
+// A group that was cut off for any time, and another one that starts at any time meanwhile: no two write, and one does in the end.
+func TestRegistrar_ARivalOfALapseIsNotJoined(t *testing.T) {
+	for seed := range uint64(300) {
+		synctest.Test(t, func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(seed, 3))
+			var mu sync.Mutex
+			within := func(d time.Duration) {
+				mu.Lock()
+				d = time.Duration(rng.Int64N(int64(d)))
+				mu.Unlock()
+				<-time.After(d)
+			}
+			s := &shelf{within: within, leases: map[string]apiv1.Lease{}}
+			names := []string{"group-a", "group-b"}
+			rng.Shuffle(2, func(i, j int) { names[i], names[j] = names[j], names[i] })
+			first, second := &claimant{shelf: s, name: names[0]}, &claimant{shelf: s, name: names[1]}
+			gate := leader.NewGate(13500 * time.Millisecond)
+			gate.Guarded = true
+			life, end := context.WithCancel(t.Context())
+			live := func(ctx context.Context) {
+				for ctx.Err() == nil {
+					gate.Renewed(time.Now())
+					s.mu.Lock()
+					first.renew()
+					s.mu.Unlock()
+					select {
+					case <-time.After(2 * time.Second):
+					case <-ctx.Done():
+					}
+				}
+			}
+			go live(life)
+			registrar := first.registrar(true)
+			if err := registrar.Admit(t.Context(), leader.Claim{Controller: "a", Kind: "ConfigMap"}); err != nil {
+				t.Fatal(err)
+			}
+			end()
+			var started, stopped atomic.Bool
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				within(40 * time.Second)
+				ctx, end := context.WithCancel(t.Context())
+				defer end()
+				go second.live(ctx)
+				if err := second.registrar(true).Admit(ctx, leader.Claim{Controller: "b", Kind: "ConfigMap"}); err != nil {
+					stopped.Store(true)
+					end()
+					s.mu.Lock()
+					defer s.mu.Unlock()
+					delete(s.leases, second.name)
+					return
+				}
+				started.Store(true)
+				<-t.Context().Done()
+			})
+			wg.Go(func() {
+				within(60 * time.Second)
+				ctx, end := context.WithCancel(t.Context())
+				defer end()
+				go live(ctx)
+				if err := registrar.Confirm(ctx, gate); err != nil {
+					return
+				}
+				<-t.Context().Done()
+			})
+			for range 600 {
+				if started.Load() && gate.Leads() {
+					t.Fatalf("seed %d: both write", seed)
+				}
+				<-time.After(200 * time.Millisecond)
+			}
+			if !started.Load() && !gate.Leads() {
+				t.Errorf("seed %d: none writes; the second one has stopped: %t; gate: %v", seed, stopped.Load(), gate.Err())
+			}
+		})
+	}
 }

@@ -3,7 +3,6 @@
 package leader
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -48,19 +47,19 @@ func TestGate_ClosesUntilTheLeaseIsRenewed(t *testing.T) {
 		if !errors.Is(g.Err(), ErrLapsed) || g.Leads() || closed(g.Done()) {
 			t.Errorf("Err is %v", g.Err())
 		}
-		waited := make(chan context.Context, 1)
+		waited := make(chan error, 1)
 		go func() {
-			period, _ := g.Wait(t.Context())
-			waited <- period
+			_, err := g.Renewal(t.Context())
+			waited <- err
 		}()
 		synctest.Wait()
 		g.Renewed(time.Now().Add(-10 * time.Second)) // its response came too late
 		synctest.Wait()
-		if len(waited) > 0 || g.Leads() {
+		if len(waited) > 0 || g.Leads() || g.Valid() {
 			t.Error("an old renewal opened the gate")
 		}
 		g.Renewed(time.Now())
-		if period := <-waited; period.Err() != nil || !g.Leads() || first.Err() == nil {
+		if err := <-waited; err != nil || !g.Leads() || !g.Valid() || first.Err() == nil {
 			t.Error("the gate did not open again, or an old period began again")
 		}
 		g.Suspend()
@@ -74,8 +73,36 @@ func TestGate_ClosesUntilTheLeaseIsRenewed(t *testing.T) {
 		if g.Renewed(time.Now()); !errors.Is(g.Err(), ErrLost) || !closed(g.Done()) {
 			t.Errorf("with Exit, Err is %v", g.Err())
 		}
-		if _, err := g.Wait(t.Context()); !errors.Is(err, ErrLost) {
-			t.Errorf("Wait returns %v", err)
+		if _, err := g.Renewal(t.Context()); !errors.Is(err, ErrLost) {
+			t.Errorf("Renewal returns %v", err)
+		}
+	})
+}
+
+// A guarded gate opens at the first renewal. After a lapse, it opens when that lapse, and no earlier one, was confirmed.
+func TestGate_GuardedWaitsForConfirm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewGate(9 * time.Second)
+		g.Guarded = true
+		lapse := func() uint64 {
+			<-time.After(10 * time.Second)
+			g.Renewed(time.Now())
+			n, err := g.Renewal(t.Context())
+			if err != nil || g.Leads() || !g.Valid() || !errors.Is(g.Err(), ErrLapsed) {
+				t.Fatalf("after a lapse: leads %t, valid %t, %v, %v", g.Leads(), g.Valid(), g.Err(), err)
+			}
+			return n
+		}
+		if g.Renewed(time.Now()); !g.Leads() {
+			t.Fatal("it did not open")
+		}
+		first := lapse()
+		second := lapse()
+		if g.Confirm(first) || g.Leads() {
+			t.Error("opened by an old confirmation")
+		}
+		if !g.Confirm(second) || !g.Leads() {
+			t.Error("it did not open again")
 		}
 	})
 }

@@ -63,8 +63,9 @@ func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 	}
 }
 
-// read reads the lease. If this replica leads but the lease no longer has it as the holder, it closes the gate: another replica may write
-// soon, whether the lease has another holder, none, or was deleted. client-go would go on until its deadline to renew.
+// read reads the lease. If this replica leads but the lease no longer has it as the holder, it closes the gate, because another replica may
+// write soon; client-go would go on until its deadline to renew. If the lease has no holder, or was deleted, and no other replica can have had
+// it since the last renewal, this replica takes it again at once, before others may.
 func (l *lock) read(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	r, raw, err := l.Interface.Get(ctx)
 	l.report(ctx, "read", err, apierrors.IsNotFound)
@@ -74,9 +75,14 @@ func (l *lock) read(ctx context.Context) (*resourcelock.LeaderElectionRecord, []
 	if l.holder = ""; err == nil {
 		l.holder = r.HolderIdentity
 	}
-	if l.gate.Elected() && l.holder != l.Identity() {
+	switch {
+	case !l.gate.Elected() || l.holder == l.Identity():
+	case l.holder != "" || time.Since(l.renewed) >= l.gate.validity:
 		l.gate.Close(ErrLost)
 		return nil, nil, ErrLost
+	case l.gate.Valid():
+		l.log.Warn("the lease was deleted, or its holder was removed; taking it again", "lease", l.Describe())
+		l.gate.Suspend()
 	}
 	if l.holder != "" {
 		l.leads(l.holder)
@@ -110,8 +116,11 @@ func (l *lock) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) 
 		if l.holder != l.Identity() || !errors.Is(l.gate.Err(), ErrReleased) {
 			return ErrLost
 		}
-	} else if time.Since(l.renewed) < l.standby.period*3/4 {
+	} else if l.holder == l.Identity() && time.Since(l.renewed) < l.standby.period*3/4 {
 		_, _, err := l.read(ctx)
+		if err == nil && l.holder != l.Identity() {
+			err = ErrLapsed // client-go then gets it, and writes it
+		}
 		return err
 	}
 	sent := l.stamp(&r)

@@ -25,6 +25,9 @@ type Notes struct {
 	Namespace, Name string
 	// Gate controls whether this replica may write them.
 	Gate *Gate
+	// Separate reports whether the Lease contains nothing else. Only then is it created if it does not exist: without the Lease of an
+	// election, no replica leads.
+	Separate bool
 
 	writing sync.Mutex // held while one is written, so that the controllers of a process do not conflict
 }
@@ -47,21 +50,23 @@ func (n *Notes) Note(ctx context.Context, key string) (string, error) {
 	return lease.Annotations[key], nil
 }
 
-// SetNote changes an annotation. It fails unless this replica leads.
+// SetNote changes an annotation. It fails unless this replica has a valid lease.
 func (n *Notes) SetNote(ctx context.Context, key, value string) error {
 	n.writing.Lock()
 	defer n.writing.Unlock()
 	other := func(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
 	err := retry.OnError(noteBackoff, other, func() error { // other replicas may write it at the same time
 		lease, err := n.Leases.Get(ctx, n.Name, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			lease, err = n.Leases.Create(ctx, &apiv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: n.Name}}, metav1.CreateOptions{})
-		}
-		if err != nil {
+		if err != nil && !(n.Separate && apierrors.IsNotFound(err)) {
 			return err
 		}
-		if !n.Gate.Leads() {
+		if !n.Gate.Valid() {
 			return ErrLost
+		}
+		if err != nil {
+			if lease, err = n.Leases.Create(ctx, &apiv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: n.Name}}, metav1.CreateOptions{}); err != nil {
+				return err
+			}
 		}
 		if lease.Annotations[key] == value {
 			return nil // another replica has written it

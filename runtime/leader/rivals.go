@@ -17,13 +17,10 @@ type Claims struct {
 	// Group is the name of the group of the replica. Derived reports whether that comes from the name of a module.
 	Group   string `json:"group"`
 	Derived bool   `json:"derived,omitempty"`
-	// By is the holder of the Lease who wrote the claims; the claims of another holder are outdated. If empty, the holder writes them with
+	// By is the holder of the Lease that wrote the claims; the claims of another holder are outdated. If empty, the holder writes them with
 	// each renewal.
 	By     string  `json:"by,omitempty"`
 	Claims []Claim `json:"claims"`
-
-	// Lease is how long a Lease without a duration of its own lasts. It is not written.
-	Lease time.Duration `json:"-"`
 }
 
 // Claim describes the objects of a controller.
@@ -80,13 +77,14 @@ func (s *survey) see(now time.Time, lease *apiv1.Lease) *observed {
 	return o
 }
 
-// judge decides whether this replica, with the claims mine, may begin to run the objects of its claim c. rival describes a group that runs
-// them; wait means that this is not decided yet.
+// judge decides whether this replica may run the objects of its claim c. rival describes a group that runs them; wait means that this is not
+// decided yet.
 //
 // Two groups conflict if both run a controller of the same name on the same objects, or if the user has chosen neither of their names. Each
 // publishes a pending claim before it looks for those of others, so that of two that start at once at least one sees the other. A group
-// that finds a claim that is not pending stops; of two pending ones, the one with the greater name stops, and the other waits for that.
-func (s *survey) judge(now time.Time, mine *Claims, c Claim, leases []apiv1.Lease) (rival string, wait bool) {
+// that finds a claim that is not pending stops; of two pending ones, the one with the greater name stops, and the other waits for that. A
+// group that ran before, and could not renew its Lease in time, waits until a pending one has stopped or started.
+func (s *survey) judge(now time.Time, mine *Registrar, c Claim, leases []apiv1.Lease) (rival string, wait bool) {
 	published := false
 	for i := range leases {
 		lease := &leases[i]
@@ -111,7 +109,7 @@ func (s *survey) judge(now time.Time, mine *Claims, c Claim, leases []apiv1.Leas
 		other := &theirs.Claims[at]
 		switch seen := s.see(now, lease); {
 		case now.Sub(seen.since) >= lasts: // its replica is dead
-		case !seen.alive, other.Pending && mine.Group < theirs.Group:
+		case !seen.alive, other.Pending && (!c.Pending || mine.Group < theirs.Group):
 			wait = true
 		default:
 			return fmt.Sprintf("group[%s] runs %s, as controller[%s]: if it is the same controller, start this one with --leader-elect-resource-name %[1]s; "+

@@ -124,7 +124,7 @@ func (m *Member) Gate() *leader.Gate { return m.gate }
 
 // Notes returns the notes about modules that the replicas share.
 func (m *Member) Notes() *leader.Notes {
-	return &leader.Notes{Leases: m.client, Namespace: m.cfg.Namespace, Name: m.cfg.Group + "-notes", Gate: m.gate}
+	return &leader.Notes{Leases: m.client, Namespace: m.cfg.Namespace, Name: m.cfg.Group + "-notes", Gate: m.gate, Separate: true}
 }
 
 // Publish implements leader.Publisher. The claims are written with the next renewal.
