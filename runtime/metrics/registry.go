@@ -33,6 +33,8 @@ type Config struct {
 	Version string
 	// Process, if not nil, is called at each scrape, possibly concurrently.
 	Process func() Process
+	// Others are further collectors to export.
+	Others []prometheus.Collector
 	// Logger logs failed scrapes. If nil, nothing is logged.
 	Logger *slog.Logger
 }
@@ -53,7 +55,7 @@ func New(cfg Config) *Registry {
 	r := &Registry{cfg: cfg, basic: prometheus.NewRegistry(), full: prometheus.NewRegistry(), controllers: map[string]*Controller{}}
 	for registry, full := range map[*prometheus.Registry]bool{r.basic: false, r.full: true} {
 		registry.MustRegister(&collector{r, full}, &customs{r}, collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-		registry.MustRegister(countRequests().collectors(full)...)
+		registry.MustRegister(slices.Concat(countRequests().collectors(full), cfg.Others)...)
 		if full {
 			registry.MustRegister(collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(collectors.MetricsAll)))
 		} else {
