@@ -262,7 +262,7 @@ func TestReconcile_RequestOnTheWire(t *testing.T) {
 	want.ConfigGen, want.DryRun, want.Deadline = 1, false, now.Add(time.Minute)
 	want.Caps = []string{
 		"api_get", "api_list", "api_create", "api_update", "api_patch", "api_apply", "api_delete", "cache_get", "cache_list", "event_record", "config_get",
-		"declare", "finalize", "map", "filter", "configure", "opaque",
+		"declare", "finalize", "map", "filter", "configure", "opaque", "admission", "convert",
 	}
 	f := &abi.Failure{ID: "r1", Object: []byte{7}, Kind: abi.FailureTrap, Attempt: 2, Error: abi.ResultError{Class: abi.ErrorTransient, Message: "m"}}
 	if _, err := g.ErrorPolicy(t.Context(), f); err != nil {

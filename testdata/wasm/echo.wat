@@ -37,4 +37,7 @@
   (export "finalize" (func $echo))
   (export "error_policy" (func $echo))
   (export "map" (func $echo))
+  (export "validate" (func $echo))
+  (export "default" (func $echo))
+  (export "convert" (func $echo))
   (export "filter" (func $n)))
