@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::ser::Serialize;
 
 use crate::error::Error;
-use crate::wire::{self, CodecError, Message, MAX_BYTES};
+use crate::wire::{self, CodecError, Message};
 
 /// The result of a run: whether to run again, and the desired children and status.
 ///
@@ -194,16 +194,11 @@ pub(crate) fn millis(d: Duration) -> i64 {
 /// Writes a Result (abi/ABI.md, section 4). The run fails if the result cannot be
 /// encoded.
 pub(crate) fn append_result(dst: &mut Vec<u8>, result: Result<Action, Error>) {
-    let start = dst.len();
     match result {
         Err(e) => e.append(dst),
         Ok(action) => match action.declared.as_ref().and_then(|d| d.mistake.as_ref()) {
             Some((what, e)) => Error::msg(format!("{what}: encode: {e}")).with_reason("BadResult").append(dst),
             None => action.write(&mut Message::new(dst)),
         },
-    }
-    if dst.len() - start > MAX_BYTES {
-        dst.truncate(start);
-        Error::from(CodecError::too_large()).permanent().with_reason("BadResult").append(dst);
     }
 }

@@ -96,6 +96,21 @@ pub fn configure(at: u32, len: u32) -> u64 {
     enter(Entry::Configure, at, len)
 }
 
+/// The export `validate`.
+pub fn validate(at: u32, len: u32) -> u64 {
+    enter(Entry::Validate, at, len)
+}
+
+/// The export `default`.
+pub fn default(at: u32, len: u32) -> u64 {
+    enter(Entry::Default, at, len)
+}
+
+/// The export `convert`.
+pub fn convert(at: u32, len: u32) -> u64 {
+    enter(Entry::Convert, at, len)
+}
+
 /// The export `filter`.
 pub fn filter(at: u32, len: u32) -> u32 {
     INSTANCE.with(|i| {

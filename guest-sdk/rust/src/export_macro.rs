@@ -73,6 +73,21 @@ macro_rules! export {
             }
 
             #[no_mangle]
+            extern "C" fn validate(at: u32, len: u32) -> u64 {
+                $crate::exports::validate(at, len)
+            }
+
+            #[no_mangle]
+            extern "C" fn default(at: u32, len: u32) -> u64 {
+                $crate::exports::default(at, len)
+            }
+
+            #[no_mangle]
+            extern "C" fn convert(at: u32, len: u32) -> u64 {
+                $crate::exports::convert(at, len)
+            }
+
+            #[no_mangle]
             extern "C" fn describe() -> u64 {
                 $crate::exports::describe()
             }

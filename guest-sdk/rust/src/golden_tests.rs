@@ -349,6 +349,7 @@ fn the_manifest_is_written() {
         config: [("suffix".to_owned(), "-content".to_owned())].into(),
         requires: strings(&["api_apply"]),
         wants: strings(&["cache_list"]),
+        ..Manifest::default()
     };
     let r = Reconciler::new(manifest, |_: &Object<'_>, _: &Context<'_>| Ok::<_, Error>(Action::await_change()))
         .finalize(|_: &Object<'_>, _: &Context<'_>| Ok::<_, Error>(Action::await_change()))

@@ -4,6 +4,7 @@
 use std::cell::RefCell;
 
 use crate::action::append_result;
+use crate::admission::Admission;
 use crate::api_error::{status, ApiError};
 use crate::context::Context;
 use crate::error::Error;
@@ -13,8 +14,9 @@ use crate::input::Input;
 use crate::object::Object;
 use crate::reconciler::{Reconciler, Run};
 use crate::value::Value;
+use crate::verdict::append_verdict;
 use crate::watch::WatchEvent;
-use crate::wire::{self, Ends, Message, MAX_BYTES};
+use crate::wire::{self, CodecError, Ends, Message, MAX_BYTES};
 
 /// The entry functions that take a message and return one (abi/ABI.md, section 1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +26,9 @@ pub(crate) enum Entry {
     Finalize,
     Map,
     Configure,
+    Validate,
+    Default,
+    Convert,
 }
 
 /// The most objects that one event may select (abi/ABI.md, section 4).
@@ -55,6 +60,10 @@ impl<'h> Guest<'h> {
             None => Error::msg("request[]: cannot be understood").permanent().append(dst),
             Some(input) => self.enter(r, entry, &Context::new(self, input), dst),
         }
+        if dst.len() > MAX_BYTES {
+            dst.clear();
+            Error::from(CodecError::too_large()).permanent().with_reason("BadResult").append(dst);
+        }
     }
 
     /// Runs the entry call `filter`. It returns true if the message cannot be decoded,
@@ -74,6 +83,8 @@ impl<'h> Guest<'h> {
             Entry::ErrorPolicy => error_policy(r, ctx, dst),
             Entry::Map => map_event(r, ctx, dst),
             Entry::Configure => configure(r, ctx, dst),
+            Entry::Validate | Entry::Default => admit(r, entry, ctx, dst),
+            Entry::Convert => convert(r, ctx, dst),
         }
     }
 
@@ -160,5 +171,20 @@ fn configure(r: &Reconciler, ctx: &Context<'_>, dst: &mut Vec<u8>) {
         if let Err(e) = configure(&Value::of(ctx.input.config).string_map(&[]), ctx) {
             e.append(dst);
         }
+    }
+}
+
+fn admit(r: &Reconciler, entry: Entry, ctx: &Context<'_>, dst: &mut Vec<u8>) {
+    let a = Admission::read(&ctx.input);
+    match r.manifest.webhooks.iter().find(|w| w.entry() == entry && w.url_path() == a.webhook) {
+        None => no_function().append(dst),
+        Some(w) => append_verdict(dst, w.judge(&a, ctx)),
+    }
+}
+
+fn convert(r: &Reconciler, ctx: &Context<'_>, dst: &mut Vec<u8>) {
+    if let Err(e) = r.manifest.convert(ctx, dst) {
+        dst.clear();
+        e.append(dst);
     }
 }

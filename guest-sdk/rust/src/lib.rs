@@ -51,6 +51,7 @@
 #![cfg_attr(not(any(target_arch = "wasm32", feature = "testing", test)), allow(dead_code))]
 
 mod action;
+mod admission;
 mod api;
 mod api_error;
 mod builder;
@@ -58,6 +59,7 @@ mod cache;
 mod client;
 mod condition;
 mod context;
+mod conversion;
 mod error;
 mod event;
 mod export_macro;
@@ -89,6 +91,7 @@ mod object;
 mod opaque;
 mod owner;
 mod params;
+mod plural;
 mod reconciler;
 #[cfg(test)]
 mod script;
@@ -96,10 +99,13 @@ mod script;
 pub mod testing;
 mod time;
 mod value;
+mod verdict;
 mod watch;
+mod webhook;
 mod wire;
 
 pub use action::Action;
+pub use admission::{Admission, AdmissionTarget, Operation, User};
 pub use api::{Api, Resource};
 pub use api_error::{status, ApiError};
 pub use builder::Builder;
@@ -107,6 +113,7 @@ pub use cache::Cache;
 pub use client::{Client, Subresource};
 pub use condition::{Condition, Conditions};
 pub use context::{Budget, Context, Metric, Reason};
+pub use conversion::Conversion;
 pub use error::{Error, ErrorClass};
 pub use event::{Event, EventObject, EventType};
 pub use failure::{Failure, FailureKind};
@@ -121,5 +128,7 @@ pub use params::{DeleteParams, GetParams, ListParams, Patch, PatchOp, PatchParam
 pub use reconciler::Reconciler;
 pub use time::Time;
 pub use value::{Elements, Entries, Value};
+pub use verdict::{Cause, Denial, Verdict};
 pub use watch::{Filter, Mapper, Watch, WatchEvent, WatchEventType};
+pub use webhook::{Webhook, WebhookRule};
 pub use wire::{CodecError, Type};

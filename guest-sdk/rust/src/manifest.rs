@@ -3,8 +3,10 @@ use std::collections::BTreeMap;
 
 use serde::ser::{Serialize, Serializer};
 
+use crate::conversion::Conversion;
 use crate::value::Value;
 use crate::watch::Watch;
+use crate::webhook::Webhook;
 use crate::wire::{append_array, append_str, Message};
 
 /// Describes a module. The operator of the host can override it, and decides which
@@ -30,6 +32,11 @@ pub struct Manifest {
     /// `example.com/cleanup`. Use a name without a domain only for custom resources that
     /// have it already; wasmctl warns about it.
     pub finalizer: String,
+    /// Requests to the API server that the module judges before they take effect. Each
+    /// needs the right to do so, in the grant of the operator.
+    pub webhooks: Vec<Webhook>,
+    /// Kinds whose objects the module converts between versions.
+    pub conversions: Vec<Conversion>,
     /// Bounds the resources of one instance.
     pub limits: Limits,
     /// The number of objects reconciled at a time; if 0, the host decides.
@@ -164,11 +171,13 @@ impl Manifest {
         if !self.for_.kind.is_empty() {
             m.map("for", |w| self.for_.write(w));
         }
-        list(&mut m, "owns", &self.owns, Watch::write);
-        list(&mut m, "watches", &self.watches, Watch::write);
-        list(&mut m, "capabilities", &self.capabilities, Capability::write);
+        m.maps("owns", &self.owns, Watch::write);
+        m.maps("watches", &self.watches, Watch::write);
+        m.maps("capabilities", &self.capabilities, Capability::write);
         m.str("finalizer", &self.finalizer);
         self.limits.write(&mut m);
+        m.maps("webhooks", &self.webhooks, Webhook::write);
+        m.maps("conversions", &self.conversions, Conversion::write);
         m.int("concurrency", i64::from(self.concurrency));
         if !self.config.is_empty() {
             m.map("config", |c| self.config.iter().for_each(|(k, v)| c.text(k, v)));
@@ -180,16 +189,5 @@ impl Manifest {
         hooks.iter().for_each(|h| append_str(dst_hooks, h));
         drop(m);
         dst
-    }
-}
-
-fn list<T>(m: &mut Message<'_>, key: &str, items: &[T], write: impl Fn(&T, &mut Message<'_>)) {
-    if items.is_empty() {
-        return;
-    }
-    let dst = m.key(key);
-    append_array(dst, items.len());
-    for item in items {
-        write(item, &mut Message::new(dst));
     }
 }

@@ -6,8 +6,10 @@ use crate::context::Context;
 use crate::error::Error;
 use crate::failure::Failure;
 use crate::finalizer::Event;
+use crate::guest::Entry;
 use crate::manifest::Manifest;
 use crate::object::Object;
+use crate::webhook::Webhook;
 use crate::Resource;
 
 pub(crate) type Run = Box<dyn Fn(&Object<'_>, &Context<'_>) -> Result<Action, Error>>;
@@ -51,11 +53,12 @@ impl Reconciler {
     /// current state and not rely on events. An error fails the run; see
     /// [`Error::permanent`] and [`Error::retry_after`]. The object does not exist only if
     /// [`Watch::deletes`](crate::Watch::deletes) asks for calls after it is gone.
-    pub fn new<F, E>(manifest: Manifest, reconcile: F) -> Self
+    pub fn new<F, E>(mut manifest: Manifest, reconcile: F) -> Self
     where
         F: Fn(&Object<'_>, &Context<'_>) -> Result<Action, E> + 'static,
         E: Into<Error>,
     {
+        manifest.webhooks.iter_mut().for_each(|w| w.complete(&manifest.for_));
         Reconciler { manifest, reconcile: run(reconcile), finalize: None, error_policy: None, configure: None }
     }
 
@@ -173,6 +176,9 @@ impl Reconciler {
             ("map", self.manifest.has_mapper()),
             ("filter", self.manifest.has_filter()),
             ("configure", self.configure.is_some()),
+            ("validate", self.manifest.webhooks.iter().any(|w| w.entry() == Entry::Validate)),
+            ("default", self.manifest.webhooks.iter().any(|w| w.entry() == Entry::Default)),
+            ("convert", !self.manifest.conversions.is_empty()),
         ]
         .into_iter()
         .filter_map(|(name, real)| real.then_some(name))
@@ -195,6 +201,9 @@ impl Reconciler {
                 )
             }
             _ => {}
+        }
+        if !self.manifest.webhooks.iter().all(Webhook::is_complete) {
+            return Some("a webhook without a path or a rule needs kind and version in Manifest::for_".into());
         }
         let watches = &self.manifest.watches;
         for (i, w) in watches.iter().enumerate() {

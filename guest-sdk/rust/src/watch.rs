@@ -26,7 +26,7 @@ pub type Filter = Box<dyn Fn(&WatchEvent<'_>, &Context<'_>) -> bool>;
 #[derive(Default)]
 pub struct Watch {
     pub(crate) group: String,
-    version: String,
+    pub(crate) version: String,
     pub(crate) kind: String,
     pub(crate) namespaces: Vec<String>,
     pub(crate) label_selector: String,

@@ -36,8 +36,10 @@ pub(super) struct Request {
 /// Whether an operation is available in an entry function (abi/ABI.md, section 5).
 fn works(op: &str, entered: Option<Entry>) -> bool {
     match entered {
-        None | Some(Entry::Map) => matches!(op, "config_get" | "cache_get" | "cache_list"),
-        Some(Entry::Configure) => op == "config_get",
+        None | Some(Entry::Map | Entry::Validate | Entry::Default) => {
+            matches!(op, "config_get" | "cache_get" | "cache_list")
+        }
+        Some(Entry::Configure | Entry::Convert) => op == "config_get",
         Some(_) => true,
     }
 }

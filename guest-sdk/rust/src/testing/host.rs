@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::json::Json;
+use super::json::{map, Json};
 use super::rules::Rules;
 use super::run::Series;
 use super::store::{Id, Store};
@@ -75,6 +75,8 @@ pub(super) struct State {
     pub(super) running: Option<EventObject>,
     /// The current entry function; `None` for `filter`.
     pub(super) entered: Option<Entry>,
+    /// The user of requests that webhooks judge, as in an Admission.
+    pub(super) user: Json,
     /// The last answer.
     pub(super) held: Vec<u8>,
 }
@@ -112,6 +114,7 @@ impl Host {
             rules: Rules::default(),
             running: None,
             entered: None,
+            user: map([("username", "tester".into())]),
             held: Vec::new(),
         };
         Host { state: RefCell::new(state) }

@@ -29,7 +29,8 @@
 //! [`Host::reconcile`] runs the reconciler once, for one object. [`Host::run`] runs it as
 //! often as a host would, until no work is left. It maps changes to objects by `owns`,
 //! `watches`, mappers and filters. It fails the test if the reconciler never stops
-//! changing objects. [`Host::edit`], `delete`, `add` and `remove` change the cluster
+//! changing objects. [`Host::admit`] and [`Host::convert`] call webhooks and conversions.
+//! [`Host::edit`], `delete`, `add` and `remove` change the cluster
 //! between runs, and [`Host::advance`] moves the clock to the next requeue. Incorrect use
 //! panics, like a failed assertion.
 //!
@@ -63,11 +64,12 @@
 //!
 //! The host has no schemas: it sets no defaults, and neither validates nor removes
 //! fields. Every kind has a status subresource. A kind is namespaced unless it is a known
-//! cluster-scoped one or [`Host::cluster_scoped`] was called. The host has no admission,
-//! RBAC, other controllers, strategic patches or other subresources; a call that needs
+//! cluster-scoped one or [`Host::cluster_scoped`] was called. The host calls webhooks
+//! only in `admit`. It has no RBAC, other controllers, strategic patches or other subresources; a call that needs
 //! one of the last two returns an error that names it. The host guesses the plural of a
 //! kind.
 
+mod admit;
 mod api;
 mod apply;
 mod cache;
@@ -84,5 +86,6 @@ mod run;
 mod selector;
 mod store;
 
+pub use admit::Admitted;
 pub use host::{Call, Host, Line};
 pub use run::{Run, RunResult};

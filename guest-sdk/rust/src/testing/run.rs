@@ -151,14 +151,13 @@ impl Host {
             before
         };
         let settings = self.state.borrow().settings();
-        let out = self.invoke(r, Entry::Configure, &settings).unwrap_or_else(|text| refusal(&text));
-        if !Value::of(&out).exists(&["error"]) {
-            return Ok(());
+        let refused = self.answer(r, Entry::Configure, &settings).map(drop);
+        if refused.is_err() {
+            let mut s = self.state.borrow_mut();
+            s.config = before.0;
+            s.config_gen = before.1;
         }
-        let mut s = self.state.borrow_mut();
-        s.config = before.0;
-        s.config_gen = before.1;
-        Err(Value::of(&out).str(&["error", "message"]).to_owned())
+        refused
     }
 
     /// Calls the mapper and returns the objects that a change of a watched object
@@ -169,12 +168,9 @@ impl Host {
     /// The text of the mapper's error.
     pub fn map(&self, r: &Reconciler, old: &Object<'_>, new: &Object<'_>) -> Result<Vec<ObjectKey>, String> {
         self.load(r);
-        let out = self.invoke(r, Entry::Map, &event(old, new)).unwrap_or_else(|text| refusal(&text));
-        let out = Value::of(&out);
-        if out.exists(&["error"]) {
-            return Err(out.str(&["error", "message"]).to_owned());
-        }
-        Ok(out.elements(&["keys"]).map(ObjectKey::read).collect())
+        let out = self.answer(r, Entry::Map, &event(old, new))?;
+        let key = |k: &Json| ObjectKey::new(k.str(&["namespace"]), k.str(&["name"]));
+        Ok(out.at(&["keys"]).as_list().iter().map(key).collect())
     }
 
     /// Calls the filters and returns whether they accept a change of a watched object.
@@ -204,14 +200,10 @@ impl Host {
     /// out the declarations.
     #[track_caller]
     fn enter(&self, r: &Reconciler, entry: Entry, msg: &Json) -> (Action, Option<Failure>) {
-        let out = match self.invoke(r, entry, msg) {
-            Ok(out) => out,
+        let result = match self.invoke(r, entry, msg) {
+            Ok(result) => result,
             Err(text) => return (Action::await_change(), Some(trap(text))),
         };
-        if let Err(e) = wire::check(&out) {
-            panic!("testing: {entry:?}: result {out:x?}: {e}");
-        }
-        let result = Json::read(Value::of(&out));
         let failed = result.at(&["error"]).as_map().map(|_| read_failure(result.at(&["error"])));
         let declared = Declared::read(&result);
         let mut action = Action::await_change();
@@ -226,8 +218,20 @@ impl Host {
         (action, failed.or(undone))
     }
 
-    /// Makes one entry call. If it panics, the error is the text of the panic.
-    fn invoke(&self, r: &Reconciler, entry: Entry, msg: &Json) -> Result<Vec<u8>, String> {
+    /// Makes one entry call and returns its result, or the text of its error or panic.
+    #[track_caller]
+    pub(super) fn answer(&self, r: &Reconciler, entry: Entry, msg: &Json) -> Result<Json, String> {
+        let out = self.invoke(r, entry, msg)?;
+        match out.at(&["error"]) {
+            Json::Null => Ok(out),
+            e => Err(e.str(&["message"]).to_owned()),
+        }
+    }
+
+    /// Makes one entry call and decodes its result. If it panics, the error is the text of
+    /// the panic.
+    #[track_caller]
+    fn invoke(&self, r: &Reconciler, entry: Entry, msg: &Json) -> Result<Json, String> {
         let msg = encode(msg).expect("a message of the host can be sent");
         self.state.borrow_mut().entered = Some(entry);
         let functions = Functions(&self.state);
@@ -236,11 +240,15 @@ impl Host {
             Guest::new(&functions).call(r, entry, &msg, &mut out);
             out
         }));
-        called.map_err(|panic| match (panic.downcast_ref::<&str>(), panic.downcast_ref::<String>()) {
+        let out = called.map_err(|panic| match (panic.downcast_ref::<&str>(), panic.downcast_ref::<String>()) {
             (Some(text), _) => (*text).to_owned(),
             (_, Some(text)) => text.clone(),
             _ => "panicked".to_owned(),
-        })
+        })?;
+        match wire::check(&out) {
+            Err(e) if !out.is_empty() => panic!("testing: {entry:?}: result {out:x?}: {e}"),
+            _ => Ok(Json::read(Value::of(&out))),
+        }
     }
 }
 
@@ -290,20 +298,30 @@ impl State {
         Failure { attempt: series.attempts, first_failed: series.since, ..failure }
     }
 
-    fn request(&self, at: &ObjectRef, obj: &Object<'_>, attempts: u32) -> Json {
-        let reason = if attempts > 1 { "Retry" } else { "ObjectUpdated" };
-        let words = ["declare", "finalize", "map", "filter", "configure"];
+    /// A message with the entries that most inputs have, and with others.
+    pub(super) fn message<const N: usize>(&self, entries: [(&str, Json); N]) -> Json {
+        let words = ["declare", "finalize", "map", "filter", "configure", "admission", "convert"];
         let caps = words.iter().chain(&OPS).map(|c| Json::from(*c)).collect();
-        let mut m = map([
+        let mut m = map(entries);
+        for (key, value) in [
             ("v", Json::Int(1)),
             ("id", Json::Str(format!("run-{}", self.calls.len()))),
             ("controller", Json::Str(self.rules.name.clone())),
+            ("config_gen", Json::Int(self.config_gen)),
+            ("caps", Json::List(caps)),
+        ] {
+            *m.entry(key) = value;
+        }
+        m
+    }
+
+    fn request(&self, at: &ObjectRef, obj: &Object<'_>, attempts: u32) -> Json {
+        let reason = if attempts > 1 { "Retry" } else { "ObjectUpdated" };
+        let mut m = self.message([
             ("reason", map([("type", reason.into())])),
             ("attempt", Json::Int(i64::from(attempts))),
             ("key", key(at)),
-            ("config_gen", Json::Int(self.config_gen)),
             ("dry_run", Json::Bool(self.dry_run)),
-            ("caps", Json::List(caps)),
         ]);
         if obj.exists(&[]) {
             *m.entry("object") = Json::read(obj.value());
@@ -341,7 +359,7 @@ impl State {
     }
 }
 
-fn key(at: &ObjectRef) -> Json {
+pub(super) fn key(at: &ObjectRef) -> Json {
     let mut m = map([("name", at.name.as_str().into())]);
     if !at.namespace.is_empty() {
         *m.entry("namespace") = at.namespace.as_str().into();
@@ -362,13 +380,6 @@ fn event(old: &Object<'_>, new: &Object<'_>) -> Json {
         }
     }
     m
-}
-
-/// The result of an entry call that panicked.
-fn refusal(text: &str) -> Vec<u8> {
-    let mut out = Vec::new();
-    crate::error::Error::msg(text).append(&mut out);
-    out
 }
 
 fn trap(message: String) -> Failure {

@@ -3,7 +3,11 @@
 //! bytes.
 
 use super::*;
-use crate::{Object, Value};
+use crate::guest::{Entry, Guest};
+use crate::script::Script;
+use crate::{
+    json, Action, Admission, Context, Conversion, Error, Manifest, Object, Reconciler, Value, Verdict, Webhook,
+};
 
 /// A small generator of random numbers, so that tests are the same in each run.
 pub(crate) struct Random(u64);
@@ -174,6 +178,51 @@ fn any_bytes_are_read_without_a_panic() {
         let _ = (crate::input::Input::parse(&b), set(&mut Vec::new(), &b, &["a", "b"], &[1]));
         remove(&mut Vec::new(), &b, &["a", "b"]);
     }
+}
+
+/// A module that reads all parts of a request, and changes and converts its object.
+fn judge() -> Reconciler {
+    let read = |a: &Admission<'_>, _: &Context<'_>| {
+        let mut object = a.object.clone();
+        object.set(&["spec", "by"], &format!("{:?} {:?}", a, a.user()))?;
+        Ok::<_, Error>(Verdict::defaulted_from(&a.object, &object).warn(a.old.name()))
+    };
+    let convert = |obj: &Object<'_>, _: &str, _: &Context<'_>| Ok::<_, Error>(json!({"spec": obj.at(&["spec"])}));
+    let manifest = Manifest {
+        webhooks: vec![Webhook::default(read).path("/a"), Webhook::validate(read).path("/a")],
+        conversions: vec![Conversion::new("example.com", "Web", &[], convert)],
+        ..Manifest::default()
+    };
+    Reconciler::new(manifest, |_: &Object<'_>, _: &Context<'_>| Ok::<_, Error>(Action::await_change()))
+}
+
+/// No message of webhooks and conversions makes the module panic, and each is answered.
+#[test]
+fn requests_with_arbitrary_bytes_are_answered() {
+    let web = json!({"apiVersion": "example.com/v1", "kind": "Web", "metadata": {"name": "a"}, "spec": {"n": 1}});
+    let target = json!({"group": "example.com", "version": "v1", "kind": "Web", "resource": "webs"});
+    let admission = json!({
+        "v": 1, "id": "u", "webhook": "/a", "operation": "UPDATE", "target": target, "requested": target,
+        "user": {"username": "alice", "groups": ["a"], "extra": {"k": ["v"]}}, "old": web, "object": web,
+    });
+    let conversion = json!({"v": 1, "to": "example.com/v2", "objects": [web, web]});
+    let messages = [admission, conversion].map(|m| crate::action::encode(&m).unwrap());
+    let (host, module, mut r, mut good) = (Script::default(), judge(), Random(11), 0);
+    for round in 0..20_000_u64 {
+        let mut b = messages[round as usize % 2].clone();
+        for _ in 0..r.below(3) {
+            let at = r.below(b.len() as u64) as usize;
+            b[at] = r.next() as u8;
+        }
+        b.truncate(b.len() - (r.next() as usize % b.len()) * usize::from(round % 5 == 0));
+        for entry in [Entry::Validate, Entry::Default, Entry::Convert] {
+            let mut out = Vec::new();
+            Guest::new(&host).call(&module, entry, &b, &mut out);
+            assert!(type_of(&out) == Type::Map || check(&b).is_err(), "{b:x?}");
+            good += usize::from(Value::of(&out).exists(&["object"]) || Value::of(&out).exists(&["objects"]));
+        }
+    }
+    assert!(good > 1000, "{good} requests were understood");
 }
 
 #[test]

@@ -137,6 +137,16 @@ impl<'a> Message<'a> {
         list.iter().for_each(|s| append_str(dst, s));
     }
 
+    /// Writes a list of maps, if it is not empty.
+    pub(crate) fn maps<T>(&mut self, key: &str, items: &[T], write: impl Fn(&T, &mut Message<'_>)) {
+        if items.is_empty() {
+            return;
+        }
+        let dst = self.key(key);
+        append_array(dst, items.len());
+        items.iter().for_each(|item| write(item, &mut Message::new(dst)));
+    }
+
     /// Writes a nested map.
     pub(crate) fn map(&mut self, key: &str, f: impl FnOnce(&mut Message<'_>)) {
         let mut inner = Message::new(self.key(key));
