@@ -43,7 +43,7 @@ pub(crate) fn equal(got: &[u8], name: &str) {
     assert_eq!(sorted(Value::of(got)), sorted(Value::of(&golden(name))), "{name}");
 }
 
-fn enter(host: &Script, r: &Reconciler, entry: Entry, message: &str) -> Vec<u8> {
+pub(crate) fn enter(host: &Script, r: &Reconciler, entry: Entry, message: &str) -> Vec<u8> {
     let mut out = Vec::new();
     Guest::new(host).call(r, entry, &golden(message), &mut out);
     out

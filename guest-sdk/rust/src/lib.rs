@@ -73,6 +73,8 @@ pub mod finalizer;
 mod golden_edge_tests;
 #[cfg(test)]
 mod golden_tests;
+#[cfg(test)]
+mod golden_webhook_tests;
 mod guest;
 mod host;
 #[cfg(target_arch = "wasm32")]
