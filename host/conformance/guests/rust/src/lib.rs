@@ -4,6 +4,7 @@
 
 mod ops;
 mod steps;
+mod webhooks;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,9 +12,11 @@ use std::time::Duration;
 use ops::{operate, Report};
 use steps::{request, steps};
 use wasmctl::{
-    json, Action, Capability, Context, Error, Failure, Limits, Manifest, Object, ObjectKey,
-    Reconciler, Value, Watch, WatchEvent,
+    json, Action, Capability, Context, Conversion, Error, Failure, Limits, Manifest, Object,
+    ObjectKey, Reconciler, Value, Watch, WatchEvent,
 };
+
+const GROUP: &str = "conformance.wasmctl.dev";
 
 fn manifest() -> Manifest {
     let scale = Capability {
@@ -43,7 +46,7 @@ fn manifest() -> Manifest {
     Manifest {
         name: "conformance".into(),
         version: "1.0.0".into(),
-        for_: Watch::new("conformance.wasmctl.dev", "v1", "Case")
+        for_: Watch::new(GROUP, "v1", "Case")
             .labels("conformance.wasmctl.dev/run=yes")
             .predicates(&["generation"]),
         owns: vec![Watch::new("", "v1", "ConfigMap").controller_only()],
@@ -62,6 +65,13 @@ fn manifest() -> Manifest {
             scale,
             Capability::new("events.k8s.io", "events", &["create", "patch"]),
         ],
+        webhooks: webhooks::webhooks(),
+        conversions: vec![Conversion::new(
+            GROUP,
+            "Case",
+            &["v1", "v2"],
+            webhooks::convert,
+        )],
         limits,
         finalizer: "conformance.wasmctl.dev/case".into(),
         concurrency: 2,
