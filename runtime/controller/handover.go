@@ -141,8 +141,7 @@ func (c *Controller) Close(ctx context.Context, slot int) shard.Handover {
 	return left
 }
 
-// forgetTimers removes the requeues of a slot that was closed. The next owner has its own. If the slot comes back, a requeue of normal
-// priority would raise that of the request to run each object once.
+// forgetTimers removes the requeues of a slot that was closed: the next owner has its own.
 func (c *Controller) forgetTimers(ctx context.Context, slot int) {
 	ctx = context.WithoutCancel(ctx)
 	queued, _ := c.runner.Pending(ctx, func(v scheduler.View[queue.Reasons]) bool { return v.State == scheduler.Waiting })

@@ -2,13 +2,19 @@
 
 package scheduler
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // maxFree is the number of unused entries to keep for reuse. More are needed only in bursts, and after a burst the memory should be freed.
 const maxFree = 1024
 
 // instant is a time in nanoseconds since Scheduler.base. It is a third of the size of a time.Time, and cheaper to compare.
 type instant int64
+
+// never is later than every other instant.
+const never instant = math.MaxInt64
 
 // noDelay is the delay of a key that was never delayed. A delay that has expired is equivalent.
 const noDelay instant = 0
@@ -41,7 +47,7 @@ const (
 	idle    phase = iota // in no list except running: no request is pending
 	parked               // in timers until its delay expires: no request is pending, and the key does not run
 	waiting              // in timers: its request is not due, or the key is delayed
-	ready                // in the ready list of its class, for Pop; if the key is running, in no list, and Done will queue it
+	ready                // in the ready list of its class, for Pop, and in timers if it rises; if the key is running, in neither, and Done will queue it
 )
 
 // entry is the scheduler's state of one key. An entry is in Scheduler.entries while a request is pending or the key is running or delayed.
@@ -59,10 +65,11 @@ type entry[K comparable, M any] struct {
 	msg       M
 	at        instant // when the request is due, ignoring delay
 	limit     instant // the latest instant that at may be postponed to; valid if debounced
+	rises     instant // when a Normal request in a Low one is due; never if there is none
 
-	timer    instant // when the entry leaves timers; valid while parked or waiting
-	timerNo  uint64  // order among timers for the same instant; valid while parked or waiting
-	timerPos int     // index in timers; valid while parked or waiting
+	timer    instant // when the entry leaves timers; valid while it is in timers
+	timerNo  uint64  // order among timers for the same instant; valid while it is in timers
+	timerPos int     // index in timers; valid while it is in timers
 
 	// Neighbors in the only list that the entry is in: running, the ready list of its class, or the free list.
 	prev, next *entry[K, M]
@@ -79,7 +86,22 @@ func (e *entry[K, M]) due() instant {
 // clear resets the fields that matter only to a request or a run.
 func (e *entry[K, M]) clear() {
 	var none M
-	e.msg, e.priority = none, Normal
+	e.msg, e.priority, e.rises = none, Normal, never
+}
+
+// urgent returns when the pending request is due with normal priority.
+func (e *entry[K, M]) urgent() instant {
+	if e.priority == Normal {
+		return e.at
+	}
+	return e.rises
+}
+
+// rank sets the priority of the pending request at the time of its run: it is Low while no Normal request is due.
+func (e *entry[K, M]) rank(urgent, at instant) {
+	if e.priority, e.rises = Low, urgent; urgent <= at {
+		e.priority, e.rises = Normal, never
+	}
 }
 
 // debounce adds a debounced request to the pending one. The pending request is due at limit at the latest.
@@ -107,11 +129,30 @@ func (s *Scheduler[K, M]) place(e *entry[K, M]) {
 	case e.due() > s.now:
 		s.setTimer(e, waiting, e.due())
 	case e.running:
+		e.rank(e.urgent(), s.now)
 		e.phase = ready
 		s.blocked++
 	default:
-		e.phase = ready
+		e.rank(e.urgent(), s.now)
 		s.ready[e.priority.class()].push(e)
+		e.phase = ready
+		s.setRise(e, e.rises)
+	}
+}
+
+// setRise sets when the priority of a ready entry rises.
+func (s *Scheduler[K, M]) setRise(e *entry[K, M], at instant) {
+	if e.rises = at; at != never {
+		s.rising++
+		s.setTimer(e, ready, at)
+	}
+}
+
+// stopRise removes a ready entry from timers.
+func (s *Scheduler[K, M]) stopRise(e *entry[K, M]) {
+	if e.rises != never {
+		s.rising--
+		s.timers.remove(e)
 	}
 }
 
@@ -127,6 +168,7 @@ func (s *Scheduler[K, M]) unplace(e *entry[K, M]) {
 		s.blocked--
 	case e.phase == ready:
 		s.ready[e.priority.class()].remove(e)
+		s.stopRise(e)
 	}
 	e.phase = idle
 }

@@ -11,6 +11,7 @@ import (
 
 // model implements the same as Scheduler with slice scans, and without regard for speed.
 type model struct {
+	now      time.Time // the last time passed in
 	debounce scheduler.Debounce
 	pending  []*pending // in the order in which they were last placed
 	running  []run
@@ -32,11 +33,13 @@ type pending struct {
 	key      string
 	msg      string
 	prio     scheduler.Priority
+	rises    time.Time   // when a Normal request in a Low one is due; zero if there is none
 	times    []time.Time // the explicit time
 	triggers []time.Time // when the debounced requests came
 	due      bool
 	blocked  bool // due, but the key runs
-	place    int  // position among those that are due and not blocked, or that wait for the same time
+	place    int  // position among those that are due and not blocked
+	timed    int  // position among those that wait for the same time
 }
 
 // at returns when a request is due, ignoring a delay: a literal implementation of Debounce and rule 3.
@@ -78,9 +81,37 @@ func (m *model) drop(p *pending) {
 // put moves a request to the last position; it is due or waits, and if it is due, it may be blocked.
 func (m *model) put(p *pending, now time.Time) {
 	m.placed++
-	p.place = m.placed
-	p.due = !m.dueAt(p).After(now)
+	p.place, p.timed = m.placed, m.placed
+	if p.due = !m.dueAt(p).After(now); p.due {
+		p.rank(m.urgent(p), now)
+	}
 	p.blocked = p.due && m.runs(p.key) >= 0
+}
+
+// urgent returns when a request is due with normal priority, or the zero time.
+func (m *model) urgent(p *pending) time.Time {
+	if p.prio == scheduler.Normal {
+		return m.at(p)
+	}
+	return p.rises
+}
+
+// rank gives a request the priority that it has at a time: Normal if one with that priority is due.
+func (p *pending) rank(urgent, at time.Time) {
+	if p.prio, p.rises = scheduler.Low, urgent; !urgent.IsZero() && !urgent.After(at) {
+		p.prio, p.rises = scheduler.Normal, time.Time{}
+	}
+}
+
+// nextStep returns when a request becomes due, or its priority rises; false if neither happens.
+func (m *model) nextStep(p *pending) (time.Time, bool) {
+	switch {
+	case !p.due:
+		return m.dueAt(p), true
+	case p.blocked || p.rises.IsZero():
+		return time.Time{}, false
+	}
+	return p.rises, true
 }
 
 // clamp returns a time that is neither in the past nor more than MaxDelay ahead.
@@ -97,38 +128,49 @@ func clamp(now, at time.Time) time.Time {
 func (m *model) schedule(now time.Time, req request) {
 	m.advance(now)
 	at := clamp(now, req.At)
-	ask := func(p *pending) {
-		if req.At.IsZero() && m.debounce.Quiet > 0 {
-			p.triggers = append(p.triggers, now)
-		} else {
-			p.times = append(p.times, at)
+	// ask adds the request to a pending one, and returns when that is due with normal priority.
+	ask := func(p *pending) time.Time {
+		urgent := m.urgent(p)
+		if !p.due {
+			if req.At.IsZero() && m.debounce.Quiet > 0 {
+				p.triggers = append(p.triggers, now)
+				at = m.at(p)
+			} else {
+				p.times = append(p.times, at)
+			}
 		}
+		if req.Priority == scheduler.Normal && (urgent.IsZero() || at.Before(urgent)) {
+			return at
+		}
+		return urgent
 	}
 	old := m.find(req.Key)
 	if old == nil {
-		p := &pending{key: req.Key, msg: req.Msg, prio: req.Priority}
-		ask(p)
+		p := &pending{key: req.Key, msg: req.Msg, prio: scheduler.Low}
+		p.rank(ask(p), m.at(p))
 		m.pending = append(m.pending, p)
 		m.put(p, now)
 		return
 	}
-	raised := req.Priority > old.prio
-	if raised {
-		old.prio = req.Priority
-	}
-	if old.due {
-		if raised {
-			m.put(old, now)
-		}
-		return
-	}
-	if !at.After(m.at(old)) {
+	if !old.due && !at.After(m.at(old)) {
 		old.msg = req.Msg
 	}
-	before := m.dueAt(old)
-	ask(old)
-	if !m.dueAt(old).Equal(before) {
-		m.put(old, now)
+	before, prio, rises := m.dueAt(old), old.prio, old.rises
+	urgent := ask(old)
+	switch {
+	case !old.due:
+		if old.rank(urgent, m.at(old)); !m.dueAt(old).Equal(before) {
+			m.put(old, now)
+		}
+	case old.blocked:
+		old.rank(urgent, now)
+	case prio == scheduler.Low && !urgent.Equal(rises):
+		if old.rank(urgent, now); old.prio == scheduler.Normal {
+			m.put(old, now)
+			return
+		}
+		m.placed++
+		old.timed = m.placed
 	}
 }
 
@@ -149,14 +191,14 @@ func (m *model) delay(now time.Time, key string, until time.Time) {
 }
 
 func (m *model) advance(now time.Time) {
+	m.now = now
 	for {
 		var first *pending
+		var when time.Time
 		for _, p := range m.pending {
-			if p.due || m.dueAt(p).After(now) {
-				continue
-			}
-			if first == nil || m.dueAt(p).Before(m.dueAt(first)) || m.dueAt(p).Equal(m.dueAt(first)) && p.place < first.place {
-				first = p
+			at, ok := m.nextStep(p)
+			if ok && !at.After(now) && (first == nil || at.Before(when) || at.Equal(when) && p.timed < first.timed) {
+				first, when = p, at
 			}
 		}
 		if first == nil {
@@ -206,8 +248,7 @@ func (m *model) done(key string) {
 	}
 	m.running = slices.Delete(m.running, i, i+1)
 	if p := m.find(key); p != nil && p.blocked {
-		m.placed++
-		p.blocked, p.place = false, m.placed
+		m.put(p, m.now)
 	}
 }
 
@@ -226,8 +267,8 @@ func (m *model) forget(key string) {
 func (m *model) nextAt(now time.Time) (time.Time, bool) {
 	var times []time.Time
 	for _, p := range m.pending {
-		if !p.due {
-			times = append(times, m.dueAt(p))
+		if at, ok := m.nextStep(p); ok {
+			times = append(times, at)
 		}
 	}
 	for key, delay := range m.holds {

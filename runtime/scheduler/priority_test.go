@@ -64,11 +64,32 @@ func TestScheduler_RaiseReachesWaitingAndBlockedRequests(t *testing.T) {
 	wantPop(t, s, epoch, "blocked")
 	s.Schedule(epoch, request{Key: "blocked", Priority: scheduler.Low})
 	s.Schedule(epoch, request{Key: "blocked"})
-	s.Schedule(epoch, request{Key: "waits", At: after(1), Priority: scheduler.Low})
-	s.Schedule(epoch, request{Key: "waits", At: after(5)})
+	s.Schedule(epoch, request{Key: "waits", At: after(5), Priority: scheduler.Low})
+	s.Schedule(epoch, request{Key: "waits", At: after(1)})
 	s.Schedule(epoch, request{Key: "low", Priority: scheduler.Low})
 	s.Done("blocked")
 	wantPop(t, s, after(1), "blocked", "waits", "low")
+}
+
+// rule 4: a resync of an object that has a requeue competes as Low until the requeue is due, and then as Normal.
+func TestScheduler_ResyncDoesNotTakeThePriorityOfARequeue(t *testing.T) {
+	s := newScheduler()
+	for _, key := range []string{"a", "b", "c"} {
+		s.Schedule(epoch, request{Key: key, At: after(60)})
+		s.Schedule(epoch, request{Key: key, Priority: scheduler.Low})
+	}
+	s.Schedule(epoch, request{Key: "changed"})
+	wantPop(t, s, epoch, "changed", "a", "b", "c")
+	for _, key := range []string{"changed", "a", "b", "c"} {
+		s.Done(key)
+	}
+	s.Schedule(epoch, request{Key: "listed", Priority: scheduler.Low})
+	s.Schedule(epoch, request{Key: "requeued", Priority: scheduler.Low})
+	s.Schedule(epoch, request{Key: "requeued", At: after(60)})
+	if at, ok := s.NextAt(); !ok || !at.Equal(after(60)) || s.Waiting() != 0 {
+		t.Errorf("next at %v, %t, %d waiting", at, ok, s.Waiting())
+	}
+	wantPop(t, s, after(60), "requeued", "listed")
 }
 
 // rule 4: priority belongs to the request, not to the key: after its run, a raised key is Low again if it is requested

@@ -38,8 +38,9 @@ type Scheduler[K comparable, M any] struct {
 	base    time.Time               // instant 0: just before the first time passed in
 	now     instant                 // the last time passed in
 	entries map[K]*entry[K, M]      // every key that is pending, running or delayed
-	timers  timers[K, M]            // pending but not due, and delayed without a pending request
+	timers  timers[K, M]            // pending but not due, delayed without a pending request, and ready until their priority rises
 	parked  int                     // entries in timers that are delayed and not pending
+	rising  int                     // entries in timers that are ready
 	ready   [priorities]queue[K, M] // pending, due and not running, by class
 	blocked int                     // pending and due, but the key is running
 	running list[K, M]              // handed out and not done
@@ -54,9 +55,9 @@ func New[K comparable, M any](cfg Config[M]) *Scheduler[K, M] {
 	return &Scheduler[K, M]{cfg: cfg, entries: make(map[K]*entry[K, M])}
 }
 
-// Schedule adds a request, or merges it into the pending request of the same key: the earlier time wins, the higher priority wins, and
-// Config.Merge combines the messages (rules 2 and 3). A ready request whose priority rises goes to the end of the higher class. A request
-// without a time is debounced: see Debounce.
+// Schedule adds a request, or merges it into the pending request of the same key: the earlier time wins, the highest priority of those that
+// are due wins, and Config.Merge combines the messages (rules 2 and 3). A ready request whose priority rises goes to the end of the higher
+// class. A request without a time is debounced: see Debounce.
 //
 // Schedule advances the scheduler to now. It is O(1), and does not allocate if the key is known; setting or moving a timer is O(log n) in
 // the number of timers.
@@ -69,48 +70,54 @@ func (s *Scheduler[K, M]) Schedule(now time.Time, req Request[K, M]) {
 	if !e.pending {
 		s.unplace(e)
 		e.pending, e.debounced = true, false
-		e.msg, e.priority, e.at = req.Msg, req.Priority, at
+		e.msg, e.priority, e.at, e.rises = req.Msg, req.Priority, at, never
 		if debounced {
 			e.debounce(s.now, s.cfg.Debounce, s.now.add(MaxDelay))
 		}
 		s.place(e)
 		return
 	}
-	s.merge(e, req, at)
-	if e.phase != waiting {
-		return
-	}
-	due := e.due()
-	switch {
-	case debounced:
-		e.debounce(s.now, s.cfg.Debounce, e.at)
-	default:
-		e.at, e.limit = min(e.at, at), min(e.limit, at)
-	}
-	if e.due() != due {
-		s.unplace(e)
-		s.place(e)
-	}
-}
-
-// merge adds the message and the priority of a request to the pending one. at is the time of the request, ignoring any debounce.
-func (s *Scheduler[K, M]) merge(e *entry[K, M], req Request[K, M], at instant) {
 	switch {
 	case s.cfg.Merge != nil:
 		e.msg = s.cfg.Merge(e.msg, req.Msg)
 	case e.phase == waiting && at <= e.at:
 		e.msg = req.Msg
 	}
-	if req.Priority <= e.priority {
-		return
+	s.merge(e, req.Priority, at, debounced)
+}
+
+// merge adds the time and the priority of a request to the pending one.
+func (s *Scheduler[K, M]) merge(e *entry[K, M], priority Priority, at instant, debounced bool) {
+	due, before := e.due(), e.urgent()
+	if e.phase == waiting {
+		if debounced {
+			e.debounce(s.now, s.cfg.Debounce, e.at)
+			at = e.at
+		} else {
+			e.at, e.limit = min(e.at, at), min(e.limit, at)
+		}
 	}
-	queued := e.phase == ready && !e.running
-	if queued {
-		s.ready[e.priority.class()].remove(e)
+	urgent := before
+	if priority == Normal {
+		urgent = min(before, at)
 	}
-	e.priority = req.Priority
-	if queued {
-		s.ready[e.priority.class()].push(e)
+	switch {
+	case e.phase == waiting:
+		e.rank(urgent, e.at)
+		if e.due() != due {
+			s.unplace(e)
+			s.place(e)
+		}
+	case e.running:
+		e.rank(urgent, s.now)
+	case urgent == before:
+	case urgent > s.now: // it keeps its place
+		s.stopRise(e)
+		s.setRise(e, urgent)
+	default:
+		s.unplace(e)
+		e.rises = urgent
+		s.place(e)
 	}
 }
 
@@ -166,9 +173,9 @@ func (s *Scheduler[K, M]) Pop(now time.Time) (Item[K, M], bool) {
 		return Item[K, M]{}, false
 	}
 	e := s.ready[class].head
-	s.ready[class].remove(e)
+	s.unplace(e)
 	item := Item[K, M]{Key: e.key, Msg: e.msg, Priority: e.priority, ReadyAt: s.time(e.due())}
-	e.phase, e.pending, e.debounced, e.delay = idle, false, false, noDelay
+	e.pending, e.debounced, e.delay, e.rises = false, false, noDelay, never
 	e.running, e.started = true, s.now
 	s.running.push(e)
 	return item, true

@@ -32,7 +32,7 @@ type View[M any] struct {
 	// At is until when the request waits (Waiting, Debounced, Delayed), or since when it has been due (Blocked, Ready). It is zero if State
 	// is Absent.
 	At time.Time
-	// Msg and Priority belong to the pending request or, if State is Absent and the key runs, to the run. They are zero if there is
+	// Msg and Priority belong to the pending request, with the priority at the time when it is due, or, if State is Absent and the key runs, to the run. They are zero if there is
 	// neither.
 	Msg      M
 	Priority Priority
@@ -113,7 +113,7 @@ func (s *Scheduler[K, M]) Startable() int {
 func (s *Scheduler[K, M]) StartableOf(p Priority) int { return s.ready[p.clamp().class()].len }
 
 // Waiting returns the number of requests that are not due yet, or whose key is delayed.
-func (s *Scheduler[K, M]) Waiting() int { return len(s.timers) - s.parked }
+func (s *Scheduler[K, M]) Waiting() int { return len(s.timers) - s.parked - s.rising }
 
 // Running returns the number of keys that are handed out and not done.
 func (s *Scheduler[K, M]) Running() int { return s.running.len }
