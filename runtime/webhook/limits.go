@@ -4,6 +4,7 @@ package webhook
 
 import (
 	"cmp"
+	"net/http"
 	"sync/atomic"
 )
 
@@ -16,8 +17,9 @@ type Limits struct {
 	Conversion int64
 	// Concurrency is the number of requests that one backend judges at a time. Up to Queue more requests wait.
 	Concurrency, Queue int
-	// Memory is the maximum size of all requests in memory in bytes, and BackendMemory that of the requests for one backend.
-	Memory, BackendMemory int64
+	// Memory is the maximum size of all requests and answers in memory in bytes, and PrefixMemory that of those for the backends with one
+	// prefix.
+	Memory, PrefixMemory int64
 }
 
 func (l *Limits) setDefaults() {
@@ -25,8 +27,8 @@ func (l *Limits) setDefaults() {
 	l.Conversion = cmp.Or(l.Conversion, 64<<20)
 	l.Concurrency = cmp.Or(l.Concurrency, 16)
 	l.Queue = cmp.Or(l.Queue, 1000)
-	l.Memory = cmp.Or(l.Memory, 256<<20)
-	l.BackendMemory = cmp.Or(l.BackendMemory, 96<<20)
+	l.Memory = cmp.Or(l.Memory, 1<<30)
+	l.PrefixMemory = cmp.Or(l.PrefixMemory, 256<<20)
 }
 
 // budget bounds the bytes in use, also those of a parent. It is safe for concurrent use.
@@ -36,7 +38,6 @@ type budget struct {
 	used   atomic.Int64
 }
 
-// take reserves n bytes, and reports whether they were left.
 func (b *budget) take(n int64) bool {
 	if b == nil {
 		return true
@@ -48,9 +49,25 @@ func (b *budget) take(n int64) bool {
 	return false
 }
 
-// release returns n bytes.
-func (b *budget) release(n int64) {
-	for ; b != nil; b = b.parent {
-		b.used.Add(-n)
+// lease is the part of a budget that one request uses. It is safe for concurrent use.
+type lease struct {
+	*budget
+
+	taken atomic.Int64
+}
+
+// take reserves n bytes, unless fewer are left.
+func (l *lease) take(n int64) error {
+	if !l.budget.take(n) {
+		return refuse(http.StatusServiceUnavailable, "too many requests: their objects take too much memory")
+	}
+	l.taken.Add(n)
+	return nil
+}
+
+// release returns all bytes.
+func (l *lease) release() {
+	for b := l.budget; b != nil; b = b.parent {
+		b.used.Add(-l.taken.Load())
 	}
 }

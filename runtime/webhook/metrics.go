@@ -3,6 +3,9 @@
 package webhook
 
 import (
+	"strconv"
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -55,5 +58,48 @@ func (m *Metrics) each(do func(prometheus.Collector)) {
 	}
 }
 
-// remove deletes the series of a backend.
-func (m *Metrics) remove(*backend) {}
+// begin counts a request for a path, until done is called with the status of the answer. If the path is new, others may be gone: paths
+// returns those that are served.
+func (m *Metrics) begin(of *share, path string, paths func(prefix string) map[string]bool) (done func(code int)) {
+	if of.add(path) {
+		m.prune(of, paths(of.prefix))
+	}
+	inFlight, start := m.inFlight.WithLabelValues(path), time.Now()
+	inFlight.Inc()
+	return func(code int) {
+		if inFlight.Dec(); of.has(path) {
+			m.latency.WithLabelValues(path).Observe(time.Since(start).Seconds())
+			m.total.WithLabelValues(path, strconv.Itoa(code)).Inc()
+		}
+	}
+}
+
+// prune deletes the series of all paths that are not served.
+func (m *Metrics) prune(of *share, served map[string]bool) {
+	of.mu.Lock()
+	defer of.mu.Unlock()
+	for path := range of.series {
+		if served[path] {
+			continue
+		}
+		delete(of.series, path)
+		for _, c := range []interface{ DeletePartialMatch(prometheus.Labels) int }{m.latency, m.total, m.inFlight, m.objects} {
+			c.DeletePartialMatch(prometheus.Labels{"webhook": path})
+		}
+	}
+}
+
+// add remembers that a path has series, and reports whether it is new.
+func (s *share) add(path string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known := s.series[path]
+	s.series[path] = true
+	return !known
+}
+
+func (s *share) has(path string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.series[path]
+}

@@ -103,6 +103,3 @@ func (s *Server) Check() error {
 	}
 	return conn.Close()
 }
-
-// ServeHTTP implements http.Handler.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { http.NotFound(w, r) }

@@ -65,21 +65,34 @@ type Config struct {
 // Server serves backends. It is safe for concurrent use.
 type Server struct {
 	cfg    Config
-	memory budget // of bodies in memory
+	memory budget
 
-	mu       sync.Mutex
-	backends []*backend      // in the order of Add; guarded by mu
-	logged   map[string]bool // conflicts that were logged; guarded by mu
-	listener net.Listener    // nil before Listen; guarded by mu
+	mu       sync.RWMutex
+	shares   map[string]*share // by prefix; guarded by mu
+	added    int               // number of calls of Add; guarded by mu
+	logged   map[string]bool   // conflicts that were logged; guarded by mu
+	listener net.Listener      // nil before Listen; guarded by mu
 }
 
-// backend is a Backend with its share of the server.
+// share is the part of a server that the backends with one prefix have, which usually are those of one tenant.
+type share struct {
+	prefix   string
+	memory   budget
+	backends []*backend // in the order of Add; guarded by Server.mu, and never changed in place
+
+	mu     sync.Mutex
+	series map[string]bool // paths that have series; guarded by mu
+}
+
+// backend is a Backend that is served.
 type backend struct {
 	Backend
 
-	controller, prefix string
-	gate               gate
-	memory             budget
+	*share
+
+	controller string
+	order      int // of Add
+	gate       *gate
 }
 
 // Entry is a backend that is served.
@@ -97,33 +110,101 @@ func New(cfg Config) *Server {
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	cfg.Metrics = cmp.Or(cfg.Metrics, NewMetrics())
 	cfg.Limits.setDefaults()
-	return &Server{cfg: cfg, memory: budget{limit: cfg.Limits.Memory}, logged: map[string]bool{}}
+	return &Server{cfg: cfg, memory: budget{limit: cfg.Limits.Memory}, shares: map[string]*share{}, logged: map[string]bool{}}
 }
 
 // Add serves a backend until remove is called. The URL of a webhook is the prefix and its path; that of conversions is the prefix and
 // ConvertPath. The prefix is empty, or has one or two segments such as "/NAMESPACE/NAME".
 func (s *Server) Add(controller, prefix string, b Backend) (remove func()) {
-	added := &backend{
-		Backend: b, controller: controller, prefix: prefix,
-		gate:   newGate(s.cfg.Limits.Concurrency, s.cfg.Limits.Queue),
-		memory: budget{limit: s.cfg.Limits.BackendMemory, parent: &s.memory},
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.backends = append(s.backends, added)
+	of := s.shares[prefix]
+	if of == nil {
+		of = &share{prefix: prefix, memory: budget{limit: s.cfg.Limits.PrefixMemory, parent: &s.memory}, series: map[string]bool{}}
+		s.shares[prefix] = of
+	}
+	s.added++
+	added := &backend{Backend: b, share: of, controller: controller, order: s.added, gate: newGate(s.cfg.Limits.Concurrency, s.cfg.Limits.Queue)}
+	of.backends = append(slices.Clip(of.backends), added)
 	return func() {
 		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.backends = slices.DeleteFunc(slices.Clone(s.backends), func(b *backend) bool { return b == added })
-		s.cfg.Metrics.remove(added)
+		of.backends = slices.DeleteFunc(slices.Clone(of.backends), func(b *backend) bool { return b == added })
+		if len(of.backends) == 0 && s.shares[prefix] == of {
+			delete(s.shares, prefix)
+		}
+		s.mu.Unlock()
+		s.cfg.Metrics.prune(of, s.paths(prefix))
 	}
 }
 
-// list returns the backends in the order of Add.
-func (s *Server) list() []*backend {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.backends
+// target is the meaning of a URL: a webhook, or a backend with conversions.
+type target struct {
+	*backend
+
+	routes  *Routes
+	webhook *abi.Webhook // nil for conversions
+}
+
+// find returns the webhook of a path, or all backends that serve conversions there.
+func (s *Server) find(path string) (found []target) {
+	for end := range len(path) {
+		if end > 0 && path[end] != '/' {
+			continue
+		}
+		prefix, rest := path[:end], path[end:]
+		for _, b := range s.with(prefix) {
+			routes := b.Routes()
+			if routes == nil {
+				continue
+			}
+			if rest == ConvertPath && len(routes.Conversions) > 0 {
+				found = append(found, target{b, routes, nil})
+			}
+			i := slices.IndexFunc(routes.Webhooks, func(w abi.Webhook) bool { return w.Path == rest && len(w.Rules) > 0 })
+			if i >= 0 && len(found) == 0 {
+				return []target{{b, routes, &routes.Webhooks[i]}}
+			}
+		}
+		if len(found) > 0 || strings.Count(prefix, "/") == 2 {
+			return found
+		}
+	}
+	return nil
+}
+
+// with returns the backends that have a prefix, in the order of Add.
+func (s *Server) with(prefix string) []*backend {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if of := s.shares[prefix]; of != nil {
+		return of.backends
+	}
+	return nil
+}
+
+// paths returns the URLs that the backends with a prefix may serve.
+func (s *Server) paths(prefix string) map[string]bool {
+	paths := map[string]bool{}
+	for _, b := range s.with(prefix) {
+		if routes := b.Routes(); routes != nil {
+			paths[prefix+ConvertPath] = true
+			for i := range routes.Webhooks {
+				paths[prefix+routes.Webhooks[i].Path] = true
+			}
+		}
+	}
+	return paths
+}
+
+// list returns all backends, in the order of Add.
+func (s *Server) list() (list []*backend) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, of := range s.shares {
+		list = append(list, of.backends...)
+	}
+	slices.SortFunc(list, func(a, b *backend) int { return a.order - b.order })
+	return list
 }
 
 // Backends returns what is served, sorted by prefix and controller. It logs each new conflict.
@@ -151,8 +232,13 @@ func (s *Server) Backends() []Entry {
 // declares returns the URLs of the webhooks, and the kinds of the conversions.
 func (b *backend) declares() (list []string) {
 	routes := b.Routes()
+	if routes == nil {
+		return nil
+	}
 	for i := range routes.Webhooks {
-		list = append(list, "webhook "+b.prefix+routes.Webhooks[i].Path)
+		if w := &routes.Webhooks[i]; len(w.Rules) > 0 {
+			list = append(list, "webhook "+b.prefix+w.Path)
+		}
 	}
 	for _, c := range routes.Conversions {
 		list = append(list, "the conversion of "+schema.GroupKind{Group: c.Group, Kind: c.Kind}.String())

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/wasmctl/wasmctl/internal/text"
+)
+
+// Timeouts of requests that do not name theirs, and the longest one that the API server has.
+const (
+	admissionTimeout  = 10 * time.Second
+	conversionTimeout = 30 * time.Second
+	maxTimeout        = 30 * time.Second
+)
+
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	to := s.find(r.URL.Path)
+	if len(to) == 0 {
+		s.fail(w, r, refuse(http.StatusNotFound, "no module serves the webhook %s", text.Shorten(r.URL.Path, 300)))
+		return
+	}
+	done := s.cfg.Metrics.begin(to[0].share, r.URL.Path, s.paths)
+	code := http.StatusInternalServerError
+	defer func() { done(code) }()
+	var body []byte
+	if err := s.guard(func() (err error) {
+		body, err = s.answer(r, to)
+		return err
+	}); err != nil {
+		code = s.fail(w, r, err)
+		return
+	}
+	code = http.StatusOK
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(body) // the client is gone if this fails
+}
+
+// guard calls do. A panic is an error.
+func (s *Server) guard(do func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.cfg.Logger.Error("BUG: a webhook panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			s.cfg.Metrics.panics.Inc()
+			err = refuse(http.StatusInternalServerError, "BUG: the host panicked: %v", p)
+		}
+	}()
+	return do()
+}
+
+// answer returns the body of the answer.
+func (s *Server) answer(r *http.Request, to []target) ([]byte, error) {
+	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	switch {
+	case r.Method != http.MethodPost:
+		return nil, refuse(http.StatusMethodNotAllowed, "the method is %s, want POST", text.Shorten(r.Method, 20))
+	case err != nil || media != "application/json":
+		return nil, refuse(http.StatusUnsupportedMediaType, "the content type is not application/json")
+	}
+	limit, timeout := s.cfg.Limits.Admission, admissionTimeout
+	if to[0].webhook == nil {
+		limit, timeout = s.cfg.Limits.Conversion, conversionTimeout
+	}
+	ctx, cancel := withDeadline(r, timeout)
+	defer cancel()
+	memory := &lease{budget: &to[0].share.memory}
+	defer memory.release()
+	packed, err := readBody(r, limit, memory)
+	if err != nil {
+		return nil, err
+	}
+	if to[0].webhook == nil {
+		return s.convert(ctx, to, packed, memory)
+	}
+	return s.admit(ctx, to[0], packed)
+}
+
+// withDeadline returns the context of a request, which ends shortly before the API server gives up.
+func withDeadline(r *http.Request, timeout time.Duration) (context.Context, context.CancelFunc) {
+	if d, err := time.ParseDuration(r.URL.Query().Get("timeout")); err == nil && d > 0 {
+		timeout = min(d, maxTimeout)
+	}
+	return context.WithTimeout(r.Context(), timeout-max(timeout/10, min(timeout/2, 200*time.Millisecond)))
+}
+
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
+
+// readBody returns the msgpack of a request's body.
+func readBody(r *http.Request, limit int64, memory *lease) ([]byte, error) {
+	buffer := buffers.Get().(*[]byte)
+	body := (*buffer)[:0]
+	defer func() {
+		if cap(body) <= maxScratch {
+			*buffer = body
+			buffers.Put(buffer)
+		}
+	}()
+	for err := error(nil); !errors.Is(err, io.EOF); {
+		if len(body) == cap(body) {
+			grown := max(64<<10, 2*cap(body), int(min(r.ContentLength+1, maxScratch)))
+			if err := memory.take(int64(grown - cap(body))); err != nil {
+				return nil, err
+			}
+			body = append(make([]byte, 0, grown), body...)
+		}
+		var n int
+		if n, err = r.Body.Read(body[len(body):cap(body)]); err != nil && !errors.Is(err, io.EOF) {
+			return nil, refuse(http.StatusBadRequest, "the body cannot be read: %v", err)
+		}
+		if body = body[:len(body)+n]; int64(len(body)) > limit {
+			return nil, refuse(http.StatusRequestEntityTooLarge, "the body is larger than %d bytes", limit)
+		}
+	}
+	if err := memory.take(int64(len(body))); err != nil {
+		return nil, err
+	}
+	return pack(make([]byte, 0, len(body)), body, memory.take)
+}
+
+// fail answers with a Status, which the API server shows to the client. It returns its code.
+func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) (code int) {
+	code = http.StatusInternalServerError
+	if own, ok := errors.AsType[*refusal](err); ok {
+		code = own.code
+	} else if errors.Is(err, context.DeadlineExceeded) {
+		code = http.StatusGatewayTimeout
+	}
+	message := text.Truncate(text.Printable(strings.ToValidUTF8(err.Error(), "")), maxText)
+	s.cfg.Logger.Warn("webhook failed", "path", text.Shorten(r.URL.Path, 300), "code", code, "error", message)
+	body, err := json.Marshal(&metav1.Status{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: int32(code), //nolint:gosec // an HTTP status
+		Reason: reasons[code], Message: message,
+	})
+	if err != nil {
+		body = nil // a Status of texts always has JSON
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if code == http.StatusMethodNotAllowed {
+		w.Header().Set("Allow", http.MethodPost)
+	}
+	w.WriteHeader(code)
+	_, _ = w.Write(body) // the client is gone if this fails
+	return code
+}
