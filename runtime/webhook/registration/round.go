@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/runtime/webhook/certs"
+)
+
+var (
+	crds = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+
+	// configurations are the resources of webhook configurations, by the type of their webhooks.
+	configurations = map[abi.WebhookType]schema.GroupVersionKind{
+		abi.WebhookValidate: {Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingWebhookConfiguration"},
+		abi.WebhookDefault:  {Group: "admissionregistration.k8s.io", Version: "v1", Kind: "MutatingWebhookConfiguration"},
+	}
+)
+
+// plural returns the resource of a webhook configuration.
+func plural(kind schema.GroupVersionKind) schema.GroupVersionResource {
+	return kind.GroupVersion().WithResource(strings.ToLower(kind.Kind) + "s")
+}
+
+// object is an object of the cluster in one round.
+type object struct {
+	gvr schema.GroupVersionResource
+	was *unstructured.Unstructured // without resourceVersion if it does not exist
+	now *unstructured.Unstructured // as it should be; nil if it should not exist
+}
+
+// exists reports whether the object exists.
+func (o *object) exists() bool { return o.was.GetResourceVersion() != "" }
+
+// String formats the object for messages.
+func (o *object) String() string { return fmt.Sprintf("%s[%s]", o.was.GetKind(), o.was.GetName()) }
+
+// round compares all objects with what they should be, and writes those that differ. It starts again after a conflict.
+func (r *Registrar) round(ctx context.Context, sources []Source) (err error) {
+	unknown := r.resolve(sources)
+	prefixes, problems := r.conversions(sources)
+	for range maxConflicts {
+		if err = errors.Join(unknown, problems, r.attempt(ctx, sources, prefixes, unknown == nil)); !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+	}
+	return err
+}
+
+// attempt is one attempt of a round. prefixes has the prefixes of conversions, by the name of the CRD. Unless everything is known about the
+// controllers, only the bundles are written.
+func (r *Registrar) attempt(ctx context.Context, sources []Source, prefixes map[string]string, everything bool) error {
+	began := time.Now()
+	if err := r.publish(ctx, began); err != nil {
+		return err
+	}
+	objects, problems, err := r.read(ctx, prefixes)
+	if err != nil {
+		return err
+	}
+	members, err := r.members(ctx, began)
+	if err != nil {
+		return err
+	}
+	bundle := r.bundle(objects, members, began)
+	problems = errors.Join(problems, r.open(ctx, bundle))
+	if everything && !r.opened.IsZero() && !r.cfg.BundlesOnly {
+		problems = errors.Join(problems, r.want(objects, sources, prefixes))
+	}
+	var observed [][]byte
+	for _, o := range objects {
+		if bundle != nil && o.was.GetAnnotations()[injected] != "" {
+			problems = errors.Join(problems, fmt.Errorf("%s: cert-manager writes its caBundle: use its certificates, or remove the annotation %s", o, injected))
+			continue
+		}
+		if o.now != nil {
+			r.cfg.setBundle(o.now, bundle)
+		}
+		if err := r.write(ctx, o); err != nil {
+			problems = errors.Join(problems, fmt.Errorf("%s: %w", o, err))
+		}
+		if o.exists() {
+			observed = append(observed, r.cfg.bundles(o.was)...)
+		}
+	}
+	if a := r.cfg.Authority; a != nil {
+		ended := time.Now()
+		alone := len(observed) == 0 && !others(members, r.cfg.Replica, ended)
+		if a.Observe(certs.Observation{Began: began, Ended: ended, Bundles: observed, Alone: alone}) {
+			r.cfg.Logger.Info("a new webhook certificate is served")
+			problems = errors.Join(problems, r.publish(ctx, ended))
+		}
+	}
+	return problems
+}
+
+// publish writes the entry of this replica, if it has changed or is old.
+func (r *Registrar) publish(ctx context.Context, now time.Time) error {
+	m := member{Seen: now.UTC().Truncate(time.Second)}
+	if a := r.cfg.Authority; a != nil {
+		if _, err := a.Renew(now); err != nil {
+			return err
+		}
+		m.Certificates = string(a.Published())
+	}
+	if age := m.Seen.Sub(r.published.Seen); m.Certificates == r.published.Certificates && age >= 0 && age < heartbeat {
+		return nil
+	}
+	if err := r.record.publish(ctx, m); err != nil {
+		return err
+	}
+	r.published = m
+	return nil
+}
+
+// members reads the record, and removes entries that are of no use any more.
+func (r *Registrar) members(ctx context.Context, now time.Time) (map[string]member, error) {
+	members, err := r.record.read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !members[r.cfg.Replica].equal(r.published) {
+		r.published = member{}
+		return nil, fmt.Errorf("ConfigMap[%s]: the entry of this replica was changed; it is written again", r.cfg.Name)
+	}
+	if list := gone(members, now); len(list) > 0 {
+		return members, r.record.remove(ctx, list...)
+	}
+	return members, nil
+}
+
+// bundle returns the certificates that the API server must trust; nil if others write them.
+func (r *Registrar) bundle(objects []*object, members map[string]member, now time.Time) []byte {
+	if r.cfg.Authority == nil {
+		return nil
+	}
+	var published, existing [][]byte
+	for _, m := range members {
+		published = append(published, []byte(m.Certificates))
+	}
+	for _, o := range objects {
+		existing = append(existing, r.cfg.bundles(o.was)...)
+	}
+	return r.leftovers.Bundle(now, leave, published, existing)
+}
+
+// read reads the configurations, the CRDs that this group converts already, and those that it shall convert.
+func (r *Registrar) read(ctx context.Context, prefixes map[string]string) (objects []*object, problems, err error) {
+	for _, kind := range configurations {
+		was, err := r.client.Resource(plural(kind)).Get(ctx, r.cfg.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			was, err = &unstructured.Unstructured{}, nil
+			was.SetGroupVersionKind(kind)
+			was.SetName(r.cfg.Name)
+			was.SetLabels(map[string]string{label: r.cfg.mark()})
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s[%s]: %w", kind.Kind, r.cfg.Name, err)
+		}
+		objects = append(objects, &object{gvr: plural(kind), was: was, now: was.DeepCopy()})
+	}
+	list, err := r.client.Resource(crds).List(ctx, metav1.ListOptions{LabelSelector: label + "=" + r.cfg.mark()})
+	if err != nil && !apierrors.IsForbidden(err) { // without rights to CRDs, none was written
+		return nil, nil, fmt.Errorf("CRDs: %w", err)
+	}
+	read := map[string]bool{}
+	if err == nil {
+		for i := range list.Items {
+			read[list.Items[i].GetName()] = true
+			objects = append(objects, &object{gvr: crds, was: &list.Items[i], now: list.Items[i].DeepCopy()})
+		}
+	}
+	var errs []error
+	for name := range prefixes {
+		if read[name] {
+			continue
+		}
+		was, err := r.client.Resource(crds).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			errs = append(errs, fmt.Errorf("CustomResourceDefinition[%s]: %w", name, err))
+			continue
+		}
+		if of := was.GetLabels()[label]; of != "" {
+			errs = append(errs, fmt.Errorf("CustomResourceDefinition[%s]: %s converts its objects; remove its label %s to take it over", name, of, label))
+			continue
+		}
+		objects = append(objects, &object{gvr: crds, was: was, now: was.DeepCopy()})
+	}
+	return objects, errors.Join(errs...), nil
+}
+
+// want sets what the objects should be.
+func (r *Registrar) want(objects []*object, sources []Source, prefixes map[string]string) error {
+	hooks, err := Desired(sources, &r.cfg.Options, r.refused)
+	retain := r.retain(sources)
+	for _, o := range objects {
+		if o.gvr == crds {
+			if prefix, ok := prefixes[o.was.GetName()]; ok {
+				o.now = r.cfg.convert(o.was, prefix)
+			}
+			continue
+		}
+		for t, kind := range configurations {
+			if o.was.GetKind() == kind.Kind {
+				o.now = r.cfg.merge(o.was, hooks[t], retain)
+			}
+		}
+		if list, _ := o.now.Object["webhooks"].([]any); len(list) == 0 {
+			o.now = nil
+		}
+	}
+	return err
+}
+
+// retain returns a function that reports whether a registered webhook that is not desired remains: its controller has not loaded its module
+// yet, or is not known yet because this process has just started.
+func (r *Registrar) retain(sources []Source) func(path string) bool {
+	loading := map[string]bool{}
+	for i := range sources {
+		if sources[i].Routes.Digest == "" {
+			loading[sources[i].Prefix] = true
+		}
+	}
+	young := time.Since(r.opened) < settled
+	return func(path string) bool {
+		for prefix := range r.known {
+			if strings.HasPrefix(path, prefix+"/") {
+				return loading[prefix]
+			}
+		}
+		return young
+	}
+}
