@@ -133,6 +133,9 @@ type ControllerOptions struct {
 	// write, regardless of the manifest and the grant. It has no access to cluster-scoped
 	// objects.
 	Confine string
+	// WebhookPrefix precedes the paths of the module's webhooks, such as "/team-a.app". It separates
+	// the modules of tenants. If it is empty, a path belongs to the controller that had it first.
+	WebhookPrefix string
 	// Unshared excludes the controller from sharing if replicas share objects: each replica
 	// that has the controller reconciles all of its objects.
 	Unshared bool

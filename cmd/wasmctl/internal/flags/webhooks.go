@@ -46,8 +46,12 @@ func (o *Webhooks) validate() error {
 		return nil
 	}
 	var errs []error
-	if _, _, err := net.SplitHostPort(o.address); err != nil {
+	host, _, err := net.SplitHostPort(o.address)
+	switch ip := net.ParseIP(host); {
+	case err != nil:
 		errs = append(errs, fmt.Errorf(`--webhook-address %q: want host:port, :port, or "none"`, o.address))
+	case (host == "" || ip.IsUnspecified()) && o.service == "" && o.url == "" && (o.register || o.certDir == ""):
+		errs = append(errs, fmt.Errorf("--webhook-address %s has no host that the API server can call: name a Service with --webhook-service, or a URL with --webhook-url", o.address))
 	}
 	if o.service != "" && o.url != "" {
 		errs = append(errs, errors.New("--webhook-service and --webhook-url cannot be combined: the API server uses one of them"))

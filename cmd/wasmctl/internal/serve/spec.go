@@ -87,7 +87,7 @@ func (r *reconciler) options(account string, most v1alpha1.Bounds) (wasmctl.Cont
 		Name: r.controller(), Namespaces: r.spec.Namespaces, CommonSpec: s.CommonSpec,
 	}}
 	out.Module.Controller, out.Module.Verify = s.Module.Controller, s.Module.Verify
-	out.As, out.Tenant = r.user(account), r.meta.Namespace
+	out.As, out.Tenant, out.WebhookPrefix = r.user(account), r.meta.Namespace, "/"+r.controller()
 	if r.kind == v1alpha1.KindNamespaced {
 		out.Namespaces, out.Confine = []string{r.meta.Namespace}, r.meta.Namespace
 	}
