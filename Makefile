@@ -156,7 +156,7 @@ test-rust: build ## Run the tests of the Rust SDK and its examples natively
 		if [ "$$(cargo --version | cut -d. -f2)" -ge 85 ]; then (cd guest-sdk/rust/k8s-test && cargo test --quiet --locked) || exit 1; \
 		else echo "SKIPPED: cargo is older than 1.85: the SDK is not tested with k8s-openapi"; fi; \
 		if $(HAS_KUBE_RUST); then \
-			(cd guest-sdk/rust-kube && cargo test --quiet --locked --features testing,jsonpatch,derive) || exit 1; \
+			(cd guest-sdk/rust-kube && cargo test --quiet --locked --features testing,jsonpatch,derive,admission) || exit 1; \
 			for e in $(KUBE_EXAMPLES); do (cd examples/rust/$$e && cargo test --quiet --locked) || exit 1; done; \
 		else echo "SKIPPED: cargo is older than 1.89: the API of kube-rs is not tested"; fi; \
 		guest-sdk/rust/scaffold-test.sh $(BIN)/wasmctl; \

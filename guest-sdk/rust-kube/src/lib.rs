@@ -58,6 +58,7 @@ pub mod prelude;
 pub mod runtime;
 #[cfg(feature = "testing")]
 pub mod testing;
+pub mod webhook;
 
 #[doc(inline)]
 pub use api::Api;

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Publishes each Document as a ConfigMap in a namespace of its choice, with the API of kube-rs. A
 //! finalizer deletes the ConfigMap, because an owner reference cannot refer to another namespace,
-//! and events report what happened.
+//! and events report what happened. Webhooks fill in the namespace, and refuse a Document that
+//! could not be published.
+
+mod admission;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,6 +18,7 @@ use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 use kube::runtime::finalizer::{finalizer, Event as Finalizer};
 use kube::runtime::reflector::ObjectRef;
 use kube::runtime::watcher;
+use kube::webhook;
 use kube::{Capability, Client, CustomResource, Resource, ResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -37,6 +41,12 @@ pub struct DocumentSpec {
     /// Whether the document is hidden.
     #[serde(default)]
     pub hidden: bool,
+}
+
+impl DocumentSpec {
+    fn is_forbidden(&self) -> bool {
+        self.text.contains("forbidden")
+    }
 }
 
 /// The state that the controller has reached.
@@ -94,7 +104,7 @@ impl Document {
     }
 
     async fn apply(&self, ctx: &Context) -> Result<Action> {
-        if self.spec.text.contains("forbidden") {
+        if self.spec.is_forbidden() {
             self.report(ctx, EventType::Warning, "Forbidden", "the text is forbidden").await?;
             return Err(Error::Forbidden(self.name_any()));
         }
@@ -184,6 +194,8 @@ pub async fn main() -> Result<()> {
             fields: vec!["metadata.finalizers".into()],
             ..Capability::new("examples.wasmctl.dev", "documents", &["patch"])
         })
+        .webhook(webhook::mutate(admission::default))
+        .webhook(webhook::validate(admission::validate))
         .run(reconcile, error_policy, Arc::new(Context { client, recorder }))
         .for_each(|_| futures::future::ready(()))
         .await;

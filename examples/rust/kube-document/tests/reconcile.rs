@@ -102,6 +102,32 @@ fn an_error_that_waits_for_a_change_is_not_tried_again() {
 }
 
 #[test]
+fn a_document_is_published_in_its_own_namespace_by_default() {
+    let (host, module) = (host(&[]), kube::module(main));
+    let mut doc = host.get(&document());
+    doc.remove(&["spec", "publishIn"]);
+    let admitted = host.admit(&module, &Object::default(), &doc).unwrap();
+    assert_eq!((admitted.denied, admitted.object.str(&["spec", "publishIn"])), (None, "team"));
+    let same = host.admit(&module, &Object::default(), &host.get(&document())).unwrap();
+    assert_eq!((same.denied, same.object.str(&["spec", "publishIn"])), (None, "public"));
+}
+
+#[test]
+fn a_document_that_cannot_be_published_is_refused() {
+    let (host, module) = (host(&[]), kube::module(main));
+    let doc = host.get(&document());
+    for (path, value, want) in [
+        (["spec", "text"], "forbidden words", "spec.text: is forbidden"),
+        (["spec", "publishIn"], "elsewhere", "spec.publishIn: cannot change"),
+    ] {
+        let mut changed = doc.clone();
+        changed.set(&path, value).unwrap();
+        let denied = host.admit(&module, &doc, &changed).unwrap().denied;
+        assert_eq!(denied.map(|d| d.message).as_deref(), Some(want));
+    }
+}
+
+#[test]
 fn the_crd_is_that_of_the_type() {
     use kube::CustomResourceExt;
     let want = serde_json::to_string_pretty(&kube_document::Document::crd()).unwrap() + "\n";

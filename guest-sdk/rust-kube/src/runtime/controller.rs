@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use kube_core::{DynamicObject, Resource};
 use serde::de::DeserializeOwned;
-use wasmctl::{Capability, Context, Manifest, WatchEvent};
+use wasmctl::{Capability, Context, Conversion, Manifest, WatchEvent, Webhook};
 
 use super::reflector::ObjectRef;
 use super::running::{self, Running};
@@ -177,6 +177,22 @@ where
     #[must_use]
     pub fn capability(mut self, capability: Capability) -> Self {
         self.manifest.capabilities.push(capability);
+        self
+    }
+
+    /// Adds a webhook; see [`webhook`](crate::webhook). kube-rs does not have this method,
+    /// because there a program has a server of its own.
+    #[must_use]
+    pub fn webhook(mut self, webhook: Webhook) -> Self {
+        self.manifest.webhooks.push(webhook);
+        self
+    }
+
+    /// Adds a conversion between versions of a kind; see
+    /// [`webhook::convert`](crate::webhook::convert).
+    #[must_use]
+    pub fn conversion(mut self, conversion: Conversion) -> Self {
+        self.manifest.conversions.push(conversion);
         self
     }
 
