@@ -47,7 +47,6 @@ var (
 	GetConfigOrDie         = config.GetConfigOrDie
 	GetConfig              = config.GetConfig
 	NewControllerManagedBy = builder.ControllerManagedBy
-	NewWebhookManagedBy    = builder.WebhookManagedBy
 	NewManager             = manager.New
 	CreateOrPatch          = controllerutil.CreateOrPatch
 	CreateOrUpdate         = controllerutil.CreateOrUpdate

@@ -31,8 +31,9 @@ type Webhook struct {
 	// Name is the qualified name in the configuration. If it is empty, the host
 	// makes one.
 	Name string `json:"name,omitempty"`
-	// Rules select the requests. If there are none, they are CREATE and UPDATE
-	// of the kind of Manifest.For.
+	// Rules select the requests. If they are nil, they are CREATE and UPDATE of
+	// the kind of Manifest.For. The host does not serve a webhook whose Rules
+	// are empty, but not nil.
 	Rules []WebhookRule `json:"rules,omitempty"`
 	// FailurePolicy decides about a request if the module cannot: "Fail" or
 	// "Ignore". If it is empty, it is Fail for the kind of Manifest.For, and
@@ -100,7 +101,7 @@ func (m *Manifest) describedWebhooks() []describedWebhook {
 	list := make([]describedWebhook, len(m.Webhooks))
 	for i, w := range m.Webhooks {
 		w.Path = w.path(m.For)
-		if len(w.Rules) == 0 && m.For != nil && m.For.Version != "" {
+		if w.Rules == nil && m.For != nil && m.For.Version != "" {
 			w.Rules = []WebhookRule{{
 				Groups: []string{m.For.Group}, Versions: []string{m.For.Version}, Resources: []string{Plural(m.For.Kind)},
 				Operations: []Operation{OperationCreate, OperationUpdate},

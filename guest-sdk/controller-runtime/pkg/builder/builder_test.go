@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -15,6 +16,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
+
+// defaulter does nothing.
+type defaulter struct{}
+
+func (defaulter) Default(context.Context, runtime.Object) error { return nil }
 
 // A builder reports each mistake with the next step.
 func TestBuilder_SaysWhatIsWrong(t *testing.T) {
@@ -40,7 +46,12 @@ func TestBuilder_SaysWhatIsWrong(t *testing.T) {
 			typed := reconcile.TypedFunc[string](func(context.Context, string) (reconcile.Result, error) { return reconcile.Result{}, nil })
 			return builder.TypedControllerManagedBy[string](m).Named("a").For(&corev1.Pod{}).Complete(typed)
 		},
-		"ENABLE_WEBHOOKS": func() error { return ctrl.NewWebhookManagedBy(m).For(&corev1.Pod{}).Complete() },
+		"is not a path": func() error {
+			return ctrl.NewWebhookManagedBy(m, &corev1.Pod{}).WithCustomDefaulter(defaulter{}).WithDefaulterCustomPath("a b").Complete()
+		},
+		"two defaulters": func() error {
+			return ctrl.NewWebhookManagedBy(m, &corev1.Pod{}).WithCustomDefaulter(defaulter{}).WithCustomDefaulter(defaulter{}).Complete()
+		},
 	} {
 		if err := build(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)

@@ -1,77 +1,89 @@
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build !wasmctl_before_023
+
 package builder
 
 import (
-	"fmt"
+	"context"
+	"net/http"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"sigs.k8s.io/controller-runtime/pkg/internal/program"
-	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/conversion"
 )
 
-// WebhookBuilder lets programs with webhooks compile. Its methods accept the
-// arguments of the original, in versions with type parameters and before.
-type WebhookBuilder struct{ object runtime.Object }
+// WebhookBuilder builds the webhooks of a type.
+type WebhookBuilder[T runtime.Object] struct{ hooks }
 
-// WebhookManagedBy starts a webhook, which a module cannot serve. Programs of
-// kubebuilder do not call it in a module, because ENABLE_WEBHOOKS is false
-// there.
-func WebhookManagedBy(_ manager.Manager, object ...runtime.Object) *WebhookBuilder {
-	b := &WebhookBuilder{}
-	if len(object) > 0 {
-		b.object = object[0]
-	}
+// WebhookManagedBy returns a builder for webhooks of the manager.
+func WebhookManagedBy[T runtime.Object](m manager.Manager, object T) *WebhookBuilder[T] {
+	return &WebhookBuilder[T]{hooks{mgr: m, object: object}}
+}
+
+// WithDefaulter sets the function that defaults objects.
+func (b *WebhookBuilder[T]) WithDefaulter(defaulter admission.Defaulter[T], opts ...admission.DefaulterOption) *WebhookBuilder[T] {
+	b.setDefaulter(func() *admission.Webhook { return admission.WithDefaulter(b.mgr.GetScheme(), defaulter, opts...) })
 	return b
 }
 
-// For sets the type of the webhook.
-func (b *WebhookBuilder) For(object runtime.Object) *WebhookBuilder {
-	b.object = object
+// WithCustomDefaulter is WithDefaulter for a defaulter of any type.
+func (b *WebhookBuilder[T]) WithCustomDefaulter(defaulter admission.CustomDefaulter, opts ...admission.DefaulterOption) *WebhookBuilder[T] {
+	b.setDefaulter(func() *admission.Webhook {
+		return admission.WithCustomDefaulter(b.mgr.GetScheme(), b.object, defaulter, opts...)
+	})
 	return b
 }
 
-// WithDefaulter has no effect.
-func (b *WebhookBuilder) WithDefaulter(any, ...any) *WebhookBuilder { return b }
-
-// WithValidator has no effect.
-func (b *WebhookBuilder) WithValidator(any) *WebhookBuilder { return b }
-
-// WithCustomDefaulter has no effect.
-func (b *WebhookBuilder) WithCustomDefaulter(any, ...any) *WebhookBuilder { return b }
-
-// WithCustomValidator has no effect.
-func (b *WebhookBuilder) WithCustomValidator(any) *WebhookBuilder { return b }
-
-// WithConverter has no effect.
-func (b *WebhookBuilder) WithConverter(any) *WebhookBuilder { return b }
-
-// WithValidatorCustomPath has no effect.
-func (b *WebhookBuilder) WithValidatorCustomPath(string) *WebhookBuilder { return b }
-
-// WithDefaulterCustomPath has no effect.
-func (b *WebhookBuilder) WithDefaulterCustomPath(string) *WebhookBuilder { return b }
-
-// WithCustomPath has no effect.
-func (b *WebhookBuilder) WithCustomPath(string) *WebhookBuilder { return b }
-
-// WithLogConstructor has no effect.
-func (b *WebhookBuilder) WithLogConstructor(any) *WebhookBuilder { return b }
-
-// WithContextFunc has no effect.
-func (b *WebhookBuilder) WithContextFunc(any) *WebhookBuilder { return b }
-
-// RecoverPanic has no effect.
-func (b *WebhookBuilder) RecoverPanic(...bool) *WebhookBuilder { return b }
-
-// Complete returns an error with the next step, unless the module was built
-// without webhooks.
-func (b *WebhookBuilder) Complete() error {
-	if program.Without(program.Webhooks) {
-		logf.Log.Info("webhook: a module does not serve it; run the operator's own binary for the webhook", "type", fmt.Sprintf("%T", b.object))
-		return nil
-	}
-	return fmt.Errorf("webhook for %T: %s", b.object, program.NoWebhooks)
+// WithValidator sets the functions that validate objects.
+func (b *WebhookBuilder[T]) WithValidator(validator admission.Validator[T]) *WebhookBuilder[T] {
+	b.setValidator(func() *admission.Webhook { return admission.WithValidator(b.mgr.GetScheme(), validator) })
+	return b
 }
+
+// WithCustomValidator is WithValidator for a validator of any type.
+func (b *WebhookBuilder[T]) WithCustomValidator(validator admission.CustomValidator) *WebhookBuilder[T] {
+	b.setValidator(func() *admission.Webhook {
+		return admission.WithCustomValidator(b.mgr.GetScheme(), b.object, validator)
+	})
+	return b
+}
+
+// WithConverter sets the function that makes the converter of the kind.
+func (b *WebhookBuilder[T]) WithConverter(converterConstructor func(*runtime.Scheme) (conversion.Converter, error)) *WebhookBuilder[T] {
+	b.converter = converterConstructor
+	return b
+}
+
+// WithLogConstructor sets the function that returns the logger of a request.
+func (b *WebhookBuilder[T]) WithLogConstructor(logConstructor func(base logr.Logger, req *admission.Request) logr.Logger) *WebhookBuilder[T] {
+	b.logger = logConstructor
+	return b
+}
+
+// WithContextFunc sets the function that returns the context of a request.
+func (b *WebhookBuilder[T]) WithContextFunc(contextFunc func(context.Context, *http.Request) context.Context) *WebhookBuilder[T] {
+	b.context = contextFunc
+	return b
+}
+
+// RecoverPanic has no effect; see admission.Webhook.
+func (b *WebhookBuilder[T]) RecoverPanic(bool) *WebhookBuilder[T] { return b }
+
+// WithValidatorCustomPath sets the path of the validator.
+func (b *WebhookBuilder[T]) WithValidatorCustomPath(customPath string) *WebhookBuilder[T] {
+	b.validatorPath = customPath
+	return b
+}
+
+// WithDefaulterCustomPath sets the path of the defaulter.
+func (b *WebhookBuilder[T]) WithDefaulterCustomPath(customPath string) *WebhookBuilder[T] {
+	b.defaulterPath = customPath
+	return b
+}
+
+// Complete adds the webhooks to the server of the manager.
+func (b *WebhookBuilder[T]) Complete() error { return b.complete() }

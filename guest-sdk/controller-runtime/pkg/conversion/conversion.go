@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package conversion has the interfaces of kinds with several versions. A
-// module has no conversion webhook, but its own code can call the methods.
+// Package conversion has the interfaces of kinds with several versions.
 package conversion
 
 import "k8s.io/apimachinery/pkg/runtime"

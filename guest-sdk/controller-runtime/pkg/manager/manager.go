@@ -41,11 +41,11 @@ type Manager interface {
 	AddReadyzCheck(name string, check healthz.Checker) error
 	// Start declares the controllers to the host, and waits until ctx is done.
 	Start(ctx context.Context) error
-	// GetWebhookServer returns a server that does not serve.
+	// GetWebhookServer returns the server that collects the webhooks.
 	GetWebhookServer() webhook.Server
 	// GetLogger returns the logger of the options.
 	GetLogger() logr.Logger
-	// GetConverterRegistry returns a registry that no webhook uses.
+	// GetConverterRegistry returns the converters of the conversion webhook.
 	GetConverterRegistry() conversion.Registry
 	// GetControllerOptions returns the options that controllers share.
 	GetControllerOptions() config.Controller

@@ -231,7 +231,6 @@ func TestManager_SaysWhatAModuleCannotHave(t *testing.T) {
 		"a channel": {func(m ctrl.Manager) error {
 			return withSource(m, source.Channel(make(chan event.GenericEvent), &handler.EnqueueRequestForObject{}))
 		}, "source.Channel"},
-		"a webhook": {func(m ctrl.Manager) error { return ctrl.NewWebhookManagedBy(m, &corev1.Pod{}).Complete() }, "ENABLE_WEBHOOKS"},
 		"no For": {func(m ctrl.Manager) error {
 			return ctrl.NewControllerManagedBy(m).Owns(&corev1.Pod{}).Named("x").Complete(nothing)
 		}, "Owns needs For"},

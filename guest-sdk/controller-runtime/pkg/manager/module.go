@@ -101,9 +101,6 @@ func (m *module) Start(ctx context.Context) error {
 	for range settled {
 		goruntime.Gosched()
 	}
-	if paths := m.hooks(); len(paths) > 0 && !program.Without(program.Webhooks) {
-		return fmt.Errorf("webhooks at %s: %s", strings.Join(paths, ", "), program.NoWebhooks)
-	}
 	if len(m.declarers) == 0 {
 		return errors.New("manager: has no controllers; call SetupWithManager of each reconciler before mgr.Start")
 	}
@@ -118,15 +115,6 @@ func (m *module) Start(ctx context.Context) error {
 // has one thread, so each time all of them make progress.
 const settled = 100
 
-// hooks returns the paths of webhooks that were registered at the server
-// directly.
-func (m *module) hooks() []string {
-	if s, ok := m.options.WebhookServer.(interface{ Paths() []string }); ok {
-		return s.Paths()
-	}
-	return nil
-}
-
 // declared returns a function that finds a controller among those that main has
 // declared.
 func (m *module) declared() program.Choose {
@@ -140,12 +128,15 @@ func (m *module) declared() program.Choose {
 		all = append(all, c)
 	}
 	m.note(all)
+	shares := m.shares(all)
 	return func(name string) (wasmctl.Reconciler, error) {
-		c, err := choose(all, name)
+		i, err := choose(all, name)
 		if err != nil {
 			return wasmctl.Reconciler{}, err
 		}
-		return m.reconciler(c)
+		r, err := m.reconciler(all[i])
+		r.Manifest.Webhooks, r.Manifest.Conversions = shares[i].webhooks, shares[i].conversions
+		return r, err
 	}
 }
 
@@ -176,18 +167,19 @@ func (m *module) reconciler(c *declare.Controller) (wasmctl.Reconciler, error) {
 // recordsEvents is the right to record events, which each module gets.
 var recordsEvents = wasmctl.Capability{Group: "events.k8s.io", Resource: "events", Verbs: []string{"create", "patch"}}
 
-// choose returns the only controller, or the controller with that name.
-func choose(all []*declare.Controller, name string) (*declare.Controller, error) {
+// choose returns the index of the only controller, or of the controller with
+// that name.
+func choose(all []*declare.Controller, name string) (int, error) {
 	if len(all) == 1 {
-		return all[0], nil
+		return 0, nil
 	}
 	names := make([]string, len(all))
 	for i, c := range all {
 		if names[i] = c.Name; c.Name == name {
-			return c, nil
+			return i, nil
 		}
 	}
-	return nil, fmt.Errorf("manager: the module has %d controllers, and none is named %q: run it once for each, with --name and one of %s",
+	return 0, fmt.Errorf("manager: the module has %d controllers, and none is named %q: run it once for each, with --name and one of %s",
 		len(all), name, strings.Join(names, ", "))
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package webhook has the webhook server of a manager, so that programs with
-// webhooks compile. A module does not serve webhooks.
+// Package webhook has the webhook server of a manager. In a module, it only
+// collects the webhooks, which the host serves.
 package webhook
 
 import (
@@ -64,7 +64,8 @@ type Options struct {
 type Server interface {
 	// NeedLeaderElection returns false.
 	NeedLeaderElection() bool
-	// Register records the path of a webhook; see DefaultServer.Paths.
+	// Register adds a webhook, which must be a *admission.Webhook or the
+	// handler of package conversion. It panics if the path has a webhook.
 	Register(path string, hook http.Handler)
 	// Start waits until ctx is done.
 	Start(ctx context.Context) error
@@ -74,13 +75,19 @@ type Server interface {
 	WebhookMux() *http.ServeMux
 }
 
-// DefaultServer is a server that does not serve.
-type DefaultServer struct {
-	Options Options
-	paths   []string
+// Hook is a registered webhook.
+type Hook struct {
+	Path    string
+	Handler http.Handler
 }
 
-// NewServer returns a server that does not serve.
+// DefaultServer collects webhooks.
+type DefaultServer struct {
+	Options Options
+	hooks   []Hook
+}
+
+// NewServer returns a server that collects webhooks.
 func NewServer(o Options) Server {
 	if o.WebhookMux == nil {
 		o.WebhookMux = http.NewServeMux()
@@ -92,11 +99,13 @@ func NewServer(o Options) Server {
 func (*DefaultServer) NeedLeaderElection() bool { return false }
 
 // Register implements Server.
-func (s *DefaultServer) Register(path string, _ http.Handler) { s.paths = append(s.paths, path) }
+func (s *DefaultServer) Register(path string, hook http.Handler) {
+	s.Options.WebhookMux.Handle(path, hook)
+	s.hooks = append(s.hooks, Hook{path, hook})
+}
 
-// Paths returns the paths of the registered webhooks, which the module does not
-// serve.
-func (s *DefaultServer) Paths() []string { return s.paths }
+// Hooks returns the registered webhooks.
+func (s *DefaultServer) Hooks() []Hook { return s.hooks }
 
 // Start implements Server.
 func (*DefaultServer) Start(ctx context.Context) error {

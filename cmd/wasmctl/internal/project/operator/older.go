@@ -11,6 +11,7 @@ const kubeAPI = "k8s.io/api"
 var forms = []struct{ before, tag string }{
 	{"v0.18.0", "wasmctl_before_018"},
 	{"v0.19.0", "wasmctl_before_019"},
+	{"v0.23.0", "wasmctl_before_023"},
 }
 
 // age records the versions that the project requires, and the tags for their older APIs.

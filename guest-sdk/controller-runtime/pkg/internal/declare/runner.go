@@ -5,8 +5,6 @@ package declare
 import (
 	"context"
 	"errors"
-	"runtime/debug"
-	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -38,15 +36,8 @@ func newRunner(c *Controller) *runner {
 	return &runner{c: c, again: map[types.NamespacedName]int{}}
 }
 
-// moreGarbage raises the garbage limit above Go's default of 100 %. An operator
-// has some megabytes of live memory, and scanning them takes as long as several
-// runs. The first run calls it: an earlier call would put the garbage of main
-// into all instances.
-var moreGarbage = sync.OnceFunc(func() { debug.SetGCPercent(200) })
-
 // reconcile handles a run of the host.
 func (r *runner) reconcile(c *wasmctl.Context, obj wasmctl.Object) (wasmctl.Action, error) {
-	moreGarbage()
 	req := reconcile.Request{NamespacedName: types.NamespacedName(c.Key())}
 	if obj.Exists() && req.Namespace == "" {
 		kinds.LearnClusterScoped(obj.APIVersion(), obj.Kind())

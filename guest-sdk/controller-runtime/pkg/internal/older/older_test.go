@@ -1,19 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build wasmctl_before_018 && wasmctl_before_019
+//go:build wasmctl_before_018 && wasmctl_before_019 && wasmctl_before_023
 
-// Package older_test uses the symbols that differ before versions 0.18 and
-// 0.19. TestAPI_OfOlderVersions runs its tests with both tags.
+// Package older_test uses the symbols that differ before versions 0.18, 0.19
+// and 0.23. TestAPI_OfOlderVersions runs its tests with all tags.
 package older_test
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/util/workqueue"
@@ -32,6 +38,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/ratelimiter"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
@@ -150,5 +157,93 @@ func TestDecoder_IsAPointer(t *testing.T) {
 	req.Object = runtime.RawExtension{Raw: text}
 	if err := decoder.Decode(req, &s); err != nil || s.Type != "x" {
 		t.Errorf("%v, %v", s.Type, err)
+	}
+}
+
+// selfmade is a type that has its own defaults, and validates itself.
+type selfmade struct{ corev1.Secret }
+
+var (
+	_ webhook.Defaulter = &selfmade{}
+	_ webhook.Validator = &selfmade{}
+)
+
+func (s *selfmade) DeepCopyObject() runtime.Object { return &selfmade{*s.DeepCopy()} }
+func (s *selfmade) Default()                       { s.Type = "set" }
+func (s *selfmade) ValidateCreate() (admission.Warnings, error) {
+	return nil, errors.New("create " + s.Name)
+}
+
+func (s *selfmade) ValidateUpdate(old runtime.Object) (admission.Warnings, error) {
+	return nil, errors.New("update " + old.(*selfmade).Name + " " + s.Name) //nolint:forcetypeassert // the same type
+}
+
+func (s *selfmade) ValidateDelete() (admission.Warnings, error) {
+	return nil, errors.New("delete " + s.Name)
+}
+
+// custom is a defaulter and a validator of any type.
+type custom struct{}
+
+func (custom) Default(_ context.Context, o runtime.Object) error {
+	o.(*corev1.Secret).Type = "custom" //nolint:forcetypeassert // the type of the webhook
+	return nil
+}
+
+func (custom) ValidateCreate(context.Context, runtime.Object) (admission.Warnings, error) {
+	return nil, errors.New("custom")
+}
+
+func (custom) ValidateUpdate(context.Context, runtime.Object, runtime.Object) (admission.Warnings, error) {
+	return nil, nil
+}
+func (custom) ValidateDelete(context.Context, runtime.Object) (admission.Warnings, error) { return nil, nil }
+
+// TestWebhook_OfTheTypeItself, or with a defaulter and a validator, as before
+// 0.23.
+func TestWebhook_OfTheTypeItself(t *testing.T) {
+	m := newManager(t)
+	own := runtime.NewScheme()
+	own.AddKnownTypeWithName(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Own"}, &selfmade{})
+	n, err := ctrl.NewManager(ctrl.GetConfigOrDie(), ctrl.Options{Scheme: own})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range []error{
+		ctrl.NewWebhookManagedBy(n).For(&selfmade{}).RecoverPanic().Complete(),
+		ctrl.NewWebhookManagedBy(m).For(&corev1.Secret{}).WithDefaulter(custom{}).WithValidator(custom{}).Complete(),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		in                     ctrl.Manager
+		path, operation, wants string
+	}{
+		{n, "/mutate-example-com-v1-own", "CREATE", "[{replace /type set}]"},
+		{n, "/validate-example-com-v1-own", "CREATE", "create new"},
+		{n, "/validate-example-com-v1-own", "UPDATE", "update old new"},
+		{n, "/validate-example-com-v1-own", "DELETE", "delete old"},
+		{m, "/mutate--v1-secret", "CREATE", "[{replace /type custom}]"},
+		{m, "/validate--v1-secret", "CREATE", "custom"},
+	} {
+		hook, _ := c.in.GetWebhookServer().WebhookMux().Handler(&http.Request{URL: &url.URL{Path: c.path}})
+		req := admission.Request{}
+		req.Operation = admissionv1.Operation(c.operation)
+		req.Object.Raw, req.OldObject.Raw = []byte(`{"metadata":{"name":"new"},"type":"x"}`), []byte(`{"metadata":{"name":"old"},"type":"x"}`)
+		res := hook.(*admission.Webhook).Handle(t.Context(), req) //nolint:forcetypeassert // as registered
+		got := res.Result.Message
+		for _, op := range res.Patches {
+			if op.Path == "/type" {
+				got = fmt.Sprintf("[{%s %s %v}]", op.Operation, op.Path, op.Value)
+			}
+		}
+		if got != c.wants {
+			t.Errorf("%s %s: %q, want %q", c.path, c.operation, got, c.wants)
+		}
+	}
+	if err := ctrl.NewWebhookManagedBy(m).For(&corev1.Pod{}).WithDefaulter(custom{}).WithValidator(custom{}).WithCustomPath("/x").Complete(); err == nil {
+		t.Error("one path for two webhooks is no error")
 	}
 }

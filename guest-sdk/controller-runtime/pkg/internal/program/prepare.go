@@ -8,32 +8,48 @@ import (
 	"fmt"
 	"os"
 	"slices"
+
+	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
 )
 
 // told has the settings that wasmctl build was given for main.
-var told struct {
+var told = struct {
 	Args    []string          `json:"args"`
 	Env     map[string]string `json:"env"`
 	Without []string          `json:"without"`
 	Objects []map[string]any  `json:"objects"`
+	Hooks   *[]Hook           `json:"webhooks"`
+}{Hooks: &Hooks}
+
+// Hooks are the settings of the project's webhooks.
+var Hooks []Hook
+
+// Hook has the settings of a webhook: its type, "validate" or "default", and
+// the fields that a webhook configuration has.
+type Hook struct {
+	wasmctl.Webhook
+
+	Type string `json:"type"`
 }
 
 // enableWebhooks is the variable from which the main.go of kubebuilder decides
-// whether to register webhooks. A module does not serve them.
+// whether to register webhooks.
 const enableWebhooks = "ENABLE_WEBHOOKS"
 
 // prepare sets the arguments and the environment of main. It runs before the
 // initialization of packages that read them.
 func prepare(linked string) error {
-	if err := os.Setenv(enableWebhooks, "false"); err != nil {
-		return err
-	}
 	text, err := base64.RawURLEncoding.DecodeString(linked)
 	if err == nil && len(text) > 0 {
 		err = json.Unmarshal(text, &told)
 	}
 	if err != nil {
 		return fmt.Errorf("main: settings of wasmctl build: %w", err)
+	}
+	if Without(Webhooks) {
+		if err := os.Setenv(enableWebhooks, "false"); err != nil {
+			return err
+		}
 	}
 	for name, value := range told.Env {
 		if err := os.Setenv(name, value); err != nil {
@@ -44,8 +60,8 @@ func prepare(linked string) error {
 	return nil
 }
 
-// The features that a build can leave out. If so, their use is only logged,
-// otherwise it is an error.
+// The features that a build can leave out. If so, their use is only logged.
+// Otherwise, webhooks are served, and the use of the others is an error.
 const (
 	Webhooks  = "webhooks"
 	Runnables = "runnables"
@@ -70,7 +86,3 @@ const NoEvents = "a module gets its events only from the host; watch a kind with
 // NoWrites is the hint for writes of main.
 var NoWrites = "main writes before the manager starts, when a module has no API server: do this in Reconcile, or apply the object " +
 	"with the operator's other files; " + LeaveOut(Writes)
-
-// NoWebhooks is the hint for webhooks in a program.
-var NoWebhooks = "a module serves no webhooks: do not set them up if ENABLE_WEBHOOKS is \"false\", as it is in a module, " +
-	"or pass the program's own flag after \"--\" of wasmctl build; " + LeaveOut(Webhooks)

@@ -5,6 +5,8 @@ package run
 
 import (
 	"context"
+	"runtime/debug"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -19,10 +21,17 @@ var now atomic.Pointer[wasmctl.Context]
 
 type key struct{}
 
+// moreGarbage raises the garbage limit above Go's default of 100 %. An operator
+// has some megabytes of live memory, and scanning them takes as long as several
+// runs. The first call of the host does this: if main did it, its garbage would
+// be in all instances.
+var moreGarbage = sync.OnceFunc(func() { debug.SetGCPercent(200) })
+
 // Enter starts a call. The returned context ends with the call, and a little
 // before the host interrupts the call: a program that waits then returns its
 // own error, which tells more than that the run took too long.
 func Enter(ctx context.Context, c *wasmctl.Context) (context.Context, func()) {
+	moreGarbage()
 	now.Store(c)
 	hostlog.Current = lines{c.Log()}
 	ctx = context.WithValue(ctx, key{}, c)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package admission has the types of admission webhooks, so that programs with
-// webhooks compile. A module does not serve webhooks.
+// Package admission has the webhooks that validate and default the objects of
+// requests to the API server. The host receives the requests, and calls the
+// module for each.
 package admission
 
 import (
@@ -10,48 +11,15 @@ import (
 	"net/http"
 
 	"github.com/go-logr/logr"
-	"gomodules.xyz/jsonpatch/v2"
 	admissionv1 "k8s.io/api/admission/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 // Request asks whether a write is allowed.
 type Request struct {
 	admissionv1.AdmissionRequest
 }
-
-// Warnings are shown to the user who sends the write.
-type Warnings []string
-
-// Validator checks objects of a type.
-type Validator[T runtime.Object] interface {
-	// ValidateCreate checks a new object.
-	ValidateCreate(ctx context.Context, obj T) (warnings Warnings, err error)
-	// ValidateUpdate checks a change.
-	ValidateUpdate(ctx context.Context, oldObj, newObj T) (warnings Warnings, err error)
-	// ValidateDelete checks a deletion.
-	ValidateDelete(ctx context.Context, obj T) (warnings Warnings, err error)
-}
-
-// CustomValidator is a Validator for any type.
-type CustomValidator = Validator[runtime.Object]
-
-// Defaulter sets defaults in objects of a type.
-type Defaulter[T runtime.Object] interface {
-	// Default sets the defaults in obj.
-	Default(ctx context.Context, obj T) error
-}
-
-// CustomDefaulter is a Defaulter for any type.
-type CustomDefaulter = Defaulter[runtime.Object]
-
-// DefaulterOption changes how a Defaulter is called.
-type DefaulterOption func(*defaulterOptions)
-
-type defaulterOptions struct{}
-
-// DefaulterRemoveUnknownOrOmitableFields has no effect.
-func DefaulterRemoveUnknownOrOmitableFields(*defaulterOptions) {}
 
 // Handler answers requests.
 type Handler interface {
@@ -65,12 +33,16 @@ type HandlerFunc func(context.Context, Request) Response
 // Handle implements Handler.
 func (f HandlerFunc) Handle(ctx context.Context, req Request) Response { return f(ctx, req) }
 
-// Webhook is an admission webhook, which a module does not serve.
+// Webhook is an admission webhook.
 type Webhook struct {
-	Handler         Handler
+	Handler Handler
+	// RecoverPanic has no effect: after a panic the host replaces the instance,
+	// and the failure policy decides.
 	RecoverPanic    *bool
 	WithContextFunc func(context.Context, *http.Request) context.Context
 	LogConstructor  func(base logr.Logger, req *Request) logr.Logger
+
+	log logr.Logger
 }
 
 // DefaultLogConstructor adds the object and the user of the request to the
@@ -88,75 +60,42 @@ func (wh *Webhook) WithRecoverPanic(recoverPanic bool) *Webhook {
 	return wh
 }
 
-// Handle calls the handler.
+// Handle calls the handler, with a logger in its context, and completes the
+// response.
 func (wh *Webhook) Handle(ctx context.Context, req Request) Response {
-	if wh.Handler == nil {
-		return Errored(http.StatusInternalServerError, errNotServed)
+	construct := wh.LogConstructor
+	if construct == nil {
+		construct = DefaultLogConstructor
 	}
-	return wh.Handler.Handle(ctx, req)
+	base := wh.log
+	if base.GetSink() == nil {
+		base = logf.Log.WithName("admission")
+	}
+	res := wh.Handler.Handle(logf.IntoContext(ctx, construct(base, &req)), req)
+	if err := res.Complete(req); err != nil {
+		res = Errored(http.StatusInternalServerError, err)
+		res.UID = req.UID
+	}
+	return res
 }
 
-// ServeHTTP answers with the error that webhooks are not served.
-func (wh *Webhook) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
-	http.Error(w, errNotServed.Error(), http.StatusNotImplemented)
+// ServeHTTP answers with an error: requests to a module do not come over HTTP.
+func (*Webhook) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	http.Error(w, "webhook: the host calls the webhooks of a module, which has no server", http.StatusNotImplemented)
 }
-
-var errNotServed = errors.New("webhook: a module serves no webhooks")
-
-// WithCustomDefaulter returns a webhook that is not served.
-func WithCustomDefaulter(*runtime.Scheme, runtime.Object, CustomDefaulter, ...DefaulterOption) *Webhook {
-	return &Webhook{}
-}
-
-// WithCustomValidator returns a webhook that is not served.
-func WithCustomValidator(*runtime.Scheme, runtime.Object, CustomValidator) *Webhook {
-	return &Webhook{}
-}
-
-// WithDefaulter returns a webhook that is not served.
-func WithDefaulter[T runtime.Object](*runtime.Scheme, Defaulter[T], ...DefaulterOption) *Webhook {
-	return &Webhook{}
-}
-
-// WithValidator returns a webhook that is not served.
-func WithValidator[T runtime.Object](*runtime.Scheme, Validator[T]) *Webhook { return &Webhook{} }
 
 // StandaloneOptions are the options of a webhook in a separate server.
 type StandaloneOptions struct {
-	Logger      logr.Logger
+	Logger logr.Logger
+	// MetricsPath has no effect: the host has metrics of all webhooks.
 	MetricsPath string
 }
 
-// StandaloneWebhook returns an error, because a module has no server.
-func StandaloneWebhook(*Webhook, StandaloneOptions) (http.Handler, error) { return nil, errNotServed }
-
-// MultiMutatingHandler returns a handler that calls all handlers and merges
-// their patches.
-func MultiMutatingHandler(handlers ...Handler) Handler {
-	return HandlerFunc(func(ctx context.Context, req Request) Response {
-		var patches []jsonpatch.JsonPatchOperation
-		for _, h := range handlers {
-			res := h.Handle(ctx, req)
-			if !res.Allowed {
-				return res
-			}
-			patches = append(patches, res.Patches...)
-		}
-		return Patched("", patches...)
-	})
-}
-
-// MultiValidatingHandler returns a handler that calls the handlers in turn
-// until one denies the request.
-func MultiValidatingHandler(handlers ...Handler) Handler {
-	return HandlerFunc(func(ctx context.Context, req Request) Response {
-		for _, h := range handlers {
-			if res := h.Handle(ctx, req); !res.Allowed {
-				return res
-			}
-		}
-		return Allowed("")
-	})
+// StandaloneWebhook returns the webhook, which a program can register with the
+// manager's server.
+func StandaloneWebhook(hook *Webhook, opts StandaloneOptions) (http.Handler, error) {
+	hook.log = opts.Logger
+	return hook, nil
 }
 
 type requestKey struct{}

@@ -22,5 +22,14 @@ func (decoder) DecodeRaw(rawObj runtime.RawExtension, into runtime.Object) error
 	if len(rawObj.Raw) == 0 {
 		return errors.New("request: has no object")
 	}
-	return json.Unmarshal(rawObj.Raw, into)
+	u, ok := into.(runtime.Unstructured)
+	if !ok {
+		return json.Unmarshal(rawObj.Raw, into)
+	}
+	content := map[string]any{}
+	if err := json.Unmarshal(rawObj.Raw, &content); err != nil {
+		return err
+	}
+	u.SetUnstructuredContent(content)
+	return nil
 }

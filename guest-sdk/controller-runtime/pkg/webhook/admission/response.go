@@ -77,5 +77,10 @@ func PatchResponseFromRaw(original, current []byte) Response {
 	if err != nil {
 		return Errored(http.StatusInternalServerError, err)
 	}
-	return Response{Patches: patches, AdmissionResponse: admissionv1.AdmissionResponse{Allowed: true}}
+	res := Response{Patches: patches, AdmissionResponse: admissionv1.AdmissionResponse{Allowed: true}}
+	if len(patches) > 0 {
+		typ := admissionv1.PatchTypeJSONPatch
+		res.PatchType = &typ
+	}
+	return res
 }

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package conversion has the converters of kinds with several versions. A
-// module does not serve conversion webhooks, but its own code and tests can
-// call the converters.
+// Package conversion has the converters of kinds with several versions. The
+// host receives the requests to convert, and calls the module for each.
 package conversion
 
 import (
 	"context"
 	"fmt"
-	"net/http"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -90,7 +88,7 @@ func NewHubSpokeConverter[hubObject runtime.Object](hub hubObject, spokeConverte
 			}
 			star.spokes[spoke] = c
 		}
-		for _, version := range versionsOf(scheme, gvk) {
+		for _, version := range versionsOf(scheme, gvk.GroupKind()) {
 			if version != gvk && star.spokes[version] == nil {
 				return nil, fmt.Errorf("hub[%s]: no converter of %s", gvk.Kind, version.Version)
 			}
@@ -132,12 +130,4 @@ func (s *star[hubObject]) ConvertObject(ctx context.Context, src, dst runtime.Ob
 		return fmt.Errorf("convert to %s: there is no converter of this version", to)
 	}
 	return s.spokes[to].ConvertHubToSpoke(ctx, hub, dst)
-}
-
-// NewWebhookHandler returns a handler that answers with the error that webhooks
-// are not served.
-func NewWebhookHandler(*runtime.Scheme, ...Registry) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		http.Error(w, "webhook: a module serves no webhooks", http.StatusNotImplemented)
-	})
 }

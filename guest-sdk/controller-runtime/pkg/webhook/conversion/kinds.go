@@ -52,12 +52,10 @@ func (r *registry) GetConverter(gk schema.GroupKind) (Converter, bool) {
 }
 
 // versionsOf returns all versions of a kind in the scheme.
-func versionsOf(scheme *runtime.Scheme, of schema.GroupVersionKind) []schema.GroupVersionKind {
+func versionsOf(scheme *runtime.Scheme, of schema.GroupKind) []schema.GroupVersionKind {
 	var list []schema.GroupVersionKind
-	for gvk := range scheme.AllKnownTypes() {
-		if gvk.GroupKind() == of.GroupKind() {
-			list = append(list, gvk)
-		}
+	for _, gv := range scheme.VersionsForGroupKind(of) {
+		list = append(list, gv.WithKind(of.Kind))
 	}
 	return list
 }
@@ -70,7 +68,7 @@ func IsConvertible(scheme *runtime.Scheme, obj runtime.Object) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	versions := versionsOf(scheme, own)
+	versions := versionsOf(scheme, own.GroupKind())
 	e := PartialImplementationError{kind: own.GroupKind()}
 	spokes := 0
 	for _, gvk := range versions {
