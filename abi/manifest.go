@@ -166,11 +166,18 @@ func (m *Manifest) finalizerLacksDomain() bool {
 
 // Warnings returns potential problems of a manifest that Validate accepts.
 func (m *Manifest) Warnings() []string {
-	if !m.finalizerLacksDomain() {
-		return nil
+	var list []string
+	if m.finalizerLacksDomain() {
+		list = append(list, fmt.Sprintf("finalizer: %q has no domain: the API server accepts it only for custom resources, and another controller may use it too; "+
+			"keep it only to take over objects that have it", m.Finalizer))
 	}
-	return []string{fmt.Sprintf("finalizer: %q has no domain: the API server accepts it only for custom resources, and another controller may use it too; "+
-		"keep it only to take over objects that have it", m.Finalizer)}
+	for _, w := range m.Webhooks {
+		if len(w.Rules) == 0 {
+			list = append(list, fmt.Sprintf("webhooks[%s]: has no rules, so it is not served; an operator needs a +kubebuilder:webhook marker, "+
+				"config/webhook/manifests.yaml, or a webhook configuration in a file of wasmctl build --roles", w.Path))
+		}
+	}
+	return list
 }
 
 // Values of Watch.Map. MapLabel and MapAnnotation are followed by a key, whose value names the affected object.

@@ -110,7 +110,7 @@ func (e *exam) goodManifest() {
 	case len(e.info.UnknownKeys) > 0:
 		e.add("manifest", Warn, "has unknown keys: "+strings.Join(e.info.UnknownKeys, ", "), "they are ignored: upgrade wasmctl, or correct the spelling")
 	case len(m.Warnings()) > 0:
-		e.add("manifest", Warn, strings.Join(m.Warnings(), "; "), "objects that do not have it yet need domain/name, for example example.com/cleanup")
+		e.add("manifest", Warn, strings.Join(m.Warnings(), "; "), "correct the manifest")
 	case m.For == nil:
 		e.add("manifest", Warn, "does not name the kind to reconcile", "set for; without it, wasmctl run needs --for")
 	default:

@@ -37,6 +37,12 @@ func Import(r *operator.Report) []byte {
 	if r.Hint != "" {
 		_, _ = fmt.Fprintf(&b, "  %s\n", indent(r.Hint, "  "))
 	}
+	if len(r.Webhooks) > 0 {
+		b.WriteString("\nWebhooks, if main sets them up:\n")
+	}
+	for _, w := range r.Webhooks {
+		_, _ = fmt.Fprintf(&b, "  %s: %s\n", w.Path, w.Type)
+	}
 	inputs(&b, r.Inputs)
 	if len(r.Findings) == 0 {
 		b.WriteString("\nNo problems were found. Build it: wasmctl build\n")

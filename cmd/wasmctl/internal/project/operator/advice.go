@@ -23,9 +23,6 @@ var advices = []advice{
 		ofInformer + "AddEventHandler", ofInformer + "AddEventHandlerWithResyncPeriod", ofInformer + "AddEventHandlerWithOptions",
 	}},
 	{Fail, "opens a cluster of its own", "use the manager's client, and declare what to watch with the builder", []string{ofRuntime + "cluster.New"}},
-	{Warn, "sets up a webhook, which a module does not serve: an error at start", "do not call it if ENABLE_WEBHOOKS is \"false\", pass the program's own flag after \"--\" of wasmctl build, or use wasmctl build --without webhooks", []string{
-		"sigs.k8s.io/controller-runtime.NewWebhookManagedBy", ofRuntime + "builder.WebhookManagedBy", "(" + ofRuntime + "webhook.Server).Register",
-	}},
 	{Warn, "makes a client of client-go", "it works within Reconcile, for kinds of the manager's scheme; watches, exec and logs do not", []string{
 		ofClient + "kubernetes.NewForConfig", ofClient + "kubernetes.NewForConfigOrDie", ofClient + "dynamic.NewForConfig", ofClient + "dynamic.NewForConfigOrDie", ofClient + "rest.RESTClientFor",
 	}},

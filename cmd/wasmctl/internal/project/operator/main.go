@@ -10,6 +10,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/wasmctl/wasmctl/abi"
 )
 
 // Main is the input of an operator's main function. It determines the manifest, so it is part of
@@ -48,10 +50,16 @@ func (m Main) Over(other Main) Main {
 // IsZero reports whether main starts without any input.
 func (m Main) IsZero() bool { return len(m.Args) == 0 && len(m.Env) == 0 && len(m.Without) == 0 }
 
-// linkerFlags returns the flags that pass m to the stand-in, and the objects that main sees. The
-// value needs no quotes.
-func (m Main) linkerFlags(objects []json.RawMessage) (string, error) {
-	if m.IsZero() && len(objects) == 0 {
+// found is the input of main that the build finds in files: objects that main sees, and the settings
+// of webhooks.
+type found struct {
+	Objects  []json.RawMessage `json:"objects,omitempty"`
+	Webhooks []abi.Webhook     `json:"webhooks,omitempty"`
+}
+
+// linkerFlags returns the flags that pass m and f to the stand-in. The value needs no quotes.
+func (m Main) linkerFlags(f found) (string, error) {
+	if m.IsZero() && len(f.Objects)+len(f.Webhooks) == 0 {
 		return "", nil
 	}
 	for name := range m.Env {
@@ -66,9 +74,8 @@ func (m Main) linkerFlags(objects []json.RawMessage) (string, error) {
 	}
 	text, err := json.Marshal(struct {
 		Main
-
-		Objects []json.RawMessage `json:"objects,omitempty"`
-	}{m, objects})
+		found
+	}{m, f})
 	if err != nil {
 		return "", err
 	}

@@ -27,17 +27,17 @@ func TestMain_OptionsWinOverTheFile(t *testing.T) {
 
 // TestMain_LinkerFlagsNeedNoQuotes: whatever the values are.
 func TestMain_LinkerFlagsNeedNoQuotes(t *testing.T) {
-	got, err := Main{Args: []string{`it's "a" b`}, Env: map[string]string{"A": "x\ny = 'z'"}}.linkerFlags(nil)
+	got, err := Main{Args: []string{`it's "a" b`}, Env: map[string]string{"A": "x\ny = 'z'"}}.linkerFlags(found{})
 	if err != nil || strings.ContainsAny(got[1:], `'"`) || len(strings.Fields(got)) != 2 {
 		t.Errorf("%q, %v", got, err)
 	}
-	if got, err := (Main{}).linkerFlags(nil); got != "" || err != nil {
+	if got, err := (Main{}).linkerFlags(found{}); got != "" || err != nil {
 		t.Errorf("nothing: %q, %v", got, err)
 	}
-	if _, err := (Main{Env: map[string]string{"": "x"}}).linkerFlags(nil); err == nil {
+	if _, err := (Main{Env: map[string]string{"": "x"}}).linkerFlags(found{}); err == nil {
 		t.Error("an empty name is no error")
 	}
-	if _, err := (Main{Without: []string{"reconcile"}}).linkerFlags(nil); err == nil || !strings.Contains(err.Error(), "webhooks, runnables, sources") {
+	if _, err := (Main{Without: []string{"reconcile"}}).linkerFlags(found{}); err == nil || !strings.Contains(err.Error(), "webhooks, runnables, sources") {
 		t.Errorf("without something else: %v", err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"go/parser"
 	"go/token"
+	"slices"
 	"strings"
 )
 
@@ -16,38 +17,61 @@ type rule struct {
 	namespace                       string
 }
 
-const marker = "+kubebuilder:rbac:"
+// The comments of a program that describe its rights and its webhooks.
+const (
+	rbacMarker    = "+kubebuilder:rbac:"
+	webhookMarker = "+kubebuilder:webhook:"
+)
 
-// markers returns the rules of the +kubebuilder:rbac comments of a Go file.
-func markers(file string, src []byte) ([]rule, error) {
+// markers calls f with the values of each comment of a Go file that begins with the marker.
+func markers(file string, src []byte, marker string, f func(values map[string][]string) error) error {
 	if !bytes.Contains(src, []byte(marker)) {
-		return nil, nil
+		return nil
 	}
 	fset := token.NewFileSet()
-	f, err := parser.ParseFile(fset, file, src, parser.ParseComments|parser.SkipObjectResolution)
+	parsed, err := parser.ParseFile(fset, file, src, parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	var rules []rule
-	for _, group := range f.Comments {
+	for _, group := range parsed.Comments {
 		for _, c := range group.List {
 			text, ok := strings.CutPrefix(strings.TrimSpace(strings.TrimPrefix(c.Text, "//")), marker)
 			if !ok {
 				continue
 			}
-			r, err := parseMarker(text)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %s: %w", fset.Position(c.Pos()), marker, err)
+			values, err := parseMarker(text)
+			if err == nil {
+				err = f(values)
 			}
-			rules = append(rules, r)
+			if err != nil {
+				return fmt.Errorf("%s: %s: %w", fset.Position(c.Pos()), marker, err)
+			}
 		}
 	}
-	return rules, nil
+	return nil
+}
+
+// rulesOf returns the rules of the rbacMarker comments of a Go file.
+func rulesOf(file string, src []byte) (rules []rule, err error) {
+	err = markers(file, src, rbacMarker, func(values map[string][]string) error {
+		for key := range values {
+			if !slices.Contains([]string{"groups", "resources", "resourceNames", "verbs", "namespace", "urls", "featureGate", "roleName"}, key) {
+				return fmt.Errorf("%q is not known", key)
+			}
+		}
+		r := rule{groups: values["groups"], resources: values["resources"], names: values["resourceNames"], verbs: values["verbs"]}
+		if namespace := values["namespace"]; len(namespace) > 0 {
+			r.namespace = namespace[0]
+		}
+		rules = append(rules, r)
+		return nil
+	})
+	return rules, err
 }
 
 // parseMarker reads groups=a;b,resources=c,verbs=get;list. A value may be quoted, a list may be in
 // braces, and it may continue after a comma: verbs=get,list.
-func parseMarker(text string) (rule, error) {
+func parseMarker(text string) (map[string][]string, error) {
 	values := map[string][]string{}
 	key := ""
 	for text = strings.TrimSpace(text); text != ""; {
@@ -57,20 +81,12 @@ func parseMarker(text string) (rule, error) {
 		if k, v, ok := strings.Cut(part, "="); ok {
 			key, value = strings.TrimSpace(k), v
 		}
-		switch key {
-		case "groups", "resources", "resourceNames", "verbs", "namespace", "urls", "featureGate", "roleName":
-			values[key] = append(values[key], split(value)...)
-		case "":
-			return rule{}, fmt.Errorf("%q has no value", part)
-		default:
-			return rule{}, fmt.Errorf("%q is not known", key)
+		if key == "" {
+			return nil, fmt.Errorf("%q has no value", part)
 		}
+		values[key] = append(values[key], split(value)...)
 	}
-	r := rule{groups: values["groups"], resources: values["resources"], names: values["resourceNames"], verbs: values["verbs"]}
-	if namespace := values["namespace"]; len(namespace) > 0 {
-		r.namespace = namespace[0]
-	}
-	return r, nil
+	return values, nil
 }
 
 // cutValue splits at the first comma outside quotes and braces.

@@ -23,7 +23,7 @@ func f() {
 	//+kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;create,update;list
 }
 `
-	got, err := markers("x.go", []byte(src))
+	got, err := rulesOf("x.go", []byte(src))
 	want := []rule{
 		{groups: []string{""}, resources: []string{"pods", "pods/log"}, verbs: []string{"get", "list"}},
 		{groups: []string{"apps", "batch"}, resources: []string{"deployments"}, verbs: []string{"*"}, namespace: "shop", names: []string{"a", "b"}},
@@ -33,7 +33,7 @@ func f() {
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, %v", got, err)
 	}
-	_, err = markers("x.go", []byte("package x\n\n//+kubebuilder:rbac:group=apps\n"))
+	_, err = rulesOf("x.go", []byte("package x\n\n//+kubebuilder:rbac:group=apps\n"))
 	if err == nil || !strings.Contains(err.Error(), "x.go:3:1") {
 		t.Errorf("a key that is not known: %v", err)
 	}

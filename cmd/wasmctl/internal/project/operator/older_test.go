@@ -11,17 +11,18 @@ import (
 // TestStage_FormsOfItsVersions: the version in go.mod, or that of a replace line, decides which
 // forms of the API a program has.
 func TestStage_FormsOfItsVersions(t *testing.T) {
-	const before018, before019 = "wasmctl_before_018", "wasmctl_before_019"
+	const before018, before019, before023 = "wasmctl_before_018", "wasmctl_before_019", "wasmctl_before_023"
 	for _, test := range []struct {
 		runtime, api, pinned string
 		tags                 []string
 		volumes              bool
 	}{
-		{"v0.15.3", "v0.27.2", "", []string{before018, before019}, true},
-		{"v0.17.6", "v0.29.4", "", []string{before018, before019}, false},
-		{"v0.18.7", "v0.30.1", "", []string{before019}, false},
-		{"v0.19.0", "v0.31.0", "", nil, false},
-		{"v0.19.0", "v0.31.0", "v0.18.2", []string{before019}, false},
+		{"v0.15.3", "v0.27.2", "", []string{before018, before019, before023}, true},
+		{"v0.17.6", "v0.29.4", "", []string{before018, before019, before023}, false},
+		{"v0.18.7", "v0.30.1", "", []string{before019, before023}, false},
+		{"v0.19.0", "v0.31.0", "", []string{before023}, false},
+		{"v0.23.0", "v0.35.0", "", nil, false},
+		{"v0.23.0", "v0.35.0", "v0.18.2", []string{before019, before023}, false},
 	} {
 		s := &Stage{pinned: map[string]string{runtimePath: test.pinned}, required: map[string]string{}}
 		s.age(goMod{Require: []version{{runtimePath, test.runtime}, {kubeAPI, test.api}}})

@@ -13,6 +13,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host/strictjson"
 )
 
@@ -20,32 +21,23 @@ import (
 // some rules in roles do not come from markers.
 func (p *Project) rules(packages []pkg) ([]rule, error) {
 	var all []rule
-	for i := range packages {
-		if !packages[i].ofProgram() {
-			continue
-		}
-		for _, name := range packages[i].GoFiles {
-			file := filepath.Join(packages[i].Dir, name)
-			src, err := os.ReadFile(file)
-			if err != nil {
-				return nil, err
-			}
-			rules, err := markers(file, src)
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, rules...)
-		}
+	err := eachSource(packages, func(file string, src []byte) error {
+		rules, err := rulesOf(file, src)
+		all = append(all, rules...)
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
-	own, err := rulesOfFile(filepath.Join(p.Root, "config", "rbac", "role.yaml"))
+	own, _, err := rulesOfFile(filepath.Join(p.Root, "config", "rbac", "role.yaml"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	all = append(all, own...)
 	for _, file := range p.Roles {
-		rules, err := rulesOfFile(file)
-		if err == nil && len(rules) == 0 {
-			err = fmt.Errorf("roles[%s]: has no rules of a Role or ClusterRole; the file needs a Role or ClusterRole, for example from the output of helm template", file)
+		rules, hooks, err := rulesOfFile(file)
+		if err == nil && len(rules)+len(hooks) == 0 {
+			err = fmt.Errorf("roles[%s]: has no Role, ClusterRole or webhook configuration; the file needs one, for example from the output of helm template", file)
 		}
 		if err != nil {
 			return nil, err
@@ -53,6 +45,26 @@ func (p *Project) rules(packages []pkg) ([]rule, error) {
 		all = append(all, rules...)
 	}
 	return all, nil
+}
+
+// eachSource calls f with each Go file of the program's packages.
+func eachSource(packages []pkg, f func(file string, src []byte) error) error {
+	for i := range packages {
+		if !packages[i].ofProgram() {
+			continue
+		}
+		for _, name := range packages[i].GoFiles {
+			file := filepath.Join(packages[i].Dir, name)
+			src, err := os.ReadFile(file)
+			if err == nil {
+				err = f(file, src)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // role is a Role or a ClusterRole.
@@ -82,37 +94,48 @@ func (r *role) ofPeople() bool {
 // documents returns the documents of a YAML file.
 func documents(text []byte) iter.Seq[string] { return strings.SplitSeq("\n"+string(text), "\n---") }
 
-// rulesOfFile reads the roles of a file, which may also have other objects.
-func rulesOfFile(file string) ([]rule, error) {
+// rulesOfFile reads the roles and the webhook configurations of a file, which may also have other
+// objects.
+func rulesOfFile(file string) (rules []rule, hooks []abi.Webhook, err error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return nil, fmt.Errorf("roles[%s]: %w", file, err)
+		return nil, nil, fmt.Errorf("roles[%s]: %w", file, err)
 	}
-	var all []rule
 	for document := range documents(text) {
+		js, err := yaml.YAMLToJSONStrict([]byte(document))
 		var head struct {
 			Kind string `json:"kind"`
 		}
-		js, err := yaml.YAMLToJSONStrict([]byte(document))
 		if err == nil {
 			err = strictjson.Unmarshal(js, &head)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("roles[%s]: %w", file, err)
+			return nil, nil, fmt.Errorf("roles[%s]: %w", file, err)
 		}
-		if head.Kind != "Role" && head.Kind != "ClusterRole" {
-			continue
+		switch head.Kind {
+		case "Role", "ClusterRole":
+			var r role
+			err = strictjson.Unmarshal(js, &r)
+			rules = append(rules, r.rules()...)
+		case "ValidatingWebhookConfiguration":
+			hooks, err = appendConfigured(hooks, abi.WebhookValidate, js)
+		case "MutatingWebhookConfiguration":
+			hooks, err = appendConfigured(hooks, abi.WebhookDefault, js)
 		}
-		var r role
-		if err := strictjson.Unmarshal(js, &r); err != nil {
-			return nil, fmt.Errorf("roles[%s]: %w", file, err)
-		}
-		if r.ofPeople() {
-			continue
-		}
-		for _, one := range r.Rules {
-			all = append(all, rule{groups: one.APIGroups, resources: one.Resources, names: one.ResourceNames, verbs: one.Verbs, namespace: r.Metadata.Namespace})
+		if err != nil {
+			return nil, nil, fmt.Errorf("roles[%s]: %w", file, err)
 		}
 	}
-	return all, nil
+	return rules, hooks, nil
+}
+
+// rules returns the rules of a role. There are none if it is for people.
+func (r *role) rules() (list []rule) {
+	if r.ofPeople() {
+		return nil
+	}
+	for _, one := range r.Rules {
+		list = append(list, rule{groups: one.APIGroups, resources: one.Resources, names: one.ResourceNames, verbs: one.Verbs, namespace: r.Metadata.Namespace})
+	}
+	return list
 }

@@ -55,7 +55,7 @@ func TestRules_RefuseKeysThatReadersDisagreeOn(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "role.yaml")
 	for _, rule := range []string{"{resources: [pods], verbs: [get], Verbs: [delete]}", "{resources: [pods], verbs: [get], verbs: [delete]}"} {
 		write(t, file, "kind: Role\nrules:\n- "+rule+"\n")
-		if got, err := rulesOfFile(file); err == nil {
+		if got, _, err := rulesOfFile(file); err == nil {
 			t.Errorf("%s: %v", rule, got)
 		}
 	}

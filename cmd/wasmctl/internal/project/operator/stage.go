@@ -40,7 +40,7 @@ type Stage struct {
 	rest     bool              // the program has clients of client-go
 	zones    bool              // it loads time zones by name
 	older    []string          // tags for older APIs of its versions
-	objects  []json.RawMessage // the objects that main sees
+	found    found             // the input of main in files
 	overlay  string            // the file for go's -overlay; empty for none
 	stderr   io.Writer
 
@@ -75,7 +75,9 @@ func (p *Project) Stage(ctx context.Context, dir string, sdk SDK, stderr io.Writ
 	}
 	s.Capabilities, s.Refused = capabilities(rules, slices.ContainsFunc(packages, func(p pkg) bool { return p.ImportPath == runtimePath+"/pkg/metrics/filters" }))
 	s.Hint = p.hint(s.Capabilities, s.Refused)
-	s.objects, err = readObjects(p.Objects)
+	if s.found.Objects, err = readObjects(p.Objects); err == nil {
+		s.found.Webhooks, err = p.webhooks(packages)
+	}
 	return s, err
 }
 
@@ -147,7 +149,7 @@ func dirOf(packages []pkg, module string) string {
 
 // Build builds the module. m is the input of main, and flags and ldflags are further flags.
 func (s *Stage) Build(ctx context.Context, file string, m Main, flags []string, ldflags string) error {
-	ofMain, err := m.linkerFlags(s.objects)
+	ofMain, err := m.linkerFlags(s.found)
 	if err != nil {
 		return err
 	}
