@@ -44,9 +44,10 @@ func (g *gate) enter(ctx context.Context) (leave func(), err error) {
 	}
 }
 
-// wait estimates how long the request at a place of the queue waits and takes.
+// wait estimates how long the request at a place of the queue waits and takes. The requests in progress are half done on average.
 func (g *gate) wait(place int64) time.Duration {
-	return time.Duration(g.mean.Load() * (place/int64(cap(g.slots)) + 1))
+	slots := int64(cap(g.slots))
+	return time.Duration(g.mean.Load() * (2*((place+slots-1)/slots) + 1) / 2)
 }
 
 func (g *gate) begin(start time.Time) (leave func()) {

@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strings"
-	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -97,25 +96,20 @@ func withDeadline(r *http.Request, timeout time.Duration) (context.Context, cont
 	return context.WithTimeout(r.Context(), timeout-max(timeout/10, min(timeout/2, 200*time.Millisecond)))
 }
 
-var buffers = sync.Pool{New: func() any { return new([]byte) }}
-
 // readBody returns the msgpack of a request's body.
 func readBody(r *http.Request, limit int64, memory *lease) ([]byte, error) {
-	buffer := buffers.Get().(*[]byte)
-	body := (*buffer)[:0]
-	defer func() {
-		if cap(body) <= maxScratch {
-			*buffer = body
-			buffers.Put(buffer)
-		}
-	}()
+	var body []byte
 	for err := error(nil); !errors.Is(err, io.EOF); {
 		if len(body) == cap(body) {
-			grown := max(64<<10, 2*cap(body), int(min(r.ContentLength+1, maxScratch)))
-			if err := memory.take(int64(grown - cap(body))); err != nil {
+			const unknown, most = 16 << 10, 1 << 20 // nothing is reserved for a large body that never arrives
+			size := 2 * cap(body)
+			if size == 0 {
+				size = int(min(max(r.ContentLength+1, unknown), most))
+			}
+			if err := memory.take(int64(size - cap(body))); err != nil {
 				return nil, err
 			}
-			body = append(make([]byte, 0, grown), body...)
+			body = append(make([]byte, 0, size), body...)
 		}
 		var n int
 		if n, err = r.Body.Read(body[len(body):cap(body)]); err != nil && !errors.Is(err, io.EOF) {
