@@ -89,8 +89,8 @@ func post(s *Server, path, body string) *httptest.ResponseRecorder {
 
 const job = `{"apiVersion":"example.com/v1","kind":"Job","metadata":{"name":"a","namespace":"b","managedFields":[{"manager":"m"}],"uid":"1"},"spec":{"n":1}}`
 
-// admission returns an AdmissionReview with the given parts of a request, which replace those of an update of a Job.
-func admission(t testing.TB, changes ...string) string {
+// reviewOf returns an AdmissionReview with the given parts of a request, which replace those of an update of a Job.
+func reviewOf(t testing.TB, changes ...string) string {
 	t.Helper()
 	request := map[string]json.RawMessage{}
 	for _, js := range append([]string{`{"uid":"u1","operation":"UPDATE","kind":{"group":"example.com","version":"v1","kind":"Job"},

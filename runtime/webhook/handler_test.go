@@ -33,39 +33,39 @@ func TestServer_Refuses(t *testing.T) {
 		code       int
 		part       string
 	}{
-		"unknown path":              {"/other", admission(t), 404, "no module serves the webhook /other"},
-		"a longer path":             {"/validate/x", admission(t), 404, "no module"},
-		"a webhook without rules":   {"/without-rules", admission(t), 404, "no module"},
+		"unknown path":              {"/other", reviewOf(t), 404, "no module serves the webhook /other"},
+		"a longer path":             {"/validate/x", reviewOf(t), 404, "no module"},
+		"a webhook without rules":   {"/without-rules", reviewOf(t), 404, "no module"},
 		"nothing":                   {"/validate", "", 400, "not an object in JSON"},
 		"null":                      {"/validate", "null", 400, "is a  "},
 		"no object":                 {"/validate", "[]", 400, "not an object in JSON"},
-		"text after it":             {"/validate", admission(t) + "x", 400, "not an object in JSON"},
-		"another kind":              {"/validate", strings.Replace(admission(t), "AdmissionReview", "Pod", 1), 400, "is a admission.k8s.io/v1 Pod, want a AdmissionReview"},
-		"another version":           {"/validate", strings.Replace(admission(t), "k8s.io/v1", "k8s.io/v3", 1), 400, "want a AdmissionReview"},
+		"text after it":             {"/validate", reviewOf(t) + "x", 400, "not an object in JSON"},
+		"another kind":              {"/validate", strings.Replace(reviewOf(t), "AdmissionReview", "Pod", 1), 400, "is a admission.k8s.io/v1 Pod, want a AdmissionReview"},
+		"another version":           {"/validate", strings.Replace(reviewOf(t), "k8s.io/v1", "k8s.io/v3", 1), 400, "want a AdmissionReview"},
 		"no request":                {"/validate", `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}`, 400, "has no request"},
 		"a request of another type": {"/validate", `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":[]}`, 400, "request: has an unexpected type"},
-		"a key twice":               {"/validate", strings.Replace(admission(t), `"request":{`, `"request":{"uid":"u2",`, 1), 400, "duplicate field"},
-		"no uid":                    {"/validate", admission(t, `{"uid":""}`), 400, "uid: is required"},
-		"a uid of another type":     {"/validate", admission(t, `{"uid":7}`), 400, "request.uid: has an unexpected type"},
-		"an unknown operation":      {"/validate", admission(t, `{"operation":"PATCH"}`), 400, "operation"},
-		"no kind":                   {"/validate", admission(t, `{"kind":null}`), 400, "are required"},
-		"a kind of another type":    {"/validate", admission(t, `{"kind":"Job"}`), 400, "request.kind: has an unexpected type"},
-		"a resource that lies":      {"/validate", admission(t, `{"resource":{"resource":["jobs"]}}`), 400, "request.resource.resource: has an unexpected type"},
-		"no object to update":       {"/validate", admission(t, `{"object":null}`), 400, "object: is required for UPDATE"},
-		"no object to create":       {"/validate", admission(t, `{"operation":"CREATE","object":null}`), 400, "object: is required for CREATE"},
-		"no object to delete":       {"/validate", admission(t, `{"operation":"DELETE","oldObject":null}`), 400, "oldObject: is required"},
-		"an object that is a list":  {"/validate", admission(t, `{"object":[1]}`), 400, "request.object: has an unexpected type"},
-		"an object of another kind": {"/validate", admission(t, `{"oldObject":{"apiVersion":"v1","kind":"Secret"}}`), 400, "must be of the kind"},
-		"metadata that is a text":   {"/validate", admission(t, `{"object":{"apiVersion":"example.com/v1","kind":"Job","metadata":"x"}}`), 400, "with metadata"},
-		"a flag that is a number":   {"/validate", admission(t, `{"dryRun":1}`), 400, "request.dryRun: is not a bool"},
-		"groups that lie":           {"/validate", admission(t, `{"userInfo":{"groups":[1]}}`), 400, "request.userInfo.groups: is not a list of texts"},
-		"extra that lies":           {"/validate", admission(t, `{"userInfo":{"extra":{"a":["b",{}]}}}`), 400, "request.userInfo.extra: is not a list of texts"},
-		"options that lie":          {"/validate", admission(t, `{"options":"x"}`), 400, "request.options"},
-		"too deep":                  {"/validate", admission(t, deep(140)), 400, "nests deeper"},
-		"absurdly deep":             {"/validate", admission(t, deep(9000)), 400, "nests deeper"},
-		"another namespace":         {"/validate", admission(t, `{"namespace":"c"}`), 403, "does not select"},
-		"no namespace":              {"/validate", admission(t, `{"namespace":""}`), 403, "does not select"},
-		"too large":                 {"/validate", strings.Repeat(" ", 7<<20) + admission(t), 413, "larger than 7340032 bytes"},
+		"a key twice":               {"/validate", strings.Replace(reviewOf(t), `"request":{`, `"request":{"uid":"u2",`, 1), 400, "duplicate field"},
+		"no uid":                    {"/validate", reviewOf(t, `{"uid":""}`), 400, "uid: is required"},
+		"a uid of another type":     {"/validate", reviewOf(t, `{"uid":7}`), 400, "request.uid: has an unexpected type"},
+		"an unknown operation":      {"/validate", reviewOf(t, `{"operation":"PATCH"}`), 400, "operation"},
+		"no kind":                   {"/validate", reviewOf(t, `{"kind":null}`), 400, "are required"},
+		"a kind of another type":    {"/validate", reviewOf(t, `{"kind":"Job"}`), 400, "request.kind: has an unexpected type"},
+		"a resource that lies":      {"/validate", reviewOf(t, `{"resource":{"resource":["jobs"]}}`), 400, "request.resource.resource: has an unexpected type"},
+		"no object to update":       {"/validate", reviewOf(t, `{"object":null}`), 400, "object: is required for UPDATE"},
+		"no object to create":       {"/validate", reviewOf(t, `{"operation":"CREATE","object":null}`), 400, "object: is required for CREATE"},
+		"no object to delete":       {"/validate", reviewOf(t, `{"operation":"DELETE","oldObject":null}`), 400, "oldObject: is required"},
+		"an object that is a list":  {"/validate", reviewOf(t, `{"object":[1]}`), 400, "request.object: has an unexpected type"},
+		"an object of another kind": {"/validate", reviewOf(t, `{"oldObject":{"apiVersion":"v1","kind":"Secret"}}`), 400, "must be of the kind"},
+		"metadata that is a text":   {"/validate", reviewOf(t, `{"object":{"apiVersion":"example.com/v1","kind":"Job","metadata":"x"}}`), 400, "with metadata"},
+		"a flag that is a number":   {"/validate", reviewOf(t, `{"dryRun":1}`), 400, "request.dryRun: is not a bool"},
+		"groups that lie":           {"/validate", reviewOf(t, `{"userInfo":{"groups":[1]}}`), 400, "request.userInfo.groups: is not a list of texts"},
+		"extra that lies":           {"/validate", reviewOf(t, `{"userInfo":{"extra":{"a":["b",{}]}}}`), 400, "request.userInfo.extra: is not a list of texts"},
+		"options that lie":          {"/validate", reviewOf(t, `{"options":"x"}`), 400, "request.options"},
+		"too deep":                  {"/validate", reviewOf(t, deep(140)), 400, "nests deeper"},
+		"absurdly deep":             {"/validate", reviewOf(t, deep(9000)), 400, "nests deeper"},
+		"another namespace":         {"/validate", reviewOf(t, `{"namespace":"c"}`), 403, "does not select"},
+		"no namespace":              {"/validate", reviewOf(t, `{"namespace":""}`), 403, "does not select"},
+		"too large":                 {"/validate", strings.Repeat(" ", 7<<20) + reviewOf(t), 413, "larger than 7340032 bytes"},
 		"a conversion":              {"/validate", conversionReview("example.com/v2", job), 400, "want a AdmissionReview"},
 	} {
 		t.Run(name, func(t *testing.T) { refused(t, post(s, c.path, c.body), c.code, c.part) })
@@ -74,7 +74,7 @@ func TestServer_Refuses(t *testing.T) {
 		method, contentType string
 		code                int
 	}{{"GET", "", 405}, {"PUT", "application/json", 405}, {"POST", "", 415}, {"POST", "text/plain", 415}, {"POST", "application/json; charset=utf-8", 200}} {
-		r := httptest.NewRequestWithContext(t.Context(), c.method, "/validate", strings.NewReader(admission(t)))
+		r := httptest.NewRequestWithContext(t.Context(), c.method, "/validate", strings.NewReader(reviewOf(t)))
 		r.Header.Set("Content-Type", c.contentType)
 		w := httptest.NewRecorder()
 		s.ServeHTTP(w, r)
@@ -107,7 +107,7 @@ func TestServer_FailureIsAFailedCall(t *testing.T) {
 			}
 			return abi.AdmissionResult{}, c.err
 		}
-		w := post(s, "/validate", admission(t))
+		w := post(s, "/validate", reviewOf(t))
 		refused(t, w, c.code, c.part)
 		if w.Body.Len() > 10_000 {
 			t.Errorf("%d bytes", w.Body.Len())
@@ -135,7 +135,7 @@ func TestServer_Deadline(t *testing.T) {
 			"?timeout=x": 9 * time.Second, "?timeout=-1s": 9 * time.Second, "?timeout=100ms": 50 * time.Millisecond,
 		} {
 			start := time.Now()
-			refused(t, post(s, "/validate"+query, admission(t)), 504, "deadline")
+			refused(t, post(s, "/validate"+query, reviewOf(t)), 504, "deadline")
 			if left != want || time.Since(start) != want {
 				t.Errorf("%q: %s, answered after %s, want %s", query, left, time.Since(start), want)
 			}
@@ -164,12 +164,12 @@ func TestServer_Sheds(t *testing.T) {
 			start, answers := time.Now(), make(chan answer, n)
 			for range n {
 				go func() {
-					w := post(s, "/a/slow/validate", admission(t)) // its deadline is in 9 seconds
+					w := post(s, "/a/slow/validate", reviewOf(t)) // its deadline is in 9 seconds
 					answers <- answer{w, time.Since(start)}
 				}()
 			}
 			synctest.Wait()
-			if w := post(s, "/b/fast/validate", admission(t)); w.Code != http.StatusOK {
+			if w := post(s, "/b/fast/validate", reviewOf(t)); w.Code != http.StatusOK {
 				t.Errorf("the other backend: %d %s", w.Code, w.Body)
 			}
 			var list []answer
@@ -209,10 +209,10 @@ func TestServer_QueueEndsBeforeTheDeadline(t *testing.T) {
 		}
 		s := New(Config{Limits: Limits{Concurrency: 1}})
 		s.Add("jobs", "", b)
-		go post(s, "/validate", admission(t))
+		go post(s, "/validate", reviewOf(t))
 		synctest.Wait()
 		start := time.Now()
-		refused(t, post(s, "/validate?timeout=2s", admission(t)), 503, "waited for 1.8s")
+		refused(t, post(s, "/validate?timeout=2s", reviewOf(t)), 503, "waited for 1.8s")
 		if took := time.Since(start); took != 1800*time.Millisecond {
 			t.Errorf("after %s", took)
 		}
@@ -222,7 +222,7 @@ func TestServer_QueueEndsBeforeTheDeadline(t *testing.T) {
 
 // TestServer_MemoryIsBounded: requests that are too large together are refused, and those of another prefix are not.
 func TestServer_MemoryIsBounded(t *testing.T) {
-	large := admission(t, `{"object":{"apiVersion":"example.com/v1","kind":"Job","x":"`+strings.Repeat("x", 200<<10)+`"}}`)
+	large := reviewOf(t, `{"object":{"apiVersion":"example.com/v1","kind":"Job","x":"`+strings.Repeat("x", 200<<10)+`"}}`)
 	b := jobs()
 	entered, proceed := make(chan struct{}), make(chan struct{})
 	b.admit = func(context.Context, *abi.Webhook, *abi.Admission) (abi.AdmissionResult, error) {
@@ -270,11 +270,11 @@ func TestServer_Metrics(t *testing.T) {
 	b := jobs()
 	remove := s.Add("jobs", "/ns/jobs", b)
 	s.Add("others", "/ns/others", jobs())
-	post(s, "/ns/jobs/validate", admission(t))
+	post(s, "/ns/jobs/validate", reviewOf(t))
 	post(s, "/ns/jobs/validate", "")
 	post(s, "/ns/jobs/convert", conversionReview("example.com/v2", job))
-	post(s, "/ns/others/validate", admission(t))
-	post(s, "/ns/unknown", admission(t))
+	post(s, "/ns/others/validate", reviewOf(t))
+	post(s, "/ns/unknown", reviewOf(t))
 	const name = "controller_runtime_webhook_requests_total"
 	if got, want := series(t, m, name), []string{"200 /ns/jobs/convert", "200 /ns/jobs/validate", "400 /ns/jobs/validate", "200 /ns/others/validate"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
@@ -283,7 +283,7 @@ func TestServer_Metrics(t *testing.T) {
 		t.Errorf("conversions: %q", got)
 	}
 	b.routes = &Routes{Webhooks: []abi.Webhook{{Type: abi.WebhookValidate, Path: "/new", Rules: allRules}}}
-	post(s, "/ns/jobs/new", admission(t))
+	post(s, "/ns/jobs/new", reviewOf(t))
 	if got, want := series(t, m, name), []string{"200 /ns/jobs/convert", "200 /ns/jobs/new", "200 /ns/others/validate"}; !slices.Equal(got, want) {
 		t.Errorf("after a swap: %q, want %q", got, want)
 	}
@@ -343,7 +343,7 @@ func TestServer_Backends(t *testing.T) {
 	task := strings.ReplaceAll(job, "Job", "Task")
 	requests := func() string {
 		judged = nil
-		for _, r := range [][2]string{{"/validate", admission(t)}, {"/own", admission(t)}, {"/convert", conversionReview("example.com/v2", job)}, {"/convert", conversionReview("example.com/v2", task)}} {
+		for _, r := range [][2]string{{"/validate", reviewOf(t)}, {"/own", reviewOf(t)}, {"/convert", conversionReview("example.com/v2", job)}, {"/convert", conversionReview("example.com/v2", task)}} {
 			post(s, r[0], r[1])
 		}
 		return strings.Join(judged, " ")

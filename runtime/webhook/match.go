@@ -10,7 +10,7 @@ import (
 
 // selects reports whether a webhook selects a request, by its rules and the namespaces of the routes, as the API server does.
 func selects(r *Routes, w *abi.Webhook, a *abi.Admission) bool {
-	isNamespace := a.Target.Group == "" && a.Target.Resource == "namespaces"
+	isNamespace := a.Target.Group == "" && a.Target.Version == "v1" && a.Target.Resource == "namespaces"
 	if r.Namespaces != nil {
 		namespace := a.Key.Namespace
 		if isNamespace { // it is selected by its own name, which the request may lack if it is created
