@@ -3,10 +3,12 @@
 package abi
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -143,6 +145,25 @@ type Denial struct {
 	Reason  string
 	Message string
 	Causes  []Cause
+}
+
+// Text returns the message of a denial and its causes in one text.
+func (d *Denial) Text() string {
+	parts := make([]string, 0, 1+len(d.Causes))
+	if d.Message != "" {
+		parts = append(parts, d.Message)
+	}
+	for _, c := range d.Causes {
+		text := c.Message
+		if c.Field != "" {
+			text = c.Field + ": " + text
+		}
+		parts = append(parts, text)
+	}
+	if len(parts) == 0 {
+		return cmp.Or(d.Reason, "without a reason")
+	}
+	return strings.Join(parts, "; ")
 }
 
 // AdmissionResult is the output of validate and default.

@@ -15,6 +15,7 @@ import (
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/serve"
 	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/runtime/admin"
+	"github.com/wasmctl/wasmctl/runtime/history"
 	"github.com/wasmctl/wasmctl/runtime/shard"
 )
 
@@ -225,17 +226,21 @@ func (f fleet) explain(ctx context.Context, questions []admin.Question) ([]admin
 }
 
 // merge returns one explanation for each controller and object: that of the replica that runs the object, if
-// there is one. Those of controllers that know the object come first. It is pure.
+// there is one, with the denials of all replicas. Those of controllers that know the object come first. It is pure.
 func merge(all []admin.Explanation) (out []admin.Explanation) {
 	for i := range all {
 		e := &all[i]
 		at := slices.IndexFunc(out, func(o admin.Explanation) bool { return o.Controller == e.Controller && o.Object == e.Object })
-		switch {
-		case at < 0:
+		if at < 0 {
 			out = append(out, *e)
-		case !runsHere(&out[at]) && runsHere(e):
+			continue
+		}
+		denials := append(slices.Clip(out[at].Denials), e.Denials...)
+		slices.SortStableFunc(denials, func(a, b history.Denial) int { return b.Time.Compare(a.Time) })
+		if !runsHere(&out[at]) && runsHere(e) {
 			out[at] = *e
 		}
+		out[at].Denials = denials
 	}
 	slices.SortStableFunc(out, func(a, b admin.Explanation) int {
 		return cmp.Compare(map[bool]int{false: 1}[a.Known()], map[bool]int{false: 1}[b.Known()])

@@ -170,7 +170,7 @@ func isNamed(k kinds.Kind, name string) bool {
 func (s Service) explain(ctx context.Context, c *engine.Controller, key abi.Key) admin.Explanation {
 	t := c.Telemetry
 	now := time.Now()
-	e := admin.Explanation{Controller: c.Name(), Kind: c.Kind().Name(), Object: key.String(), Runs: t.Runs(key)}
+	e := admin.Explanation{Controller: c.Name(), Kind: c.Kind().Name(), Object: key.String(), Runs: t.Runs(key), Denials: t.Denials(key)}
 	if h := t.History.Hidden(key); h.Count > 0 {
 		e.Hidden = &h
 	}

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 
@@ -117,6 +118,25 @@ func MayWrite(resources ...string) *abi.Manifest {
 		m.Capabilities = append(m.Capabilities, abi.Capability{Resource: r, Verbs: []string{"get", "create", "patch", "update", "delete"}})
 	}
 	return m
+}
+
+// Judging returns the guest judges.wasm with a manifest. Its webhooks return a verdict, in the form of
+// ABI.md; they trap if it is nil.
+func Judging(t testing.TB, verdict map[string]any, m *abi.Manifest) []byte {
+	t.Helper()
+	module := bytes.Clone(wasm.Judges)
+	at := bytes.Index(module, []byte("verdict:")) + len("verdict:")
+	if verdict == nil {
+		binary.LittleEndian.PutUint32(module[at:], math.MaxUint32)
+		return described(t, module, m)
+	}
+	b, err := abi.AppendValue(nil, verdict)
+	if err != nil || len(b) > 512 {
+		t.Fatalf("a verdict of %d bytes: %v", len(b), err)
+	}
+	binary.LittleEndian.PutUint32(module[at:], uint32(len(b))) //nolint:gosec // at most 512
+	copy(module[at+4:], b)
+	return described(t, module, m)
 }
 
 // Finalizing returns the guest finalizes.wasm for ConfigMaps, with a finalizer. If fails is set, its finalize traps.

@@ -59,8 +59,8 @@ type Compared struct {
 
 // shadowing compares the runs of the live module with those of another one.
 type shadowing struct {
-	runs   chan *recording // closed at the end
-	values *redact.Values  // hidden in differences
+	runs   chan sample    // closed at the end
+	values *redact.Values // hidden in differences
 
 	mu      sync.Mutex
 	over    bool // runs is closed; guarded by mu
@@ -70,8 +70,16 @@ type shadowing struct {
 	dry       *kubeapi.API // with the candidate's policy; does not carry out writes
 }
 
+// sample is a run of the live module, or a request that it has judged.
+type sample interface {
+	// id returns the object, and the ID of the run or the request.
+	id() (abi.Key, string)
+	// compare gives the sample to the other module, and returns the differences. An error is a fault of the host.
+	compare(ctx context.Context, x *shadowing) ([]shadow.Difference, error)
+}
+
 // offer passes on a completed run, unless too many are waiting.
-func (x *shadowing) offer(r *recording) {
+func (x *shadowing) offer(r sample) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.over {
@@ -97,7 +105,7 @@ func (x *shadowing) end() {
 // Shadow runs a module with the input of the live module's runs, until the limit is reached. The error wraps ErrShadowed if another shadow
 // is running.
 func (r *Recorder) Shadow(ctx context.Context, cfg Config) (sum shadow.Summary, err error) {
-	x := &shadowing{runs: make(chan *recording, maxShadowed), candidate: cfg.Candidate, dry: cfg.Dry, values: cfg.Secrets}
+	x := &shadowing{runs: make(chan sample, maxShadowed), candidate: cfg.Candidate, dry: cfg.Dry, values: cfg.Secrets}
 	if !r.shadow.CompareAndSwap(nil, x) {
 		return sum, ErrShadowed
 	}
@@ -114,15 +122,16 @@ func (r *Recorder) Shadow(ctx context.Context, cfg Config) (sum shadow.Summary, 
 	}
 	for live := range x.runs {
 		awaitIdle(ctx, cfg.Idle)
-		found, err := x.compare(ctx, live)
+		found, err := live.compare(ctx, x)
 		if ctx.Err() != nil {
 			return sum, context.Cause(ctx)
 		}
 		if err != nil {
 			return sum, err
 		}
-		sum.Add(live.req.Key, found)
-		if err := cfg.Report(Compared{live.req.Key, live.req.ID, found}); err != nil {
+		key, id := live.id()
+		sum.Add(key, found)
+		if err := cfg.Report(Compared{key, id, found}); err != nil {
 			return sum, err
 		}
 		if sum.Runs == cfg.Count {
@@ -155,8 +164,10 @@ func awaitIdle(ctx context.Context, idle func() bool) {
 	}
 }
 
-// compare runs the other module with the recorded run, and returns the differences. An error is a fault of the host.
-func (x *shadowing) compare(ctx context.Context, r *recording) ([]shadow.Difference, error) {
+func (r *recording) id() (abi.Key, string) { return r.req.Key, r.req.ID }
+
+// compare runs the other module with the recorded run.
+func (r *recording) compare(ctx context.Context, x *shadowing) ([]shadow.Difference, error) {
 	guest, release, err := x.candidate.AcquireExtra(ctx)
 	if err != nil {
 		if _, own := errors.AsType[*abi.CallError](err); !own {
@@ -176,11 +187,15 @@ func (x *shadowing) compare(ctx context.Context, r *recording) ([]shadow.Differe
 	if shadowed.Error == "" {
 		shadowed.Error = x.denied(ctx, r.req.Key, other.result.Declared)
 	}
-	found := shadow.Compare(live, shadowed, other.startedAt.Sub(r.startedAt))
+	return x.hidden(shadow.Compare(live, shadowed, other.startedAt.Sub(r.startedAt))), nil
+}
+
+// hidden returns differences without the values of Secrets.
+func (x *shadowing) hidden(found []shadow.Difference) []shadow.Difference {
 	for i := range found {
 		found[i].Live, found[i].Shadow = x.values.Any(found[i].Live), x.values.Any(found[i].Shadow)
 	}
-	return found, nil
+	return found
 }
 
 // denied returns an error text if the other module's policy does not allow what it declares for an object.

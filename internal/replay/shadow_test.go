@@ -6,7 +6,7 @@ import "testing"
 
 // TestShadow_DropsWhatItHasNoTimeFor: excess runs are dropped and counted; runs after its end are not accepted.
 func TestShadow_DropsWhatItHasNoTimeFor(t *testing.T) {
-	x := &shadowing{runs: make(chan *recording, maxShadowed)}
+	x := &shadowing{runs: make(chan sample, maxShadowed)}
 	for range maxShadowed + 3 {
 		x.offer(&recording{})
 	}

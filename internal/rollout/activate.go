@@ -59,7 +59,7 @@ func (r *Rollout) adopt(up *Prepared) (same bool) {
 	same = r.plan.SameInputs(up.plan)
 	r.watches.adopt(up.list, up.added)
 	r.plan = up.plan
-	r.ungranted.Store(&up.plan.Refused)
+	r.publish(up.plan, up.Digest())
 	return same
 }
 

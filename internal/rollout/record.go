@@ -27,10 +27,10 @@ type record struct {
 
 	mu     sync.Mutex
 	counts map[uint64]*runCounts // by revision; guarded by mu
-	// proven is the revision to roll back to, and window has its last runs. It is the live
-	// revision or, while that is on probation, the one before. Guarded by mu.
-	proven uint64
-	window *probation.Window
+	// proven is the revision to roll back to, and windows have its last runs and calls. It is the
+	// live revision or, while that is on probation, the one before. Guarded by mu.
+	proven  uint64
+	windows windows
 	// trial is nil if the live revision is proven; guarded by mu.
 	trial  *trialRuns
 	canary *canaryFigures   // nil without a canary; guarded by mu
@@ -42,12 +42,58 @@ type record struct {
 // runCounts counts the runs of one revision.
 type runCounts struct{ runs, errors uint64 }
 
-// trialRuns are the runs of a revision on probation.
+// windows have the last runs of a revision, and its last calls of webhooks.
+type windows struct{ runs, calls *probation.Window }
+
+func newWindows() windows { return windows{probation.NewWindow(), probation.NewWindow()} }
+
+// trialRuns are the runs of a revision on probation, and its calls of webhooks.
 type trialRuns struct {
 	*probation.Trial
 
-	number uint64
-	window *probation.Window // the baseline for its successor, if it passes
+	calls   *probation.Trial
+	number  uint64
+	windows windows // the baseline for its successor, if it passes
+}
+
+// newTrial returns the trial of a revision after one with these windows.
+func newTrial(cfg probation.Config, number uint64, before windows) trialRuns {
+	t := trialRuns{
+		Trial: probation.New(cfg, before.runs.Figures(), time.Now()), calls: probation.New(cfg, before.calls.Figures(), time.Now()),
+		number: number, windows: newWindows(),
+	}
+	t.Excuse(before.runs)
+	t.calls.Excuse(before.calls)
+	return t
+}
+
+// judge returns the verdict. Calls of webhooks need not occur for a revision to pass.
+func (t *trialRuns) judge(now time.Time) (v life.Verdict) {
+	if v.Reason = t.calls.Worse(now); v.Reason != "" {
+		v.Verdict = probation.Failed
+		return v
+	}
+	v.Verdict, v.Reason = t.Judge(now)
+	return v
+}
+
+// end counts a run or a call.
+func (t *trialRuns) end(run probation.Run) {
+	if run.Call {
+		t.calls.End(run, time.Now())
+	} else {
+		t.End(run, time.Now())
+	}
+	t.windows.add(run)
+}
+
+// add counts a run or a call.
+func (w *windows) add(run probation.Run) {
+	if run.Call {
+		w.calls.Add(run)
+	} else {
+		w.runs.Add(run)
+	}
 }
 
 // canaryFigures are the figures of a canary, and those of the live revision during the same
@@ -55,13 +101,13 @@ type trialRuns struct {
 type canaryFigures struct {
 	trialRuns
 
-	live *probation.Window
+	live windows
 	on   *canaryRun
 }
 
 func (t *record) init(m *host.Module) {
 	t.module, t.wake, t.counts = m, make(chan struct{}, 1), map[uint64]*runCounts{}
-	t.proven, t.window = m.Revision(), probation.NewWindow()
+	t.proven, t.windows = m.Revision(), newWindows()
 }
 
 // Started records that a run has begun.
@@ -102,24 +148,34 @@ func (t *record) end(out *applier.Outcome) {
 		c.errors++
 	}
 	run := probation.Run{Key: out.Key, Failure: out.Failure, Loop: out.Loop != nil, Took: out.Duration - out.Waited}
-	bad := out.Failed() || run.Loop
+	t.judged(out.Revision, run, out.Failed() || run.Loop)
+}
+
+// called counts a call of a webhook that has ended.
+func (t *record) called(revision uint64, call probation.Run) {
+	call.Call = true
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.judged(revision, call, call.Denied || call.Failure != "")
+}
+
+// judged counts a run or a call of a webhook for the verdicts. The caller holds mu.
+func (t *record) judged(revision uint64, run probation.Run, bad bool) {
 	switch {
-	case t.canary != nil && t.canary.number == out.Revision:
-		t.canary.End(run, time.Now())
-		t.canary.window.Add(run)
+	case t.canary != nil && t.canary.number == revision:
+		t.canary.end(run)
 		t.wakeUp(bad)
 		return
-	case t.trial != nil && t.trial.number == out.Revision:
-		t.trial.End(run, time.Now())
-		t.trial.window.Add(run)
+	case t.trial != nil && t.trial.number == revision:
+		t.trial.end(run)
 		t.wakeUp(bad)
-	case t.proven == out.Revision:
-		t.window.Add(run)
+	case t.proven == revision:
+		t.windows.add(run)
 	default:
 		return // the revision drains
 	}
 	if t.canary != nil {
-		t.canary.live.Add(run)
+		t.canary.live.add(run)
 	}
 }
 
@@ -142,14 +198,12 @@ func (t *record) promoted(c *host.Candidate, cfg *probation.Config, back bool) {
 	if cfg == nil {
 		t.trial, t.proven = nil, c.Number()
 		if !back {
-			t.window = probation.NewWindow()
+			t.windows = newWindows()
 		}
 		return
 	}
-	t.trial = &trialRuns{
-		Trial: probation.New(*cfg, t.window.Figures(), time.Now()), number: c.Number(), window: probation.NewWindow(),
-	}
-	t.trial.Excuse(t.window)
+	trial := newTrial(*cfg, c.Number(), t.windows)
+	t.trial = &trial
 }
 
 // nothingToRun starts the time of the trial although there is no object to run.
@@ -168,15 +222,13 @@ func (t *record) verdicts(now time.Time) (canary, live life.Verdict) {
 	defer t.mu.Unlock()
 	canary.Verdict, live.Verdict = probation.Pending, probation.Pending
 	if t.canary != nil {
-		beside := t.canary.live.Figures()
-		if beside.Runs < minLive {
-			beside = t.liveWindow().Figures()
-		}
-		t.canary.Compare(beside)
-		canary.Verdict, canary.Reason = t.canary.Judge(now)
+		live, earlier := t.canary.live, t.liveWindows()
+		t.canary.Compare(enough(live.runs, earlier.runs))
+		t.canary.calls.Compare(enough(live.calls, earlier.calls))
+		canary = t.canary.judge(now)
 	}
 	if t.trial != nil {
-		live.Verdict, live.Reason = t.trial.Judge(now)
+		live = t.trial.judge(now)
 	}
 	return canary, live
 }
@@ -188,7 +240,7 @@ func (t *record) pass() (number uint64, ok bool) {
 	if t.trial == nil {
 		return 0, false
 	}
-	t.proven, t.window, t.trial = t.trial.number, t.trial.window, nil
+	t.proven, t.windows, t.trial = t.trial.number, t.trial.windows, nil
 	return t.proven, true
 }
 

@@ -15,8 +15,9 @@ import (
 
 // recordOf returns the record of revision 2, which is on probation after revision 1.
 func recordOf(cfg probation.Config) *record {
-	r := &record{wake: make(chan struct{}, 1), counts: map[uint64]*runCounts{}, proven: 1, window: probation.NewWindow()}
-	r.trial = &trialRuns{Trial: probation.New(cfg, probation.Figures{}, time.Now()), number: 2, window: probation.NewWindow()}
+	r := &record{wake: make(chan struct{}, 1), counts: map[uint64]*runCounts{}, proven: 1, windows: newWindows()}
+	trial := newTrial(cfg, 2, r.windows)
+	r.trial = &trial
 	return r
 }
 

@@ -20,20 +20,25 @@ func (t *record) startCanary(cfg probation.Config, k *canaryRun) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.canary = &canaryFigures{
-		trialRuns: trialRuns{
-			Trial: probation.New(cfg, probation.Figures{}, time.Now()), number: k.Number(), window: probation.NewWindow(),
-		},
-		live: probation.NewWindow(), on: k,
+		trialRuns: newTrial(cfg, k.Number(), t.liveWindows()), live: newWindows(), on: k,
 	}
-	t.canary.Excuse(t.liveWindow())
 }
 
-// liveWindow returns the window of the live revision. The caller holds mu.
-func (t *record) liveWindow() *probation.Window {
-	if t.trial != nil {
-		return t.trial.window
+// enough returns the figures of the live revision since the canary started, or, if there are too
+// few runs, its last figures.
+func enough(live, earlier *probation.Window) probation.Figures {
+	if f := live.Figures(); f.Runs >= minLive {
+		return f
 	}
-	return t.window
+	return earlier.Figures()
+}
+
+// liveWindows returns the windows of the live revision. The caller holds mu.
+func (t *record) liveWindows() windows {
+	if t.trial != nil {
+		return t.trial.windows
+	}
+	return t.windows
 }
 
 // canaryEnded records the end of the canary. The result is empty if it was promoted.

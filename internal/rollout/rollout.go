@@ -97,8 +97,7 @@ type Rollout struct {
 	late       chan Late
 
 	view atomic.Pointer[view]
-	// ungranted are the capabilities that the live module requests but was not granted.
-	ungranted atomic.Pointer[[]abi.Capability]
+	live atomic.Pointer[live]
 }
 
 // view is the state that workers read. A view never changes; it is replaced.
@@ -113,7 +112,7 @@ func New(cfg Config, o Options) *Rollout {
 	r := &Rollout{cfg: cfg, log: cfg.Logger.With("controller", cfg.Controller), Options: o, plan: cfg.Plan, late: make(chan Late)}
 	r.init(cfg.Module)
 	r.lastGood.on = o.Reconcile == v1alpha1.ReconcileChanged
-	r.ungranted.Store(&cfg.Plan.Refused)
+	r.publish(cfg.Plan, cfg.Module.Digest())
 	r.view.Store(&view{apis: map[uint64]*kubeapi.API{cfg.Module.Revision(): cfg.API}})
 	return r
 }
@@ -211,9 +210,6 @@ func (r *Rollout) Ended(out *applier.Outcome) {
 	r.end(out)
 	r.lastGood.end(out)
 }
-
-// Refused returns the capabilities that the live module requests but was not granted.
-func (r *Rollout) Refused() []abi.Capability { return *r.ungranted.Load() }
 
 // show publishes a view with this canary and the API of one more revision, without the APIs
 // of revisions that have ended.

@@ -60,6 +60,9 @@ type Explanation struct {
 	MissingRights []MissingRight `json:"missingRights,omitempty"`
 	// Runs are the recorded runs, the newest first.
 	Runs []history.Run `json:"runs"`
+	// Denials are the last requests about the object that a webhook of the module has denied, the
+	// newest first.
+	Denials []history.Denial `json:"denials,omitempty"`
 }
 
 // MissingRight is a right that a module has requested but lacks. At most twenty are listed.
@@ -83,7 +86,9 @@ const StateStandby = "standby"
 const StateAbsent = "absent"
 
 // Known reports whether the controller has the object, or had it before.
-func (e *Explanation) Known() bool { return e.Cached != nil || e.Running != nil || len(e.Runs) > 0 }
+func (e *Explanation) Known() bool {
+	return e.Cached != nil || e.Running != nil || len(e.Runs)+len(e.Denials) > 0
+}
 
 // Cached has the metadata of an object in the cache.
 type Cached struct {

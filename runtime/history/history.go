@@ -64,6 +64,7 @@ type Recorder struct {
 	objects *lru[abi.Key, object]       // guarded by mu
 	states  *lru[ident, []byte]         // the last known states, packed; guarded by mu
 	related *lru[ident, []relatedEvent] // guarded by mu
+	denials *lru[abi.Key, []Denial]     // the last one last; guarded by mu
 	running map[string]*Running         // by reconcile id; guarded by mu
 	hidden  map[abi.Key]Hidden          // guarded by mu
 	total   meter                       // guarded by mu
@@ -81,12 +82,14 @@ type object struct {
 }
 
 // New returns a Recorder that uses about maxBytes of memory: half of it for runs, a quarter for
-// the states that later ones are compared with, and a quarter for the events of related objects.
+// the states that later ones are compared with, and an eighth each for the events of related objects
+// and for denials.
 // With 0 it records only the current runs and the last failure.
 func New(maxBytes int) *Recorder {
 	return &Recorder{
 		limit: maxBytes / 2, objects: newLRU[abi.Key](maxBytes/2, (*object).clear),
-		states: newLRU[ident](maxBytes/4, reset[[]byte]), related: newLRU[ident](maxBytes/4, reset[[]relatedEvent]),
+		states: newLRU[ident](maxBytes/4, reset[[]byte]), related: newLRU[ident](maxBytes/8, reset[[]relatedEvent]),
+		denials: newLRU[abi.Key](maxBytes/8, reset[[]Denial]),
 		running: map[string]*Running{}, hidden: map[abi.Key]Hidden{},
 	}
 }

@@ -76,5 +76,5 @@ func (r *Recorder) Busiest(now time.Time, n int) (Load, []Busy) {
 func (r *Recorder) Bytes() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.objects.size + r.states.size + r.related.size
+	return r.objects.size + r.states.size + r.related.size + r.denials.size
 }

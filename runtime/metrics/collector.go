@@ -259,6 +259,9 @@ func (g gathering) guest(c *Controller, st *Stats) {
 	for i, result := range swapResults {
 		g.count(swaps, float64(c.swaps[i].Load()), n, result)
 	}
+	for i, v := range verdicts {
+		g.count(admissions, float64(c.verdicts[i].Load()), n, string(v))
+	}
 	for reason, count := range st.Recycled {
 		g.set(guestRecycled, float64(count), n, reason)
 	}

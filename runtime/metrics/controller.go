@@ -42,6 +42,19 @@ var swapResults = [...]string{
 	"swapped", "refused", "rollback", "rolled_back", "stuck", "canary", "promoted", "aborted", "failed", "replaced", "other",
 }
 
+// Verdict is the answer of a module to a request to the API server.
+type Verdict string
+
+// The verdicts.
+const (
+	Allowed   Verdict = "allowed"
+	Changed   Verdict = "changed"
+	Denied    Verdict = "denied"
+	Undecided Verdict = "error" // the failure policy decides
+)
+
+var verdicts = [...]Verdict{Allowed, Changed, Denied, Undecided}
+
 // Run describes one run for the metrics.
 type Run struct {
 	// ID is the id of the run, for exemplars; it may be empty.
@@ -72,6 +85,7 @@ type Controller struct {
 	kinds    [len(knownKinds)]atomic.Uint64
 	reasons  [len(knownReasons)]atomic.Uint64
 	swaps    [len(swapResults)]atomic.Uint64
+	verdicts [len(verdicts)]atomic.Uint64
 	time     *histogram
 	queued   *histogram
 	work     *histogram
@@ -144,6 +158,9 @@ func (c *Controller) Called(hook string, took time.Duration, kind abi.FailureKin
 
 // Swapped counts the result of a swap.
 func (c *Controller) Swapped(result string) { c.swaps[indexOf(swapResults[:], result)].Add(1) }
+
+// Admitted counts the verdict on a request to the API server.
+func (c *Controller) Admitted(v Verdict) { c.verdicts[indexOf(verdicts[:], v)].Add(1) }
 
 // HostCall counts an operation. took is zero if no request was sent.
 func (c *Controller) HostCall(op abi.Op, status abi.Status, took time.Duration) {

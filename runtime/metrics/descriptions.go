@@ -160,6 +160,8 @@ var (
 	revisions      = gauge("wasmctl_revisions", "Revisions by state: loading, live, draining, kept.", "controller", "state")
 	swaps          = counter("wasmctl_module_swaps_total", "Swaps of modules by result: swapped, refused, rollback (by a user), rolled_back (failed probation), stuck (nothing to roll back to); of canaries: canary (started), promoted, aborted, failed, replaced.", "controller", "result")
 
+	admissions = counter("wasmctl_admissions_total", "Requests to the API server that the module judged, by verdict: allowed, changed, denied, error (the failure policy decides).", "controller", "verdict").onDemand()
+
 	hostCalls    = counter("wasmctl_host_calls_total", "Operations of runs, by the status for the module: OK, an HTTP code, DENIED, ...", "controller", "op", "status")
 	hostCallTime = duration("wasmctl_host_call_duration_seconds", "Duration of operations that the API server answered, without those answered by the cache or denied by the policy.", "controller", "op").onDemand()
 	events       = counter("wasmctl_events_total", "Events by result: recorded, limited (too many of one object), dropped (too many in total), refused (by the API server). Those of the process itself have no controller.", "controller", "result")

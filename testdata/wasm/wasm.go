@@ -157,3 +157,8 @@ var Command []byte
 //
 //go:embed draws.wasm
 var Draws []byte
+
+// Judges judges each request of a webhook in the same way.
+//
+//go:embed judges.wasm
+var Judges []byte

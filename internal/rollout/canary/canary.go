@@ -159,10 +159,7 @@ func (s *Assignment) Config() Config { return s.cfg }
 // for the object; an object with a new uid is a new object. An object that is gone stays on
 // its side; if it was never assigned, it is not the canary's.
 func (s *Assignment) Canary(o *Object) bool {
-	var uid uint64
-	if o.UID != "" {
-		uid = math.Float64bits(position("", o.UID))
-	}
+	uid := hashed(o.UID)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	known, ok := s.of[o.Key]
@@ -172,10 +169,32 @@ func (s *Assignment) Canary(o *Object) bool {
 	if ok && known.uid == uid {
 		return known.canary
 	}
-	known = assigned{uid, s.cfg.eligible(o) && position(s.salt, o.UID) < s.limit}
+	known = assigned{uid, s.would(o)}
 	s.of[o.Key] = known
 	return known.canary
 }
+
+// Would reports whether a request about an object, which need not exist yet, is the canary's. It
+// assigns nothing. known means that the object is of the assigned kind: then it is on the side that it
+// was assigned to.
+func (s *Assignment) Would(o *Object, known bool) bool {
+	if known {
+		s.mu.Lock()
+		of, ok := s.of[o.Key]
+		s.mu.Unlock()
+		if ok && of.uid == hashed(o.UID) {
+			return of.canary
+		}
+	}
+	return s.would(o)
+}
+
+func (s *Assignment) would(o *Object) bool {
+	return s.cfg.eligible(o) && position(s.salt, o.UID) < s.limit
+}
+
+// hashed returns a hash of a uid.
+func hashed(uid string) uint64 { return math.Float64bits(position("", uid)) }
 
 // Forget removes an object that is gone.
 func (s *Assignment) Forget(key abi.Key) {

@@ -18,7 +18,8 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// Run is a run that has ended.
+// Run is a run that has ended, or a call of a webhook. One Trial or Window has only runs or only
+// calls.
 type Run struct {
 	Key abi.Key
 	// Failure is the kind of failure; empty if the run succeeded.
@@ -27,15 +28,20 @@ type Run struct {
 	Loop bool
 	// Took is the duration of the run.
 	Took time.Duration
+	// Call marks a call of a webhook. Denied reports that it denied a request.
+	Call, Denied bool
 }
 
-// crashed reports whether the guest returned no result.
-func (r *Run) crashed() bool { return r.Failure != "" && r.Failure != abi.FailureError }
+// errored reports whether the guest returned an error, or denied a request.
+func (r *Run) errored() bool { return r.Denied || !r.Call && r.Failure == abi.FailureError }
+
+// crashed reports whether the guest returned no result. An error is no result of a webhook.
+func (r *Run) crashed() bool { return r.Failure != "" && (r.Call || r.Failure != abi.FailureError) }
 
 // Figures count runs.
 type Figures struct {
-	// Runs counts all runs, Errors those that returned an error, and Crashes those without
-	// a result: traps, timeouts, too much memory, unreadable output.
+	// Runs counts all runs, Errors those that returned an error or denied a request, and Crashes
+	// those without a result: traps, timeouts, too much memory, unreadable output.
 	Runs, Errors, Crashes int
 	// Timeouts counts the Crashes that were timeouts.
 	Timeouts int
@@ -62,7 +68,7 @@ func bucketOf(d time.Duration) int {
 func (f *Figures) add(r *Run, n int) {
 	f.Runs += n
 	switch {
-	case r.Failure == abi.FailureError:
+	case r.errored():
 		f.Errors += n
 	case r.crashed():
 		f.Crashes += n

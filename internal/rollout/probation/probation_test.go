@@ -395,3 +395,58 @@ func TestWindow_FaultsOfTheLastRuns(t *testing.T) {
 		t.Errorf("%d faults, want %d", len(got), len(want))
 	}
 }
+
+// TestTrial_JudgesCallsLikeRuns: calls of webhooks are judged with the statistics of runs. A denial
+// takes the place of an error, and every failure, also an error, that of a crash.
+func TestTrial_JudgesCallsLikeRuns(t *testing.T) {
+	for seed := range uint64(200) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		denials, crashes, before := r.Float64()/2, r.Float64()/10, r.Float64()/4
+		random := func(denials float64) (run, call Run) {
+			run = Run{Key: key(r.IntN(50)), Took: time.Duration(r.IntN(20)) * time.Millisecond}
+			call = run
+			call.Call = true
+			switch x := r.Float64(); {
+			case x < crashes:
+				run.Failure = abi.FailureTrap
+				call.Failure = []abi.FailureKind{abi.FailureTrap, abi.FailureError, abi.FailureTimeout, abi.FailureOutput}[r.IntN(4)]
+			case x < crashes+denials:
+				run.Failure, call.Denied = abi.FailureError, true
+			}
+			return run, call
+		}
+		runs, calls := NewWindow(), NewWindow()
+		for range r.IntN(300) {
+			run, call := random(before)
+			runs.Add(run)
+			calls.Add(call)
+		}
+		ofRuns, ofCalls := New(Config{}, runs.Figures(), start), New(Config{}, calls.Figures(), start)
+		ofRuns.Excuse(runs)
+		ofCalls.Excuse(calls)
+		for i := range 300 {
+			run, call := random(denials)
+			ofRuns.End(run, start)
+			ofCalls.End(call, start)
+			want, got := ofRuns.Worse(start), ofCalls.Worse(start)
+			if (want == "") != (got == "") {
+				t.Fatalf("seed %d, %d: run %q, call %q", seed, i, want, got)
+			}
+			if strings.Contains(want, "returned an error") != strings.Contains(got, "denied") || strings.Contains(want, "trapped") != strings.Contains(got, "webhooks failed") {
+				t.Fatalf("seed %d, %d: run %q, call %q", seed, i, want, got)
+			}
+		}
+	}
+}
+
+// TestTrial_FindsDenialsAmongManyObjects: requests may name any number of objects, more than the table
+// of objects has.
+func TestTrial_FindsDenialsAmongManyObjects(t *testing.T) {
+	trial := New(Config{}, Figures{}, start)
+	for i := range 3 * maxObjects {
+		trial.End(Run{Key: key(i), Call: true, Denied: i > 2*maxObjects}, start)
+	}
+	if reason := trial.Worse(start); !strings.Contains(reason, "denied by a webhook") {
+		t.Errorf("a third was denied: %q", reason)
+	}
+}

@@ -3,23 +3,12 @@
 package probation
 
 import (
-	"cmp"
-	"errors"
 	"fmt"
 	"math"
 	"math/bits"
 	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
-)
-
-// Defaults of Config.
-const (
-	DefaultTime     = time.Minute
-	DefaultErrors   = 0.10
-	DefaultCrashes  = 0.02
-	DefaultSlowdown = 3
-	DefaultStall    = 10 * time.Second
 )
 
 const (
@@ -35,44 +24,6 @@ const (
 	// maxObjects bounds the table of objects.
 	maxObjects = 4096
 )
-
-// Config sets how long a module is on probation, and how much worse it may be than its
-// predecessor. Zero fields have defaults.
-type Config struct {
-	// Time is how long a revision is on probation, from its first run. Runs that begin in
-	// this time count, and the verdict waits for them. A standby runs nothing, so a module
-	// cannot pass there.
-	Time time.Duration
-	// Errors and Crashes are the shares of runs, 0 to 1, that may fail in addition to those
-	// that failed in the previous revision.
-	Errors, Crashes float64
-	// Slowdown is the factor by which the duration of nine of ten runs may grow.
-	Slowdown float64
-	// Stall is how long a run may take if no run of the previous revision took that long.
-	Stall time.Duration
-}
-
-// Validate returns an error that names the first field with an invalid value.
-func (c Config) Validate() error {
-	switch {
-	case c.Time < 0 || c.Stall < 0:
-		return errors.New("probation: time and stall must not be negative")
-	case c.Errors < 0 || c.Errors > 1 || c.Crashes < 0 || c.Crashes > 1:
-		return errors.New("probation: errors and crashes must be shares of runs, 0 to 1")
-	case c.Slowdown < 0 || c.Slowdown > 0 && c.Slowdown < 1:
-		return errors.New("probation: slowdown must be at least 1")
-	}
-	return nil
-}
-
-func (c Config) withDefaults() Config {
-	c.Time = cmp.Or(c.Time, DefaultTime)
-	c.Errors = cmp.Or(c.Errors, DefaultErrors)
-	c.Crashes = cmp.Or(c.Crashes, DefaultCrashes)
-	c.Slowdown = cmp.Or(c.Slowdown, DefaultSlowdown)
-	c.Stall = cmp.Or(c.Stall, DefaultStall)
-	return c
-}
 
 // Verdict is the result of a Trial.
 type Verdict string
@@ -91,6 +42,7 @@ type Trial struct {
 	startedAt time.Time
 	firstRun  time.Time // when the time begins; zero before
 	idle      bool      // there was nothing to run: the trial passes without runs
+	calls     bool      // the runs are calls of webhooks
 	figures   Figures
 	running   map[abi.Key]time.Time
 	// objects has the faults of each object that was run.
@@ -160,11 +112,12 @@ func (t *Trial) End(r Run, now time.Time) {
 	delete(t.running, r.Key)
 	t.figures.add(&r, 1)
 	seen, known := t.objects[r.Key]
-	if !known && len(t.objects) >= maxObjects {
+	all := seen | r.faults()
+	if t.calls = r.Call; known || len(t.objects) < maxObjects {
+		t.objects[r.Key] = all
+	} else if !r.Call {
 		return
 	}
-	all := seen | r.faults()
-	t.objects[r.Key] = all
 	excused := t.known[r.Key]
 	for i := range t.bad {
 		switch f := fault(1 << i); {
@@ -179,7 +132,7 @@ func (t *Trial) End(r Run, now time.Time) {
 // faults returns the faults of a run.
 func (r *Run) faults() (f fault) {
 	switch {
-	case r.Failure == abi.FailureError:
+	case r.errored():
 		f |= errored
 	case r.crashed():
 		f |= crashed
@@ -199,15 +152,31 @@ func (t *Trial) Forget(key abi.Key) {
 
 // Judge returns the verdict on the revision, and the reason if it failed.
 func (t *Trial) Judge(now time.Time) (v Verdict, reason string) {
-	for _, worse := range []func(time.Time) string{t.crashes, t.stalls, t.errors, t.loops, t.slow} {
-		if reason := worse(now); reason != "" {
-			return Failed, reason
-		}
+	if reason := t.Worse(now); reason != "" {
+		return Failed, reason
 	}
 	if end := t.firstRun.Add(t.cfg.Time); t.figures.Runs == 0 && !t.idle || now.Before(end) || t.runsFrom(end) {
 		return Pending, ""
 	}
 	return Passed, ""
+}
+
+// Worse returns the reason why the revision does worse than its predecessor, or an empty string.
+func (t *Trial) Worse(now time.Time) (reason string) {
+	for _, worse := range []func(time.Time) string{t.crashes, t.stalls, t.errors, t.loops, t.slow} {
+		if reason = worse(now); reason != "" {
+			break
+		}
+	}
+	return reason
+}
+
+// text returns the text for calls of webhooks, or that for runs.
+func (t *Trial) text(calls, runs string) string {
+	if t.calls {
+		return calls
+	}
+	return runs
 }
 
 // runsFrom reports whether a run that began before a time has not ended: its result counts
@@ -240,8 +209,8 @@ func (t *Trial) crashes(time.Time) string {
 	if !t.enough(crashed) || !t.more(t.figures.Crashes, before, t.cfg.Crashes) {
 		return ""
 	}
-	return fmt.Sprintf("%d of %d runs trapped, exceeded time or memory, or returned invalid output (%.0f%%, before %.0f%%)",
-		t.figures.Crashes, t.figures.Runs, 100*rate, 100*before)
+	return fmt.Sprintf("%d of %d %s (%.0f%%, before %.0f%%)",
+		t.figures.Crashes, t.figures.Runs, t.text("calls of webhooks failed", "runs trapped, exceeded time or memory, or returned invalid output"), 100*rate, 100*before)
 }
 
 func (t *Trial) errors(time.Time) string {
@@ -249,7 +218,8 @@ func (t *Trial) errors(time.Time) string {
 	if !t.enough(errored) || !t.more(t.figures.Errors, before, t.cfg.Errors) {
 		return ""
 	}
-	return fmt.Sprintf("%d of %d runs returned an error (%.0f%%, before %.0f%%)", t.figures.Errors, t.figures.Runs, 100*rate, 100*before)
+	return fmt.Sprintf("%d of %d %s (%.0f%%, before %.0f%%)", t.figures.Errors, t.figures.Runs,
+		t.text("requests were denied by a webhook", "runs returned an error"), 100*rate, 100*before)
 }
 
 func (t *Trial) loops(time.Time) string {

@@ -40,6 +40,7 @@ func writeExplanation(b *strings.Builder, e *admin.Explanation, now time.Time) {
 		writeOperations(b, r.Operations, 0)
 	}
 	writeMissing(b, e.MissingRights, now)
+	writeDenials(b, e.Controller, e.Denials, now)
 	for i := range e.Runs {
 		b.WriteByte('\n')
 		writeRun(b, &e.Runs[i], now)
@@ -59,6 +60,27 @@ func writeMissing(b *strings.Builder, rights []admin.MissingRight, now time.Time
 		if r.Message != "" {
 			writeLine(b, "    # %s", r.Message)
 		}
+	}
+}
+
+// writeDenials writes the requests that the module has denied.
+func writeDenials(b *strings.Builder, controller string, list []history.Denial, now time.Time) {
+	for i := range list {
+		d := &list[i]
+		verdict, operation := "denied by", string(d.Operation)
+		if d.Failed {
+			verdict = "could not be judged by"
+		}
+		if d.Subresource != "" {
+			operation += " of " + d.Subresource
+		}
+		if d.DryRun {
+			operation += " (dry run)"
+		}
+		b.WriteByte('\n')
+		writeLine(b, "%s ago: %s by %s was %s %s, revision %d, webhook %s", humanize.Age(now, d.Time), operation, d.User, verdict, controller, d.Revision, d.Webhook)
+		fmt.Fprintf(b, "  because   %s\n", indent(text.Printable(d.Message), "            "))
+		writeLine(b, "  request   %s", d.ID)
 	}
 }
 
