@@ -15,7 +15,8 @@ type Webhooks struct {
 	CertDir string
 	// Unregistered leaves the webhook configurations and the CRDs of the cluster alone. Otherwise the process applies those of its modules.
 	Unregistered bool
-	// Name is part of the names of the configurations, wasmctl-NAME. It is the same for all replicas, and differs from those of others.
+	// Name is that of the webhook configurations, and of the ConfigMap with the certificates. It is the same for all replicas, and no other
+	// group of processes has it.
 	Name string
 }
 

@@ -43,6 +43,15 @@ type object struct {
 // exists reports whether the object exists.
 func (o *object) exists() bool { return o.was.GetResourceVersion() != "" }
 
+// empty makes a configuration one without webhooks. One that this group has created should not exist then; one of an installation remains.
+func (o *object) empty(by *Options) {
+	if o.was.GetLabels()[label] == by.mark() {
+		o.now = nil
+		return
+	}
+	delete(o.now.Object, "webhooks")
+}
+
 // String formats the object for messages.
 func (o *object) String() string { return fmt.Sprintf("%s[%s]", o.was.GetKind(), o.was.GetName()) }
 
@@ -217,7 +226,7 @@ func (r *Registrar) want(objects []*object, sources []Source, prefixes map[strin
 			}
 		}
 		if list, _ := o.now.Object["webhooks"].([]any); len(list) == 0 {
-			o.now = nil
+			o.empty(&r.cfg.Options)
 		}
 	}
 	return err

@@ -152,7 +152,8 @@ func (r *Registrar) close(ctx context.Context) error {
 		case o.gvr == crds:
 			r.cfg.Logger.Warn("no replica converts the objects of a CRD any more", "crd", o.was.GetName())
 		case o.exists() && !r.cfg.BundlesOnly:
-			if err := r.remove(ctx, o); err != nil {
+			o.empty(&r.cfg.Options)
+			if err := r.write(ctx, o); err != nil {
 				return fmt.Errorf("%s: %w", o, err)
 			}
 			r.cfg.Logger.Info("webhooks are no longer registered", "configuration", o.String())

@@ -93,7 +93,7 @@ type Config struct {
 // Objects returns the objects, in an order in which they can be created. The caller must call
 // Validate first.
 func (c *Config) Objects() []any {
-	list := append([]any{c.namespace()}, grant.RBAC(grant.Account{Namespace: c.Namespace, Name: c.Name}, slices.Concat(c.Rights, c.leaseRights(), c.webhookRights()))...)
+	list := append(append([]any{c.namespace()}, c.webhookConfigurations()...), grant.RBAC(grant.Account{Namespace: c.Namespace, Name: c.Name}, slices.Concat(c.Rights, c.leaseRights(), c.webhookRights()))...)
 	component := ComponentRun
 	if c.serves() {
 		component = ComponentServe

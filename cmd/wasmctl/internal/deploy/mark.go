@@ -63,7 +63,7 @@ func Of(o metav1.Object) (namespace, name, component string) {
 func nameFits(o metav1.Object, namespace, name string) bool {
 	switch o.GetNamespace() {
 	case "":
-		return slices.Contains([]string{namespace, namespace + ":" + name, flowSchemaName(namespace, name)}, o.GetName())
+		return slices.Contains([]string{namespace, namespace + ":" + name, flowSchemaName(namespace, name), webhookName(namespace, name)}, o.GetName())
 	case namespace:
 		return o.GetName() == name || strings.HasPrefix(o.GetName(), name+"-")
 	}

@@ -45,10 +45,10 @@ func TestWebhooks_OptionsNameTheGroup(t *testing.T) {
 		t.Errorf("not served: %+v", o)
 	}
 	o := (&Webhooks{address: ":1", service: "ops/web", register: true}).Options("wasmctl-serve")
-	if want := (wasmctl.WebhookService{Namespace: "ops", Name: "web", Port: 443}); o.Service != want || o.Name != "ops.web" || o.Unregistered {
+	if want := (wasmctl.WebhookService{Namespace: "ops", Name: "web", Port: 443}); o.Service != want || o.Name != "wasmctl-ops.web" || o.Unregistered {
 		t.Errorf("behind a Service: %+v", o)
 	}
-	if o := (&Webhooks{address: ":1"}).Options("wasmctl-serve"); o.Name != "serve" || !o.Unregistered {
+	if o := (&Webhooks{address: ":1"}).Options("wasmctl-serve"); o.Name != "wasmctl-serve" || !o.Unregistered {
 		t.Errorf("outside of a cluster: %+v", o)
 	}
 }

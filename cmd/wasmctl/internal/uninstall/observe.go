@@ -69,19 +69,11 @@ func others(bindings []unstructured.Unstructured, home abi.Key) (list []string) 
 func (r *Removal) observe(ctx context.Context) (*State, error) {
 	s := &State{}
 	for _, kind := range resources {
-		which := metav1.ListOptions{LabelSelector: deploy.LabelNamespace}
-		if kind.use == webhook { // only the name shows whose they are
-			which = metav1.ListOptions{FieldSelector: "metadata.name=" + deploy.WebhookConfiguration(r.Namespace, r.Name)}
-		}
-		objects, err := r.list(ctx, kind.gvr, "", which)
+		objects, err := r.list(ctx, kind.gvr, "", metav1.ListOptions{LabelSelector: deploy.LabelNamespace})
 		if err != nil {
 			return nil, err
 		}
 		for i := range objects {
-			if kind.use == webhook {
-				s.Objects = append(s.Objects, Object{kind.gvr, keyOf(&objects[i])})
-				continue
-			}
 			s.add(kind.gvr, &objects[i], r.Namespace, r.Name)
 		}
 		if kind.gvr == clusterRoleBindings {

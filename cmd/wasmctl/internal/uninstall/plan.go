@@ -155,7 +155,7 @@ func (s *State) Plan(force bool) (steps []Step) {
 		add(DeleteReconcilers, reconcilers)
 	}
 	add(DeleteWorkloads, s.of(workload))
-	add(Delete, s.of(webhook)) // the process deletes them when it stops, unless it was killed
+	add(Delete, s.of(webhook)) // the process empties them when it stops, unless it was killed
 	add(Release, reconcilers)
 	add(Delete, s.of(right))
 	add(Delete, crds)

@@ -175,7 +175,7 @@ func TestResources_AreAllThatDeployMakes(t *testing.T) {
 	rights := []abi.Capability{{Resource: "configmaps", Verbs: []string{"get"}}, {Resource: "pods", Verbs: []string{"get"}, Namespaces: []string{"other"}}}
 	seen := map[schema.GroupVersionResource]bool{}
 	for component, c := range map[string]*deploy.Config{
-		deploy.ComponentServe: {CRDs: crdObjects, Shards: 8, MaxReplicas: 4, Monitors: []string{deploy.PodMonitor, deploy.ServiceMonitor}},
+		deploy.ComponentServe: {CRDs: crdObjects, Shards: 8, MaxReplicas: 4, Webhooks: true, Monitors: []string{deploy.PodMonitor, deploy.ServiceMonitor}},
 		deploy.ComponentRun:   {Source: deploy.FromConfigMap, Modules: map[string][]byte{"a": nil}, Replicas: 2},
 	} {
 		c.Name, c.Namespace, c.Rights = "w", "ns", rights
