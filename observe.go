@@ -91,6 +91,9 @@ func (p *probes) init(rt *Runtime) {
 		return nil
 	}})
 	p.ready.Add(health.Check{Name: "controllers", Do: rt.allRun})
+	if rt.hooks != nil {
+		p.ready.Add(health.Check{Name: "webhooks", Do: rt.hooks.ready})
+	}
 	p.ready.Add(health.Check{Name: "leader", Do: func() error {
 		if gate := rt.shared.Gate; gate != nil { // a standby is ready to lead
 			return gate.Err()

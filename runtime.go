@@ -55,6 +55,7 @@ type Runtime struct {
 	users     *engine.Identities
 	events    *events.Recorder
 	probes    probes
+	hooks     *hooks // nil unless webhooks are served
 	replicas
 	course
 	roster
@@ -153,7 +154,11 @@ func New(config *rest.Config, o Options) (*Runtime, error) {
 			return nil, failure.Usage.Wrap(err)
 		}
 	}
-	rt.shared.Metrics = metrics.New(metrics.Config{Version: o.Version, Process: rt.figures, Logger: rt.log})
+	others, err := rt.prepareHooks(config)
+	if err != nil {
+		return nil, failure.Usage.Wrap(err)
+	}
+	rt.shared.Metrics = metrics.New(metrics.Config{Version: o.Version, Process: rt.figures, Others: others, Logger: rt.log})
 	rt.probes.init(rt)
 	rt.shared.Ready = rt.probes.ready
 	return rt, nil
@@ -252,6 +257,10 @@ func (rt *Runtime) Run(ctx context.Context) error {
 	rt.stop = ctx
 	rt.mu.Unlock()
 	close(rt.begun)
+	stopHooks, failed := rt.hooks.start(ctx)
+	if failed != nil {
+		rt.Interrupt()
+	}
 	rt.wg.Go(func() { rt.shared.Watchdog.Run(rt.ctx) })
 	rt.wg.Go(func() { rt.users.Run(rt.ctx) })
 	recording, stopRecording := context.WithCancel(context.WithoutCancel(rt.ctx)) // ends after the controllers
@@ -265,6 +274,7 @@ func (rt *Runtime) Run(ctx context.Context) error {
 	case <-lease.lost:
 		rt.Interrupt()
 	}
+	stopHooks(rt.force)
 	rt.cancel()
 	rt.mu.Lock()
 	rt.stopped = true
@@ -273,7 +283,7 @@ func (rt *Runtime) Run(ctx context.Context) error {
 	stopRecording()
 	recorder.Wait()
 	// If the lease was lost, that is the cause of the other errors.
-	return errors.Join(append([]error{lease.release()}, append(rt.errs, rt.shared.Tracing.Close())...)...)
+	return errors.Join(append([]error{failed, lease.release()}, append(rt.errs, rt.shared.Tracing.Close())...)...)
 }
 
 // Interrupt stops the Runtime by force: it cuts running reconciles short, and Run returns.
