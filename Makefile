@@ -16,7 +16,7 @@ MODULES  := . adapter/controller-runtime guest-sdk/go guest-sdk/controller-runti
 # Modules that lint, vet and tests look at. devcluster/server has targets of its
 # own: analysing Kubernetes itself takes minutes.
 OURS     := . adapter/controller-runtime guest-sdk/go guest-sdk/controller-runtime guest-sdk/kube-openapi guest-sdk/gnostic-models examples $(KUBEBUILDER:/go.mod=) bench host/conformance/guests/go host/oci/keyless cmd/release test/chart
-EXAMPLES := configmapgenerator secretmirror memcached webapp dnsrecord periodicjob
+EXAMPLES := configmapgenerator secretmirror memcached webapp dnsrecord periodicjob website
 GUESTS   := $(EXAMPLES:%=$(BIN)/examples/%.wasm)
 RUST_EXAMPLES := configmapgenerator
 # Those on the API of kube-rs need the Rust of kube-core.

@@ -39,7 +39,7 @@ var operations = map[string]operation{
 // caps lists all operations and the other abilities of this host (abi/ABI.md,
 // section 9).
 var caps = append(
-	[]string{"declare", "finalize", "map", "filter", "configure", "config_get", "event_record"}, slices.Sorted(maps.Keys(operations))...,
+	[]string{"declare", "finalize", "map", "filter", "configure", "admission", "convert", "config_get", "event_record"}, slices.Sorted(maps.Keys(operations))...,
 )
 
 // request is a decoded request of an api_* operation (abi/ABI.md, section 6).
@@ -122,9 +122,9 @@ func (h *Host) dispatch(op string, m map[string]any, c *Call) (any, *failure) {
 // (abi/ABI.md, section 5).
 func works(op, entered string) bool {
 	switch entered {
-	case entry.Map, entry.Filter:
+	case entry.Map, entry.Filter, entry.Validate, entry.Default:
 		return op == "config_get" || op == "cache_get" || op == "cache_list"
-	case entry.Configure:
+	case entry.Configure, entry.Convert:
 		return op == "config_get"
 	}
 	return true
