@@ -59,7 +59,7 @@ docs/conformance.md describes the checks.`,
 	f := cmd.Flags()
 	o.registry.Bind(f)
 	outputFlag(cmd, &o.output, "text", "json")
-	f.StringVar(&o.object, "object", "", "Validate with the object in this YAML or JSON `file`")
+	f.StringVar(&o.object, "object", "", "Validate with the objects in this YAML or JSON `file`; for webhooks and conversions, it may have CustomResourceDefinitions")
 	f.StringVar(&o.which, "controller", "", "Validate this `controller` of a module that has several")
 	f.StringToStringVar(&o.config, "config", nil, "Set settings of the module as KEY=VALUE")
 	f.IntVar(&o.calls, "calls", validate.DefaultCalls, "Run the memory check this many times")

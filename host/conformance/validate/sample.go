@@ -28,25 +28,22 @@ func (e *exam) findKind() error {
 	}
 	e.kind.sample = e.bare()
 	e.kind.sample["spec"] = object{}
-	if len(e.opts.Objects) == 0 {
-		return nil
-	}
-	given, err := e.pick()
+	given, err := e.given()
 	if err != nil {
 		return err
 	}
-	b, err := abi.AppendValue(nil, given)
-	if err != nil {
-		return fmt.Errorf("object: %w", err)
+	defer func() { e.known = append(append(e.known, e.kind.sample), given...) }()
+	if len(given) == 0 {
+		return nil
 	}
-	if e.kind.sample, err = abi.DecodeObject(b); err != nil { // a copy, in which all integers are int64
-		return fmt.Errorf("object: %w", err)
+	if e.kind.sample, err = e.pick(given); err != nil {
+		return err
 	}
 	meta, ok := e.kind.sample["metadata"].(object)
 	if !ok || meta["name"] == nil {
 		return errors.New("object: has no metadata.name")
 	}
-	for k, v := range e.bare()["metadata"].(object) { //nolint:forcetypeassert // made below
+	for k, v := range identity() {
 		if meta[k] == nil {
 			meta[k] = v
 		}
@@ -54,12 +51,34 @@ func (e *exam) findKind() error {
 	return nil
 }
 
+// given returns copies of the objects of Options, in which all integers are int64. CustomResourceDefinitions become random objects of their
+// kinds.
+func (e *exam) given() (out []object, err error) {
+	f := e.module.Manifest().For
+	for _, o := range e.opts.Objects {
+		b, err := abi.AppendValue(nil, o)
+		if err != nil {
+			return nil, fmt.Errorf("object: %w", err)
+		}
+		plain, err := abi.DecodeObject(b)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("object: %w", err)
+		case isCRD(plain) && (f == nil || f.Kind != plain["kind"]):
+			e.known = append(e.known, randomObjects(plain)...)
+		default:
+			out = append(out, plain)
+		}
+	}
+	return out, nil
+}
+
 // pick returns the first object of the module's kind. If the kind is unknown, it returns the first
 // object.
-func (e *exam) pick() (object, error) {
+func (e *exam) pick(given []object) (object, error) {
 	f := e.module.Manifest().For
 	var kinds []string
-	for _, o := range e.opts.Objects {
+	for _, o := range given {
 		kind, _ := o["kind"].(string)
 		if f == nil || kind == f.Kind {
 			return o, nil
@@ -84,10 +103,15 @@ func apiVersion(group, version string) string {
 func (e *exam) bare() object {
 	return object{
 		"apiVersion": e.kind.apiVersion, "kind": e.kind.kind,
-		"metadata": object{
-			"name": key.Name, "namespace": key.Namespace, "uid": "5c2f1f3e-8f0c-4b0e-9a43-0f1f6f2d7c11", "resourceVersion": "1",
-			"generation": int64(1), "creationTimestamp": "2026-01-01T00:00:00Z",
-		},
+		"metadata": identity(),
+	}
+}
+
+// identity returns the metadata that the API server sets on every object.
+func identity() object {
+	return object{
+		"name": key.Name, "namespace": key.Namespace, "uid": "5c2f1f3e-8f0c-4b0e-9a43-0f1f6f2d7c11", "resourceVersion": "1",
+		"generation": int64(1), "creationTimestamp": "2026-01-01T00:00:00Z",
 	}
 }
 

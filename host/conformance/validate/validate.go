@@ -78,8 +78,9 @@ type Options struct {
 	Name string
 	// Controller is the controller to try, if the module has more than one.
 	Controller string
-	// Objects are objects in the form of YAML or JSON. The first one of the reconciled kind is
-	// used. Without any, the module gets objects with an empty spec, which reveals less.
+	// Objects are objects in the form of YAML or JSON. Reconcile gets the first one of its kind,
+	// or an object with an empty spec, which reveals less. Webhooks and conversions get all, and
+	// random objects of the CustomResourceDefinitions among them.
 	Objects []map[string]any
 	// Settings are the settings of host.Config.
 	Settings map[string]string
@@ -103,6 +104,8 @@ type exam struct {
 	world  *world
 	budget *share.Budget
 	kind   kind
+	// known are objects for webhooks and conversions: the sample, those of Options, and random ones.
+	known []object
 	// reported are the reported metrics, as text.
 	reported map[string]bool
 }
@@ -127,7 +130,7 @@ func Module(ctx context.Context, wasm []byte, opts Options) (*Report, error) {
 		return nil, err
 	}
 	for _, check := range []func(context.Context){
-		e.describe, e.buffer, e.objects, e.absent, e.finalize, e.errorPolicy, e.events, e.configure,
+		e.describe, e.buffer, e.objects, e.absent, e.finalize, e.errorPolicy, e.events, e.configure, e.webhooks, e.conversions,
 		e.statuses, e.oldHost, e.youngerHost, e.steady, e.image,
 	} {
 		if ctx.Err() != nil {
