@@ -76,6 +76,32 @@ func (w *Webhook) Export() string {
 	return ExportValidate
 }
 
+// Selects reports whether a rule of the webhook selects a request, as the API server does.
+func (w *Webhook) Selects(a *Admission) bool {
+	t := &a.Target
+	namespaced := a.Key.Namespace != "" && (t.Group != "" || t.Version != "v1" || t.Resource != "namespaces")
+	return slices.ContainsFunc(w.Rules, func(r WebhookRule) bool {
+		return (r.Scope != "Namespaced" || namespaced) && (r.Scope != "Cluster" || !namespaced) &&
+			(slices.Contains(r.Operations, a.Operation) || slices.Contains(r.Operations, "*")) &&
+			hasOrAll(r.Groups, t.Group) && hasOrAll(r.Versions, t.Version) && hasResource(r.Resources, t.Resource, t.Subresource)
+	})
+}
+
+func hasOrAll(list []string, word string) bool {
+	return slices.Contains(list, word) || slices.Contains(list, "*")
+}
+
+// hasResource reports whether a list of resources, such as "pods", "pods/status", "pods/*", "*/scale" or "*", has a resource. "*" has no
+// subresources, but "*/*" has everything.
+func hasResource(list []string, resource, subresource string) bool {
+	candidates := []string{resource, "*"}
+	if subresource != "" {
+		candidates = []string{resource + "/" + subresource, "*/" + subresource}
+	}
+	candidates = append(candidates, resource+"/*", "*/*")
+	return slices.ContainsFunc(candidates, func(c string) bool { return slices.Contains(list, c) })
+}
+
 // webhookPath is the pattern of controller-runtime.
 var webhookPath = regexp.MustCompile(`^(/[a-zA-Z0-9_-]+)+$`)
 

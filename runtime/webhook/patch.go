@@ -31,10 +31,7 @@ type operation struct {
 // nil, is the object as the guest has read it: then only the difference between base and object is applied. Fields that identify the object
 // never change. The values are read only.
 func makePatch(request, base, object map[string]any) ([]byte, error) {
-	if base != nil {
-		object = mergeMap(request, base, object)
-	}
-	object = withIdentity(request, object)
+	object = Apply(request, base, object)
 	d := differ{deepest: -1}
 	d.maps("", request, object, 0)
 	if len(d.ops) > maxOperations {
@@ -48,6 +45,15 @@ func makePatch(request, base, object map[string]any) ([]byte, error) {
 		return nil, nil
 	}
 	return json.Marshal(d.ops)
+}
+
+// Apply returns the object of a request after a webhook has returned object, and base if it is not nil; see abi.AdmissionResult. The values
+// are read only.
+func Apply(request, base, object map[string]any) map[string]any {
+	if base != nil {
+		object = mergeMap(request, base, object)
+	}
+	return withIdentity(request, object)
 }
 
 // withIdentity returns the object with the identity of the request's object.

@@ -161,7 +161,7 @@ func (j *judging) defaulted(ctx context.Context, w *abi.Webhook, a *abi.Admissio
 func (e *exam) denies(ctx context.Context, a *abi.Admission) string {
 	for i := range e.module.Manifest().Webhooks {
 		w := &e.module.Manifest().Webhooks[i]
-		if w.Type != abi.WebhookValidate || !selects(w, &a.Target, a.Operation) {
+		if w.Type != abi.WebhookValidate || !w.Selects(a) {
 			continue
 		}
 		one := *a
@@ -182,12 +182,12 @@ func (e *exam) requests(w *abi.Webhook) []*abi.Admission {
 		name, _ := meta["name"].(string)
 		namespace, _ := meta["namespace"].(string)
 		for _, operation := range []abi.Operation{abi.OperationCreate, abi.OperationUpdate, abi.OperationDelete} {
-			if !selects(w, &t, operation) {
-				continue
-			}
 			a := &abi.Admission{
 				ID: "validate", Controller: "validate", Webhook: w.Path, Operation: operation, Target: t, Requested: t,
 				Key: abi.Key{Namespace: namespace, Name: name}, User: abi.User{Name: "validate"}, Object: encode(o), Old: encode(o),
+			}
+			if !w.Selects(a) {
+				continue
 			}
 			switch operation {
 			case abi.OperationCreate:
@@ -207,15 +207,4 @@ func targetOf(o object) abi.Target {
 	apiVersion, _ := o["apiVersion"].(string)
 	kind, _ := o["kind"].(string)
 	return abi.Target{Group: groupOf(apiVersion), Version: apiVersion[strings.LastIndexByte(apiVersion, '/')+1:], Kind: kind, Resource: kinds.Plural(kind)}
-}
-
-// selects reports whether a rule of the webhook is about the resource and the operation.
-func selects(w *abi.Webhook, t *abi.Target, operation abi.Operation) bool {
-	has := func(list []string, word string) bool {
-		return slices.Contains(list, word) || slices.Contains(list, "*")
-	}
-	return slices.ContainsFunc(w.Rules, func(r abi.WebhookRule) bool {
-		return has(r.Groups, t.Group) && has(r.Versions, t.Version) && has(r.Resources, t.Resource) &&
-			(slices.Contains(r.Operations, operation) || slices.Contains(r.Operations, "*"))
-	})
 }

@@ -50,10 +50,13 @@ type File struct {
 type Case struct {
 	Name string `yaml:"name"`
 	// Object is the object to reconcile, in the cluster and in the cache. Instead, Key can name an
-	// object that is gone, and Event can be a change that map and filter are asked about.
-	Object Object `yaml:"object"`
-	Key    string `yaml:"key"`
-	Event  *Event `yaml:"event"`
+	// object that is gone, Event can be a change that map and filter are asked about, Admission a
+	// request for the webhooks, and Convert an object to convert.
+	Object    Object      `yaml:"object"`
+	Key       string      `yaml:"key"`
+	Event     *Event      `yaml:"event"`
+	Admission *Admission  `yaml:"admission"`
+	Convert   *Conversion `yaml:"convert"`
 	// Applied has objects that the module's earlier runs applied, and Cluster has all other
 	// objects. The cache has the watched ones of both.
 	Applied []Object `yaml:"applied"`
@@ -125,6 +128,11 @@ type Expect struct {
 	Metrics []string `yaml:"metrics,omitempty"`
 	// Reconciles are the objects that an Event causes to be reconciled, as "namespace/name".
 	Reconciles []string `yaml:"reconciles,omitempty"`
+	// Denied and Warnings are the verdict about an Admission.
+	Denied   *Denied  `yaml:"denied,omitempty"`
+	Warnings []string `yaml:"warnings,omitempty"`
+	// Changes is what the webhooks or the conversion change in the object, in the form of Write.Diff.
+	Changes string `yaml:"changes,omitempty"`
 }
 
 // Error is the error of a run. In an expectation, an empty field matches anything, and Message is a
@@ -247,7 +255,7 @@ func (f *File) number(nodes *yamlv3.Node) error {
 // check validates a case, and computes its time.
 func (c *Case) check() error {
 	given := 0
-	for _, is := range []bool{c.Object != nil, c.Key != "", c.Event != nil} {
+	for _, is := range []bool{c.Object != nil, c.Key != "", c.Event != nil, c.Admission != nil, c.Convert != nil} {
 		if is {
 			given++
 		}
@@ -256,13 +264,13 @@ func (c *Case) check() error {
 	case c.Name == "":
 		return fmt.Errorf("name is needed")
 	case given != 1:
-		return fmt.Errorf("one of object, key and event is needed")
+		return fmt.Errorf("one of object, key, event, admission and convert is needed")
 	case c.Attempt < 0:
 		return fmt.Errorf("attempt: %d is negative", c.Attempt)
 	case c.Expect != nil && c.Expect.Reconciles != nil && c.Event == nil:
 		return fmt.Errorf("expect.reconciles is for an event")
-	case c.Event != nil && c.Cost != Budget{}:
-		return fmt.Errorf("cost is for a run, and an event is none")
+	case c.Object == nil && c.Key == "" && c.Cost != Budget{}:
+		return fmt.Errorf("cost is for a run of object or key")
 	}
 	c.at = DefaultTime
 	if text := cmp.Or(c.Time, c.file.Time); text != "" {

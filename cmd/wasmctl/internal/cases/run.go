@@ -78,8 +78,16 @@ func (s *Suite) see(ctx context.Context, c *Case) (*Expect, *Cost, error) {
 		return nil, nil, err
 	}
 	defer b.close(ctx)
-	if c.Event != nil {
-		seen, err := b.event(ctx)
+	var seen *Expect
+	switch {
+	case c.Event != nil:
+		seen, err = b.event(ctx)
+	case c.Admission != nil:
+		seen, err = b.admission(ctx)
+	case c.Convert != nil:
+		seen, err = b.conversion(ctx)
+	}
+	if seen != nil || err != nil {
 		return seen, nil, err
 	}
 	out, err := b.run(ctx)
@@ -87,7 +95,7 @@ func (s *Suite) see(ctx context.Context, c *Case) (*Expect, *Cost, error) {
 		return nil, nil, err
 	}
 	cost := &Cost{Fuel: out.Fuel, Requests: int64(out.Cost.Requests), Memory: b.module.Memory(), Result: int64(out.Cost.Result)}
-	seen := expectation(&out)
+	seen = expectation(&out)
 	for _, change := range b.w.server.Changes() {
 		seen.Writes = append(seen.Writes, writeOf(&change))
 	}

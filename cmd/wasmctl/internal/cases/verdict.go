@@ -38,6 +38,18 @@ func normal(e, seen *Expect) Expect {
 		}
 		n.Error = &err
 	}
+	if e.Denied != nil && seen.Denied != nil {
+		d := *e.Denied
+		d.Code, d.Reason = cmp.Or(d.Code, seen.Denied.Code), cmp.Or(d.Reason, seen.Denied.Reason)
+		if d.Message == "" || strings.Contains(seen.Denied.Message, d.Message) {
+			d.Message = seen.Denied.Message
+		}
+		if d.Causes == nil {
+			d.Causes = seen.Denied.Causes
+		}
+		n.Denied = &d
+	}
+	n.Changes = normalDiff(n.Changes)
 	n.Writes = make([]Write, len(e.Writes))
 	for i, w := range e.Writes {
 		n.Writes[i] = Write{strings.Join(strings.Fields(w.Write), " "), normalDiff(w.Diff)}
