@@ -115,18 +115,19 @@ pub struct Admission<'a> {
 impl<'a> Admission<'a> {
     /// Decodes the request of an entry call.
     pub(crate) fn read(input: &Input<'a>) -> Self {
+        let m = input.message;
         Admission {
-            id: Value::of(input.id).str(&[]),
-            webhook: Value::of(input.webhook).str(&[]),
-            operation: Operation::read(Value::of(input.operation).str(&[])),
-            target: AdmissionTarget::read(Value::of(input.target)),
-            requested: AdmissionTarget::read(Value::of(input.requested)),
+            id: m.str(&["id"]),
+            webhook: m.str(&["webhook"]),
+            operation: Operation::read(m.str(&["operation"])),
+            target: AdmissionTarget::read(m.at(&["target"])),
+            requested: AdmissionTarget::read(m.at(&["requested"])),
             key: ObjectKey::read(Value::of(input.key)),
             object: Object::view(input.object),
             old: Object::view(input.old),
-            options: Object::view(input.options),
+            options: Object::view(m.at(&["options"]).view),
             dry_run: input.dry_run,
-            user: Value::of(input.user),
+            user: m.at(&["user"]),
         }
     }
 

@@ -9,9 +9,10 @@ use crate::error::Error;
 use crate::manifest::Manifest;
 use crate::object::Object;
 use crate::value::Value;
-use crate::wire::{self, Message};
+use crate::wire::{self, CodecError, Message};
 
-type Convert = Box<dyn Fn(&Object<'_>, &str, &Context<'_>) -> Result<Vec<u8>, Error>>;
+/// Converts an object, and appends the result.
+type Convert = Box<dyn Fn(&Object<'_>, &str, &Context<'_>, &mut Vec<u8>) -> Result<(), Error>>;
 
 /// A kind whose objects the module converts between versions; see
 /// [`Manifest::conversions`](crate::Manifest).
@@ -57,25 +58,12 @@ impl Conversion {
             group: group.to_owned(),
             kind: kind.to_owned(),
             versions: versions.iter().map(|v| (*v).to_owned()).collect(),
-            convert: Box::new(move |obj, to, ctx| Ok(encode(&f(obj, to, ctx).map_err(Into::into)?)?)),
+            convert: Box::new(move |obj, to, ctx, dst| {
+                let converted = encode(&f(obj, to, ctx).map_err(Into::into)?)?;
+                dst.extend_from_slice(&named(converted, to, obj.kind())?);
+                Ok(())
+            }),
         }
-    }
-
-    /// Converts one object. An object of the requested version is returned unchanged.
-    fn run(&self, obj: &Object<'_>, to: &str, ctx: &Context<'_>) -> Result<Vec<u8>, Error> {
-        if obj.api_version() == to {
-            return Ok(obj.raw().to_vec());
-        }
-        let mut out = (self.convert)(obj, to, ctx)?;
-        for (key, value) in [("apiVersion", to), ("kind", &self.kind)] {
-            if Value::of(&out).at(&[key]).raw().is_empty() {
-                let (mut text, mut named) = (Vec::new(), Vec::new());
-                wire::append_str(&mut text, value);
-                wire::set(&mut named, &out, &[key], &text)?;
-                out = named;
-            }
-        }
-        Ok(out)
     }
 
     /// Writes the conversion in its form in a manifest.
@@ -86,11 +74,24 @@ impl Conversion {
     }
 }
 
+/// The object with `apiVersion` and `kind`, which types of Rust often lack.
+fn named(mut object: Vec<u8>, api_version: &str, kind: &str) -> Result<Vec<u8>, CodecError> {
+    for (key, value) in [("apiVersion", api_version), ("kind", kind)] {
+        if Value::of(&object).at(&[key]).raw().is_empty() {
+            let (mut text, mut out) = (Vec::new(), Vec::new());
+            wire::append_str(&mut text, value);
+            wire::set(&mut out, &object, &[key], &text)?;
+            object = out;
+        }
+    }
+    Ok(object)
+}
+
 impl Manifest {
     /// Writes a Converted (abi/ABI.md, section 4) with the objects of a Conversion.
     pub(crate) fn convert(&self, ctx: &Context<'_>, dst: &mut Vec<u8>) -> Result<(), Error> {
-        let to = Value::of(ctx.input.to).str(&[]);
-        let objects = Value::of(ctx.input.objects);
+        let to = ctx.input.message.str(&["to"]);
+        let objects = ctx.input.message.at(&["objects"]);
         let mut m = Message::new(dst);
         let list = m.key("objects");
         wire::append_array(list, objects.len(&[]));
@@ -99,9 +100,13 @@ impl Manifest {
         for obj in objects.elements(&[]) {
             n += 1;
             let obj = Object::view(obj.raw());
+            if obj.api_version() == to {
+                list.extend_from_slice(obj.raw());
+                continue;
+            }
             let found = self.conversions.iter().find(|c| c.kind == obj.kind() && c.group == group);
             let conversion = found.ok_or_else(|| Error::msg(format!("{}: no conversion to {to}", obj.to_ref())))?;
-            list.extend_from_slice(&conversion.run(&obj, to, ctx).map_err(|e| e.context(obj.to_ref()))?);
+            (conversion.convert)(&obj, to, ctx, list).map_err(|e| e.context(obj.to_ref()))?;
         }
         if n != objects.len(&[]) {
             return Err(Error::msg("request[]: cannot be understood").permanent());

@@ -4,7 +4,6 @@
 use std::cell::RefCell;
 
 use crate::action::append_result;
-use crate::admission::Admission;
 use crate::api_error::{status, ApiError};
 use crate::context::Context;
 use crate::error::Error;
@@ -14,7 +13,6 @@ use crate::input::Input;
 use crate::object::Object;
 use crate::reconciler::{Reconciler, Run};
 use crate::value::Value;
-use crate::verdict::append_verdict;
 use crate::watch::WatchEvent;
 use crate::wire::{self, CodecError, Ends, Message, MAX_BYTES};
 
@@ -175,10 +173,10 @@ fn configure(r: &Reconciler, ctx: &Context<'_>, dst: &mut Vec<u8>) {
 }
 
 fn admit(r: &Reconciler, entry: Entry, ctx: &Context<'_>, dst: &mut Vec<u8>) {
-    let a = Admission::read(&ctx.input);
-    match r.manifest.webhooks.iter().find(|w| w.entry() == entry && w.url_path() == a.webhook) {
+    let path = ctx.input.message.str(&["webhook"]);
+    match r.manifest.webhooks.iter().find(|w| w.entry() == entry && w.url_path() == path) {
         None => no_function().append(dst),
-        Some(w) => append_verdict(dst, w.judge(&a, ctx)),
+        Some(w) => w.judge(ctx, dst),
     }
 }
 

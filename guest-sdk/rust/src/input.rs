@@ -5,6 +5,8 @@ use crate::wire::{self, Type};
 /// A decoded input of an entry function. Only the top level is decoded.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Input<'a> {
+    /// The message, for the fields of an Admission and a Conversion.
+    pub(crate) message: Value<'a>,
     pub(crate) id: &'a [u8],
     pub(crate) controller: &'a [u8],
     pub(crate) reason: &'a [u8],
@@ -15,16 +17,6 @@ pub(crate) struct Input<'a> {
     /// Field of a Failure.
     pub(crate) failure: &'a [u8],
     pub(crate) failure_kind: &'a [u8],
-    /// Fields of an Admission; it shares `old` with an Event.
-    pub(crate) webhook: &'a [u8],
-    pub(crate) operation: &'a [u8],
-    pub(crate) target: &'a [u8],
-    pub(crate) requested: &'a [u8],
-    pub(crate) options: &'a [u8],
-    pub(crate) user: &'a [u8],
-    /// Fields of a Conversion.
-    pub(crate) to: &'a [u8],
-    pub(crate) objects: &'a [u8],
     /// Fields of an Event.
     pub(crate) watch: &'a [u8],
     pub(crate) event_type: &'a [u8],
@@ -46,7 +38,7 @@ impl<'a> Input<'a> {
     /// Reads a message; `None` if it is not a map. It does not scan the object, which the
     /// host writes last.
     pub(crate) fn parse(msg: &'a [u8]) -> Option<Self> {
-        let mut input = Input::default();
+        let mut input = Input { message: Value::of(msg), ..Input::default() };
         let mut walk = wire::walk(msg);
         for (key, value) in &mut walk {
             input.take(key, value);
@@ -72,14 +64,6 @@ impl<'a> Input<'a> {
             b"old" => self.old = value,
             b"new" => self.new = value,
             b"config" => self.config = value,
-            b"webhook" => self.webhook = value,
-            b"operation" => self.operation = value,
-            b"target" => self.target = value,
-            b"requested" => self.requested = value,
-            b"options" => self.options = value,
-            b"user" => self.user = value,
-            b"to" => self.to = value,
-            b"objects" => self.objects = value,
             b"attempt" => self.attempt = v.int(&[]),
             b"config_gen" => self.config_gen = v.int(&[]),
             b"deadline_ms" => self.deadline_ms = v.int(&[]),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Guesses the resource of a kind by those rules of kubebuilder that names of kinds need.
 pub(crate) fn guess(kind: &str) -> String {
-    let s = kind.to_lowercase();
+    let s = kind.to_ascii_lowercase();
     for (end, plural) in PLURALS {
         if let Some(stem) = s.strip_suffix(end) {
             return format!("{stem}{plural}");

@@ -11,11 +11,13 @@ use crate::error::Error;
 use crate::guest::Entry;
 use crate::object::Object;
 use crate::plural;
-use crate::verdict::{Change, Denial, Verdict};
+use crate::verdict::{append_verdict, Change, Denial, Verdict};
 use crate::watch::Watch;
 use crate::wire::Message;
 
-type Judge = Box<dyn Fn(&Admission<'_>, &Context<'_>) -> Result<Verdict, Error>>;
+/// Judges the request of an entry call, and writes the verdict. A module without webhooks
+/// does not link the code for either.
+type Judge = Box<dyn Fn(&Context<'_>, &mut Vec<u8>)>;
 
 /// Requests to the API server that the module judges before they take effect; see
 /// [`Manifest::webhooks`](crate::Manifest).
@@ -64,10 +66,17 @@ macro_rules! texts {
 }
 
 impl Webhook {
-    fn new(entry: Entry, judge: Judge) -> Self {
+    fn new<F, E>(entry: Entry, f: F) -> Self
+    where
+        F: Fn(&Admission<'_>, &Context<'_>) -> Result<Verdict, E> + 'static,
+        E: Into<Error>,
+    {
+        let judge = move |ctx: &Context<'_>, dst: &mut Vec<u8>| {
+            append_verdict(dst, f(&Admission::read(&ctx.input), ctx).map_err(Into::into));
+        };
         Webhook {
             entry,
-            judge,
+            judge: Box::new(judge),
             path: String::new(),
             name: String::new(),
             rules: Vec::new(),
@@ -87,7 +96,7 @@ impl Webhook {
         F: Fn(&Admission<'_>, &Context<'_>) -> Result<Verdict, E> + 'static,
         E: Into<Error>,
     {
-        Self::new(Entry::Validate, Box::new(move |a, ctx| f(a, ctx).map_err(Into::into)))
+        Self::new(Entry::Validate, f)
     }
 
     /// Makes a webhook that may also change the object of a request, with
@@ -98,7 +107,7 @@ impl Webhook {
         F: Fn(&Admission<'_>, &Context<'_>) -> Result<Verdict, E> + 'static,
         E: Into<Error>,
     {
-        Self::new(Entry::Default, Box::new(move |a, ctx| f(a, ctx).map_err(Into::into)))
+        Self::new(Entry::Default, f)
     }
 
     /// Like [`validate`](Self::validate), with the objects decoded by serde: the object
@@ -205,8 +214,8 @@ impl Webhook {
         }
         if self.path.is_empty() {
             let verb = if self.entry == Entry::Default { "mutate" } else { "validate" };
-            let kind = of.kind.to_lowercase();
-            self.path = format!("/{verb}-{}-{}-{kind}", of.group.replace('.', "-"), of.version);
+            let group: String = of.group.chars().map(|c| if c == '.' { '-' } else { c }).collect();
+            self.path = format!("/{verb}-{group}-{}-{}", of.version, of.kind.to_ascii_lowercase());
         }
     }
 
@@ -236,8 +245,9 @@ impl Webhook {
         &self.path
     }
 
-    pub(crate) fn judge(&self, a: &Admission<'_>, ctx: &Context<'_>) -> Result<Verdict, Error> {
-        (self.judge)(a, ctx)
+    /// Judges the request of the entry call, and writes the verdict to `dst`.
+    pub(crate) fn judge(&self, ctx: &Context<'_>, dst: &mut Vec<u8>) {
+        (self.judge)(ctx, dst);
     }
 
     /// Writes the webhook in its form in a manifest.
