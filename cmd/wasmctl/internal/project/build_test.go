@@ -5,6 +5,7 @@ package project
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -241,6 +242,30 @@ func TestBuild_RustWithoutTheTargetSaysHowToGetIt(t *testing.T) {
 	for _, want := range []string{"wasm32-nonsense", "rustup target add", "libstd-rust-dev-wasm32"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("does not say %q: %v", want, err)
+		}
+	}
+}
+
+// TestRust_ProjectsOfOneTargetFolderShareTheirDependencies: cargo compiles a dependency again if the
+// flags of all crates differ.
+func TestRust_ProjectsOfOneTargetFolderShareTheirDependencies(t *testing.T) {
+	dep := write(t, "dep", map[string]string{"Cargo.toml": "[package]\nname = \"dep\"\n", "src/lib.rs": "pub fn one() -> i32 { 1 }\n"})
+	t.Setenv("CARGO_TARGET_DIR", t.TempDir())
+	for i, name := range []string{"first", "second"} {
+		dir := write(t, name, map[string]string{
+			"Cargo.toml": fmt.Sprintf("[package]\nname = %q\n[lib]\ncrate-type = [\"cdylib\"]\n[dependencies]\ndep = { path = %q }\n", name, dep),
+			"src/lib.rs": "#[no_mangle]\npub extern \"C\" fn one() -> i32 { dep::one() }\n",
+		})
+		p := &rustProject{dir: dir, target: DefaultTarget}
+		if version, err := p.version(t.Context()); err != nil || filepath.IsAbs(p.cargo) {
+			t.Skipf("SKIPPED: no Rust on PATH has the target %s: %s %v", DefaultTarget, version, err)
+		}
+		var stderr strings.Builder
+		if err := p.compile(t.Context(), filepath.Join(dir, "out.wasm"), &stderr); err != nil {
+			t.Fatalf("%v\n%s", err, &stderr)
+		}
+		if got, want := strings.Contains(stderr.String(), "Compiling dep"), i == 0; got != want {
+			t.Errorf("%s: the dependency is compiled: %t, want %t\n%s", name, got, want, &stderr)
 		}
 	}
 }

@@ -83,13 +83,14 @@ func (p *rustProject) try(ctx context.Context, cargo, rustc string) (string, err
 // compile implements builder. Cargo builds into the project's own target folder, so that the next
 // build is incremental.
 func (p *rustProject) compile(ctx context.Context, file string, stderr io.Writer) error {
-	c := command{dir: p.dir, name: p.cargo, env: []string{"CARGO_ENCODED_RUSTFLAGS=" + p.flags()}}
+	c := command{dir: p.dir, name: p.cargo, env: []string{"CARGO_ENCODED_RUSTFLAGS=" + rustFlags()}}
 	if filepath.IsAbs(p.cargo) {
 		if err := p.vendor(ctx, &c, stderr); err != nil {
 			return err
 		}
 	}
-	c.args = append(c.args, "build", "--release", "--lib", "--target", p.target, "--message-format=json-render-diagnostics")
+	c.args = append(c.args, "rustc", "--release", "--lib", "--target", p.target, "--message-format=json-render-diagnostics",
+		"--", "--remap-path-prefix="+p.dir+"=/src")
 	var out bytes.Buffer
 	if err := c.run(ctx, &out, stderr); err != nil {
 		return err
@@ -150,14 +151,13 @@ func (p *rustProject) targetDir() string {
 	return filepath.Join(p.dir, "target")
 }
 
-// flags returns the flags that remove paths of this machine from the module: messages of panics
-// have them. They follow the user's RUSTFLAGS.
-func (p *rustProject) flags() string {
+// rustFlags returns the flags of all crates: the user's RUSTFLAGS, and one that removes the path of
+// crates on this machine from the messages of panics. They do not depend on the project: projects
+// that share a target folder compile their dependencies once.
+func rustFlags() string {
 	flags := strings.Fields(os.Getenv("RUSTFLAGS"))
-	for _, dir := range []struct{ path, name string }{{cargoHome(), "/cargo"}, {p.dir, "/src"}} {
-		if dir.path != "" {
-			flags = append(flags, "--remap-path-prefix="+dir.path+"="+dir.name)
-		}
+	if home := cargoHome(); home != "" {
+		flags = append(flags, "--remap-path-prefix="+home+"=/cargo")
 	}
 	return strings.Join(flags, "\x1f")
 }
