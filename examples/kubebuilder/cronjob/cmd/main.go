@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command cronjob is the operator: a manager with the controller of CronJobs.
+// Command cronjob is the operator: a manager with the controller of CronJobs,
+// and with the webhooks that default and validate them.
 package main
 
 import (
@@ -19,9 +20,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	batchv1 "example.dev/cronjob/api/v1"
 	"example.dev/cronjob/internal/controller"
+	webhookv1 "example.dev/cronjob/internal/webhook/v1"
 	// +kubebuilder:scaffold:imports
 )
 
@@ -39,11 +42,14 @@ func init() {
 func main() {
 	var metricsAddr, probeAddr string
 	var enableLeaderElection, secureMetrics, enableHTTP2 bool
+	var hooks webhook.Options
 	flag.StringVar(&metricsAddr, "metrics-bind-address", "0", "Serve metrics at this address; 0 serves none.")
 	flag.StringVar(&probeAddr, "health-probe-bind-address", ":8081", "Answer probes at this address.")
 	flag.BoolVar(&enableLeaderElection, "leader-elect", false, "Let one of several managers be active.")
 	flag.BoolVar(&secureMetrics, "metrics-secure", true, "Serve metrics by HTTPS.")
-	flag.BoolVar(&enableHTTP2, "enable-http2", false, "Use HTTP/2 for metrics.")
+	flag.BoolVar(&enableHTTP2, "enable-http2", false, "Use HTTP/2 for metrics and webhooks.")
+	flag.StringVar(&hooks.CertDir, "webhook-cert-path", "", "The folder with tls.crt and tls.key of the webhooks.")
+	flag.IntVar(&hooks.Port, "webhook-port", webhook.DefaultPort, "Serve webhooks at this port.")
 	opts := zap.Options{Development: true}
 	opts.BindFlags(flag.CommandLine)
 	flag.Parse()
@@ -54,25 +60,33 @@ func main() {
 		metrics.FilterProvider = filters.WithAuthenticationAndAuthorization
 	}
 	if !enableHTTP2 {
-		metrics.TLSOpts = append(metrics.TLSOpts, func(c *tls.Config) { c.NextProtos = []string{"http/1.1"} })
+		http1 := func(c *tls.Config) { c.NextProtos = []string{"http/1.1"} }
+		metrics.TLSOpts, hooks.TLSOpts = append(metrics.TLSOpts, http1), append(hooks.TLSOpts, http1)
 	}
 	mgr, err := ctrl.NewManager(ctrl.GetConfigOrDie(), ctrl.Options{
 		Scheme:                 scheme,
 		Metrics:                metrics,
+		WebhookServer:          webhook.NewServer(hooks),
 		HealthProbeBindAddress: probeAddr,
 		LeaderElection:         enableLeaderElection,
 		LeaderElectionID:       "5c1f0e8a.example.dev",
 	})
 	exitOn(err, "unable to create the manager")
-
-	err = (&controller.CronJobReconciler{Client: mgr.GetClient(), Scheme: mgr.GetScheme()}).SetupWithManager(mgr)
-	exitOn(err, "unable to create the controller")
-	// +kubebuilder:scaffold:builder
-
-	exitOn(mgr.AddHealthzCheck("healthz", healthz.Ping), "unable to set up the health check")
-	exitOn(mgr.AddReadyzCheck("readyz", healthz.Ping), "unable to set up the ready check")
+	setUp(mgr)
 	setupLog.Info("starting manager")
 	exitOn(mgr.Start(ctrl.SetupSignalHandler()), "the manager has ended")
+}
+
+// setUp declares the controller, the webhooks and the probes.
+func setUp(mgr ctrl.Manager) {
+	err := (&controller.CronJobReconciler{Client: mgr.GetClient(), Scheme: mgr.GetScheme()}).SetupWithManager(mgr)
+	exitOn(err, "unable to create the controller")
+	if os.Getenv("ENABLE_WEBHOOKS") != "false" {
+		exitOn(webhookv1.SetupCronJobWebhookWithManager(mgr), "unable to create the webhooks")
+	}
+	// +kubebuilder:scaffold:builder
+	exitOn(mgr.AddHealthzCheck("healthz", healthz.Ping), "unable to set up the health check")
+	exitOn(mgr.AddReadyzCheck("readyz", healthz.Ping), "unable to set up the ready check")
 }
 
 func exitOn(err error, what string) {
