@@ -22,9 +22,12 @@ var jobs = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: 
 // checkCronJob: the runs of a CronJob at a time that it has missed, under each
 // concurrency policy; deadlines, histories and invalid schedules. There is no controller
 // of Jobs: the test ends them. Nothing depends on the time of a step: the schedules have
-// one time each year, and the last one was years ago, so each is due once.
+// one time each year, and the last one was years ago, so each is due once. Webhooks set
+// defaults, and refuse invalid schedules and names.
 func checkCronJob(k *kubebuilder) {
-	k.start(asItIs)
+	k.hooks = newHooks(k)
+	k.start(asItIs, true)
+	k.register()
 	const yearly = "CRON_TZ=Europe/Berlin 0 6 1 1 *"
 	due := lastNewYear(k)
 	of := []schema.GroupVersionResource{schedules, jobs}
@@ -32,11 +35,15 @@ func checkCronJob(k *kubebuilder) {
 		"allow": "", "forbid": "concurrencyPolicy: Forbid", "replace": "concurrencyPolicy: Replace",
 		"late": "startingDeadlineSeconds: 10", "history": "successfulJobsHistoryLimit: 1, failedJobsHistoryLimit: 2",
 	}
+	k.denied("an invalid schedule and a long name", schedules, map[string]any{
+		"apiVersion": "batch.example.dev/v1", "kind": "CronJob", "metadata": map[string]any{"name": strings.Repeat("a", 60)},
+		"spec": map[string]any{"schedule": "once in a while", "jobTemplate": map[string]any{}},
+	})
+	k.sides[1].await("defaults", func() bool { return k.sides[0].defaults() && k.sides[1].defaults() })
 	k.step("CronJobs", of, func(s *side) {
 		for _, name := range slices.Sorted(maps.Keys(makes)) {
 			s.cronJob(name, yearly, makes[name])
 		}
-		s.cronJob("wrong", "once in a while", "")
 		s.cronJob("always", "* * * * *", "")
 	}, func(all objects) bool {
 		for name := range makes {
@@ -44,7 +51,8 @@ func checkCronJob(k *kubebuilder) {
 				return false
 			}
 		}
-		return all.scheduled("wrong", "InvalidSchedule") && all.scheduled("always", "Suspended")
+		return all.scheduled("always", "Suspended") && all.reads("v1/cronjobs/allow", "3", "spec", "successfulJobsHistoryLimit") &&
+			all.reads("v1/cronjobs/allow", "true", "spec", "jobTemplate", "future", "unknown")
 	})
 	k.step("times years ago", of, func(s *side) {
 		for _, name := range []string{"allow", "forbid", "replace", "late", "always"} {
@@ -111,6 +119,20 @@ func lastNewYear(k *kubebuilder) string {
 	return strconv.FormatInt(at.Unix(), 10)
 }
 
+// defaults reports whether the webhooks set defaults in a new CronJob.
+func (s *side) defaults() bool {
+	s.Helper()
+	got, err := s.of(schedules).Create(s.Context(), &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "batch.example.dev/v1", "kind": "CronJob", "metadata": map[string]any{"name": "a"},
+		"spec": map[string]any{"schedule": "@hourly", "jobTemplate": map[string]any{}},
+	}}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	if err != nil {
+		return false
+	}
+	_, found, err := unstructured.NestedInt64(got.Object, "spec", "failedJobsHistoryLimit")
+	return found && err == nil
+}
+
 const podTemplate = "template: {spec: {restartPolicy: Never, containers: [{name: main, image: busybox}]}}"
 
 // cronJob creates a CronJob that is suspended.
@@ -120,7 +142,7 @@ func (s *side) cronJob(name, schedule, more string) {
 		more += ", "
 	}
 	s.apply(fmt.Sprintf("apiVersion: batch.example.dev/v1\nkind: CronJob\nmetadata: {name: %s}\n"+
-		"spec: {schedule: %q, suspend: true, %sjobTemplate: {metadata: {labels: {of: %s}}, spec: {%s}}}\n", name, schedule, more, name, podTemplate))
+		"spec: {schedule: %q, suspend: true, %sjobTemplate: {metadata: {labels: {of: %s}}, future: {unknown: true}, spec: {%s}}}\n", name, schedule, more, name, podTemplate))
 }
 
 // job creates a Job that appears to have been started by a CronJob years ago.

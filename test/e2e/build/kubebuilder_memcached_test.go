@@ -17,7 +17,7 @@ var memcacheds = schema.GroupVersionResource{Group: "cache.example.dev", Version
 
 // checkMemcached: sizes, edits and deletions by others, and a finalizer with an event.
 func checkMemcached(k *kubebuilder) {
-	k.start(asItIs)
+	k.start(asItIs, false)
 	const owner, child = "v1alpha1/memcacheds/a", "v1/deployments/a"
 	replicas := func(n, generation int) func(objects) bool {
 		return func(all objects) bool {

@@ -4,17 +4,11 @@ package build_test
 
 import (
 	"context"
-	"crypto/x509"
-	"encoding/base64"
-	"encoding/pem"
 	"fmt"
-	"net"
-	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -25,21 +19,32 @@ var backupsV2 = schema.GroupVersionResource{Group: "storage.example.dev", Versio
 var cronJobs = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "cronjobs"}
 
 // checkMultiVersion: users write both versions of a kind, and the controller reads one.
-// The binary serves the conversion for both control planes, because a module serves
-// none.
+// The binary and the module each serve the conversion for their control plane.
 func checkMultiVersion(k *kubebuilder) {
-	port := freePort(k)
-	dir, ca := servingCert(k)
-	conversion := fmt.Sprintf("spec:\n  conversion:\n    strategy: Webhook\n    webhook:\n      conversionReviewVersions: [v1]\n"+
-		"      clientConfig: {url: 'https://127.0.0.1:%s/convert', caBundle: %s}\n", port, ca)
+	k.hooks = newHooks(k)
+	crds := k.sides[1].client.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
+	const crd = "backups.storage.example.dev"
 	k.Cleanup(func() { // otherwise the control plane would continue to call the webhook
-		crds := k.sides[1].client.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
-		if err := crds.Delete(context.WithoutCancel(k.Context()), "backups.storage.example.dev", metav1.DeleteOptions{}); err != nil {
+		if err := crds.Delete(context.WithoutCancel(k.Context()), crd, metav1.DeleteOptions{}); err != nil {
 			k.Error(err)
 		}
 	})
-	k.start(func(crd string) string { return strings.Replace(crd, "spec:\n", conversion, 1) }, "-webhook-port="+port, "-webhook-cert-path="+dir)
-	k.sides[0].child.WantLine("Serving webhook server")
+	k.start(func(i int, crd string) string {
+		if i == 1 {
+			return crd // the module registers its conversion
+		}
+		conversion := fmt.Sprintf("spec:\n  conversion:\n    strategy: Webhook\n    webhook:\n      conversionReviewVersions: [v1]\n"+
+			"      clientConfig: {url: 'https://127.0.0.1:%s/convert', caBundle: %s}\n", k.hooks.port, k.hooks.ca)
+		return strings.Replace(crd, "spec:\n", conversion, 1)
+	}, true)
+	k.sides[1].await("the conversion", func() bool {
+		o, err := crds.Get(k.Context(), crd, metav1.GetOptions{})
+		if err != nil {
+			k.Fatal(err)
+		}
+		strategy, _, err := unstructured.NestedString(o.Object, "spec", "conversion", "strategy")
+		return err == nil && strategy == "Webhook"
+	})
 
 	of := []schema.GroupVersionResource{backupsV1, backupsV2, cronJobs}
 	ready := func(name, reason, schedule string) func(objects) bool {
@@ -63,40 +68,4 @@ func checkMultiVersion(k *kubebuilder) {
 		s.remove(backupsV1, "a")
 		s.remove(backupsV2, "b")
 	}, func(all objects) bool { return len(all) == 0 })
-}
-
-func freePort(k *kubebuilder) string {
-	k.Helper()
-	l, err := (&net.ListenConfig{}).Listen(k.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		k.Fatal(err)
-	}
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	if err := l.Close(); err != nil {
-		k.Fatal(err)
-	}
-	if err != nil {
-		k.Fatal(err)
-	}
-	return port
-}
-
-// servingCert writes tls.crt and tls.key for 127.0.0.1 to a directory, and returns it
-// and the CA bundle for a CRD.
-func servingCert(k *kubebuilder) (dir, caBundle string) {
-	k.Helper()
-	s := httptest.NewTLSServer(nil)
-	defer s.Close()
-	key, err := x509.MarshalPKCS8PrivateKey(s.TLS.Certificates[0].PrivateKey)
-	if err != nil {
-		k.Fatal(err)
-	}
-	dir = k.TempDir()
-	cert := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
-	for name, text := range map[string][]byte{"tls.crt": cert, "tls.key": pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})} {
-		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
-			k.Fatal(err)
-		}
-	}
-	return dir, base64.StdEncoding.EncodeToString(cert)
 }

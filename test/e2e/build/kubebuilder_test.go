@@ -65,6 +65,7 @@ type kubebuilder struct {
 
 	dir, binary string
 	sides       [2]*side // the binary, the module
+	hooks       hooks    // of the binary
 }
 
 // side is the binary or the module, on its control plane.
@@ -74,8 +75,9 @@ type side struct {
 	cluster *devcluster.Cluster
 }
 
-// start applies the changed CRDs, and starts both.
-func (k *kubebuilder) start(change func(crd string) string, args ...string) {
+// start applies the CRDs, changed for the side with that index, and starts both. If
+// webhooks is set, the module registers its webhooks, and the test those of the binary.
+func (k *kubebuilder) start(change func(i int, crd string) string, webhooks bool) {
 	k.Helper()
 	files, err := filepath.Glob(k.dir + "/config/crd/bases/*.yaml")
 	if err != nil || len(files) != 1 {
@@ -86,13 +88,22 @@ func (k *kubebuilder) start(change func(crd string) string, args ...string) {
 		k.Fatal(err)
 	}
 	native, module := k.sides[0], k.sides[1]
-	for _, s := range k.sides {
-		devclustertest.Apply(k.T, s.cluster, []byte(change(string(crd))))
+	for i, s := range k.sides {
+		devclustertest.Apply(k.T, s.cluster, []byte(change(i, string(crd))))
 	}
-	cmd := exec.Command(k.binary, append(args, "-health-probe-bind-address=127.0.0.1:0")...)
+	args := []string{"-health-probe-bind-address=127.0.0.1:0"}
+	address := "none"
+	if webhooks {
+		args = append(args, "-webhook-port="+k.hooks.port, "-webhook-cert-path="+k.hooks.dir)
+		address = "127.0.0.1:0"
+	}
+	cmd := exec.Command(k.binary, args...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+native.cluster.Kubeconfig(), imageVariable+"=mirror.example/memcached:2")
 	native.child = e2e.Start(k.T, cmd)
-	module.child = e2e.Run(k.T, k.binary+".wasm", "--kubeconfig", module.cluster.Kubeconfig(), "--socket", "none")
+	module.child = e2e.Run(k.T, k.binary+".wasm", "--kubeconfig", module.cluster.Kubeconfig(), "--socket", "none", "--webhook-address", address)
+	if webhooks {
+		native.child.WantLine("Serving webhook server")
+	}
 }
 
 // imageVariable is the environment variable from which memcached takes the image of a
@@ -100,7 +111,7 @@ func (k *kubebuilder) start(change func(crd string) string, args ...string) {
 const imageVariable = "MEMCACHED_IMAGE"
 
 // asItIs changes nothing.
-func asItIs(crd string) string { return crd }
+func asItIs(_ int, crd string) string { return crd }
 
 // objects returns all objects of the namespace, without the values that depend on the
 // control plane: a uid is replaced by the name of its object.
