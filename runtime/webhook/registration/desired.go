@@ -255,7 +255,9 @@ var notInName = regexp.MustCompile(`[^a-z0-9.]+`)
 
 // hookName returns the qualified name of a webhook. With a prefix, several controllers share the configurations, so the prefix is part of it.
 func hookName(s *Source, w *abi.Webhook) string {
-	dns := func(text string) string { return strings.Trim(notInName.ReplaceAllString(strings.ToLower(text), "-"), "-.") }
+	dns := func(text string) string {
+		return strings.Trim(notInName.ReplaceAllString(strings.ToLower(text), "-"), "-.")
+	}
 	if w.Name != "" && s.Prefix == "" {
 		return w.Name
 	}

@@ -95,7 +95,9 @@ func TestDesired_OneBadWebhookLeavesTheOthers(t *testing.T) {
 	s := source("app", "",
 		hook("/a", func(w *abi.Webhook) { w.Namespaces = "a in" }),
 		hook("/b", func(w *abi.Webhook) { w.Objects = "a > 5" }),
-		hook("/c", func(w *abi.Webhook) { w.Conditions = []abi.MatchCondition{{Name: "huge", Expression: strings.Repeat("x", maxSize)}} }),
+		hook("/c", func(w *abi.Webhook) {
+			w.Conditions = []abi.MatchCondition{{Name: "huge", Expression: strings.Repeat("x", maxSize)}}
+		}),
 		hook("/d", func(w *abi.Webhook) { w.Name = "refused" }),
 		hook("/e", func(*abi.Webhook) {}),
 	)

@@ -75,11 +75,11 @@ type Registrar struct {
 
 	leftovers certs.Leftovers
 	resources map[schema.GroupKind]schema.GroupResource // those that were found
-	refused   map[string]error // the webhooks that the API server has refused, by key
-	published member           // as written last
-	opened    time.Time        // when the server has answered; zero before
-	known     map[string]bool  // prefixes of the controllers that were seen in this process
-	logged    string           // the last problem that was logged
+	refused   map[string]error                          // the webhooks that the API server has refused, by key
+	published member                                    // as written last
+	opened    time.Time                                 // when the server has answered; zero before
+	known     map[string]bool                           // prefixes of the controllers that were seen in this process
+	logged    string                                    // the last problem that was logged
 
 	problem atomic.Pointer[error] // of the last round; nil before the first one
 }
