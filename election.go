@@ -75,7 +75,7 @@ func (rt *Runtime) newMember(config *rest.Config) (*shard.Member, error) {
 	}
 	return shard.New(shard.Config{
 		RESTConfig: config, Namespace: o.namespace(), Group: o.Name, ID: leaseName(host) + "-" + string(uuid.NewUUID())[:8], Slots: o.Shards,
-		Timing: shard.Timing{Lease: o.LeaseDuration, Renew: o.RetryPeriod}, ExitOnLapse: o.ExitOnLapse, Summary: rt.summary, Alarm: rt.alarm, Logger: rt.log,
+		Timing: shard.Timing{Lease: o.LeaseDuration, Renew: o.RetryPeriod}, ExitOnLapse: o.ExitOnLapse, Summary: rt.summary, News: rt.news, Logger: rt.log,
 	})
 }
 

@@ -55,12 +55,11 @@ func (rt *Runtime) eventsAbout(watched []string) corev1.ObjectReference {
 	return corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Namespace: ns, Name: ns}
 }
 
-// alarm records an event about slots that no replica or several replicas run. If wrong is empty, the
-// problem is over.
-func (rt *Runtime) alarm(wrong string) {
-	e := events.Event{Type: corev1.EventTypeWarning, Reason: "SlotsNotCovered", Action: "Share", Note: wrong + "; wasmctl status --all-replicas shows which replica runs which slots"}
-	if wrong == "" {
-		e.Type, e.Reason, e.Note = corev1.EventTypeNormal, "SlotsCovered", "each slot is run by one replica, or is on its way to one"
+// news records an event about the slots that replicas share.
+func (rt *Runtime) news(n shard.News) {
+	e := events.Event{Type: corev1.EventTypeNormal, Reason: n.Reason, Action: "Share", Note: n.Note}
+	if n.Warning {
+		e.Type = corev1.EventTypeWarning
 	}
 	rt.recordAbout(nil, e)
 }

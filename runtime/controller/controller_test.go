@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,6 +24,8 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/applier"
 	"github.com/wasmctl/wasmctl/runtime/queue"
 	"github.com/wasmctl/wasmctl/runtime/runner"
+	"github.com/wasmctl/wasmctl/runtime/shard"
+	"github.com/wasmctl/wasmctl/runtime/shard/slots"
 	"github.com/wasmctl/wasmctl/runtime/watcher"
 )
 
@@ -370,6 +373,46 @@ func TestController_DeletesAreReconciledOnRequest(t *testing.T) {
 	f.wantOutcome("a, gone", of("a", abi.ReasonObjectDeleted))
 	if key := <-gone; key != (abi.Key{Namespace: f.ns, Name: "a"}) {
 		t.Errorf("called for %v", key)
+	}
+	f.wantStop(nil)
+}
+
+// However many deletions wait when a slot moves, each of them runs here, or is handed over.
+func TestController_AHandoverLosesNoDeletion(t *testing.T) {
+	const objects = maxHandover + 60
+	var seen atomic.Int64
+	blocked := make(chan struct{})
+	f := newFixture(t, func(_ context.Context, req *abi.Request) (abi.Result, error) {
+		if req.Object == nil {
+			<-blocked
+			seen.Add(1)
+		}
+		return abi.Result{}, nil
+	}, func(c *Config) {
+		c.Deletes = true
+		c.Slots = &Slots{Count: func() int { return 1 }, Served: func(context.Context) (bool, error) { return false, nil }}
+	})
+	f.SplitBy(slots.Namespace)
+	if err := f.Warm(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Open(t.Context(), 0, shard.Gained{}, &shard.Handover{}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range objects {
+		f.create(fmt.Sprint("a", i))
+	}
+	until(t, "all have run", func() bool { return f.objects() == objects && f.Stats().Started >= objects && f.Stats().Ready == 0 })
+	err := f.client.CoreV1().ConfigMaps(f.ns).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	until(t, "all deletions are here", func() bool { return f.objects() == 0 && f.Stats().Ready+f.Stats().Running >= objects })
+	left := make(chan shard.Handover)
+	go func() { left <- f.Close(t.Context(), 0) }()
+	close(blocked)
+	if n := len((<-left).Deleted); int64(n)+seen.Load() != objects {
+		t.Errorf("%d of %d deletions were handed over, and %d have run", n, objects, seen.Load())
 	}
 	f.wantStop(nil)
 }

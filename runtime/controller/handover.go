@@ -19,8 +19,8 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/watcher"
 )
 
-// maxHandover limits the number of failing, of deleted and of due objects of one slot in a handover. The others are found again by running
-// them.
+// maxHandover limits the number of failing, of deleted and of due objects of one slot in a handover. Failing and due ones are found again by
+// running all objects. While there are more deleted ones, the slot stays open: see drainDeletions.
 const maxHandover = 100
 
 // Open implements shard.Participant. All objects of the slot are reconciled with low priority. Those that may have changed since their last
@@ -121,8 +121,12 @@ func (c *Controller) inSlot(slot int) func(yield func(*reflector.Object) bool) {
 
 // Close implements shard.Participant.
 func (c *Controller) Close(ctx context.Context, slot int) shard.Handover {
+	grace := cmp.Or(c.cfg.DrainTimeout, runner.DefaultDrainTimeout)
+	if c.cfg.Deletes {
+		c.drainDeletions(ctx, slot, grace)
+	}
 	var left shard.Handover
-	for _, w := range c.slots.close(ctx, slot, cmp.Or(c.cfg.DrainTimeout, runner.DefaultDrainTimeout)) {
+	for _, w := range c.slots.close(ctx, slot, grace) {
 		left.Writes = append(left.Writes, shard.Write{
 			Group: w.Group, Resource: w.Resource, Key: w.Key, UID: w.UID, ResourceVersion: w.ResourceVersion, Labels: w.Labels, Deleted: w.Deleted,
 		})
@@ -132,19 +136,41 @@ func (c *Controller) Close(ctx context.Context, slot int) shard.Handover {
 		c.applier.Forget(key)
 	}
 	if c.cfg.Deletes {
-		left.Deleted = c.pending(ctx, slot, true, func(scheduler.View[queue.Reasons]) bool { return true })
+		all := c.pending(ctx, slot, true, func(scheduler.View[queue.Reasons]) bool { return true })
+		if left.Deleted = first(all); len(all) > maxHandover {
+			c.cfg.Logger.Warn("deletions are lost: a slot moves to another replica before they have run", "controller", c.cfg.Name, "slot", slot, "count", len(all)-maxHandover)
+		}
 	}
-	left.Due = c.pending(ctx, slot, false, func(v scheduler.View[queue.Reasons]) bool {
+	left.Due = first(c.pending(ctx, slot, false, func(v scheduler.View[queue.Reasons]) bool {
 		return v.Priority == scheduler.Normal && v.State != scheduler.Waiting
-	})
+	}))
 	c.forgetTimers(ctx, slot)
 	return left
+}
+
+// first returns the keys that a handover can carry.
+func first(keys []abi.Key) []abi.Key { return keys[:min(len(keys), maxHandover)] }
+
+// drainEvery is the interval at which drainDeletions looks for deletions.
+const drainEvery = 50 * time.Millisecond
+
+// drainDeletions waits, at most for grace, while more deletions of an open slot are due than a handover can carry. The next owner cannot find
+// them: its watches may have begun after the deletions.
+func (c *Controller) drainDeletions(ctx context.Context, slot int, grace time.Duration) {
+	due := func(v scheduler.View[queue.Reasons]) bool { return v.State != scheduler.Waiting }
+	for end := time.Now().Add(grace); len(c.pending(ctx, slot, true, due)) > maxHandover && time.Now().Before(end); {
+		select {
+		case <-time.After(drainEvery):
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // forgetTimers removes the requeues of a slot that was closed: the next owner has its own.
 func (c *Controller) forgetTimers(ctx context.Context, slot int) {
 	ctx = context.WithoutCancel(ctx)
-	queued, _ := c.runner.Pending(ctx, func(v scheduler.View[queue.Reasons]) bool { return v.State == scheduler.Waiting })
+	queued, _, _ := c.runner.Pending(ctx, func(v scheduler.View[queue.Reasons]) bool { return v.State == scheduler.Waiting })
 	queued = slices.DeleteFunc(queued, func(key abi.Key) bool { return c.slots.of(key) != slot || c.Stored(key) == nil })
 	_ = c.runner.Forget(ctx, queued) // fails only if the controller has ended
 }
@@ -171,12 +197,21 @@ func (c *Controller) failing(slot int) func(yield func(abi.Key, shard.Failing) b
 	}
 }
 
-// pending returns the objects of a slot that was closed, and that wait for a run: those that are gone, or the others.
+// pending returns the objects of a slot that wait for a run: those that are gone, or the others. If the slot is closed, that includes all
+// whose run was refused for this reason.
 func (c *Controller) pending(ctx context.Context, slot int, gone bool, matches func(scheduler.View[queue.Reasons]) bool) (keys []abi.Key) {
-	queued, _ := c.runner.Pending(ctx, matches) // fails only if the controller has ended
+	queued, running, err := c.runner.Pending(ctx, matches) // fails only if the controller has ended
+	for err == nil && !c.slots.isOpen(slot) && slices.ContainsFunc(running, func(key abi.Key) bool { return c.slots.of(key) == slot }) {
+		select {
+		case <-time.After(time.Millisecond):
+		case <-ctx.Done():
+		}
+		queued, running, err = c.runner.Pending(ctx, matches)
+	}
+	seen := map[abi.Key]bool{}
 	for _, key := range append(queued, c.slots.missed(slot)...) {
-		if c.slots.of(key) == slot && c.Stored(key) == nil == gone && len(keys) < maxHandover && !slices.Contains(keys, key) {
-			keys = append(keys, key)
+		if !seen[key] && c.slots.of(key) == slot && c.Stored(key) == nil == gone {
+			seen[key], keys = true, append(keys, key)
 		}
 	}
 	return keys

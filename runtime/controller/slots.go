@@ -193,6 +193,12 @@ func (t *slotTable) open(slot int) (missed map[abi.Key]abi.Reason) {
 	return missed
 }
 
+func (t *slotTable) isOpen(slot int) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.slots[slot].open
+}
+
 // opened returns a count of 0 for each open slot.
 func (t *slotTable) opened() map[int]int {
 	t.mu.Lock()

@@ -5,6 +5,7 @@ package runner
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -101,17 +102,19 @@ func (r *Runner[K, M]) Lookup(ctx context.Context, key K) (scheduler.View[M], er
 	return ask(ctx, r, func(l *loop[K, M]) scheduler.View[M] { return l.sched.Lookup(key) })
 }
 
-// Pending returns the keys with a pending request that matches, in no order. matches is called by the loop, and must be quick. The errors are
-// those of Lookup.
-func (r *Runner[K, M]) Pending(ctx context.Context, matches func(scheduler.View[M]) bool) ([]K, error) {
-	return ask(ctx, r, func(l *loop[K, M]) (keys []K) {
+// Pending returns the keys with a pending request that matches, in no order, and the keys that are running at that time. matches is called by
+// the loop, and must be quick. The errors are those of Lookup.
+func (r *Runner[K, M]) Pending(ctx context.Context, matches func(scheduler.View[M]) bool) (pending, running []K, err error) {
+	pending, err = ask(ctx, r, func(l *loop[K, M]) (keys []K) {
 		for key := range l.sched.Pending() {
 			if matches(l.sched.Lookup(key)) {
 				keys = append(keys, key)
 			}
 		}
+		running = slices.Collect(l.sched.RunningKeys())
 		return keys
 	})
+	return pending, running, err
 }
 
 // Forget removes the pending requests of keys. The errors are those of Lookup.

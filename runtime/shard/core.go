@@ -92,13 +92,16 @@ type Result struct {
 // later.
 type Core struct {
 	id     string
+	former string // its ID before it lost its lease; empty if it has not
 	timing Timing
 	begin  time.Time
 
-	slots   int     // of a new record
-	record  *Record // as last read or written; nil if there is none
-	version string  // of the record
-	read    bool    // the record existed at the last call of Saw
+	slots   int       // of a new record
+	record  *Record   // as last read or written; nil if there is none
+	version string    // of the record
+	read    bool      // the record existed at the last call of Saw
+	known   bool      // a record has existed
+	missed  time.Time // when it was found to be deleted, or this replica joined again
 	moved   time.Time
 	members map[string]*seen
 
@@ -133,13 +136,15 @@ func NewCore(id string, slots int, timing Timing, now time.Time) *Core {
 	return &Core{id: id, timing: timing, begin: now, slots: slots, members: map[string]*seen{}, phases: make([]phase, slots), left: make([]map[string]Handover, slots), gained: make([]Gained, slots)}
 }
 
-// Rejoin returns the core with which a replica that has lost its lease takes part again under a new ID, after all of its runs have ended. Its
-// slots are still watched. It returns nil if the watches are of another number of slots.
+// Rejoin returns the core with which a replica that has lost its lease takes part again under a new ID, after all of its runs have ended. So
+// the replica of the former ID is known to be dead, and its lease is ended at once. Its slots are still watched. Rejoin returns nil if the
+// watches are of another number of slots.
 func (c *Core) Rejoin(id string, now time.Time) *Core {
 	if c.record != nil && len(c.record.Slots) != len(c.phases) {
 		return nil
 	}
 	next := NewCore(id, c.slots, c.timing, now)
+	next.former, next.known, next.missed = c.id, c.known, now
 	next.ready, next.leaving, next.hurry, next.keys, next.load, next.summary, next.wishes = c.ready, c.leaving, c.hurry, c.keys, c.load, c.summary, c.wishes
 	next.phases, next.left, next.gained = make([]phase, len(c.phases)), make([]map[string]Handover, len(c.phases)), make([]Gained, len(c.phases))
 	for i, p := range c.phases {
@@ -199,6 +204,9 @@ func (c *Core) Saw(now time.Time, leases []Lease, record *Record, version string
 		if s := c.members[l.ID]; s == nil || s.Version != l.Version || s.gone {
 			c.members[l.ID] = s.next(now, l, c.timing)
 			c.members[l.ID].heard = s != nil || !c.renewed.IsZero()
+			if l.ID == c.former { // as if it had been silent
+				c.members[l.ID].since = now.Add(-max(l.Lasts, c.timing.Lease))
+			}
 		}
 	}
 	for id, s := range c.members {
@@ -212,7 +220,7 @@ func (c *Core) Saw(now time.Time, leases []Lease, record *Record, version string
 	switch {
 	case record == nil && (c.read || is(c.stale, c.version)): // it was deleted
 		c.lost = c.lost || c.holds(opening)
-		c.record, c.version = nil, ""
+		c.record, c.version, c.missed = nil, "", now
 	case record != nil && (c.record == nil || !reflector.Older(version, c.version)): // the epochs of a new record begin again
 		c.take(now, record, version)
 	}
@@ -230,7 +238,7 @@ func (c *Core) take(now time.Time, record *Record, version string) {
 		c.moved = now
 	}
 	before := c.record
-	c.record, c.version = record, version
+	c.record, c.version, c.known = record, version, true
 	c.wishes.adopt(record)
 	if n := len(record.Slots); n != len(c.phases) {
 		if c.holds(warming) {
@@ -257,11 +265,11 @@ func (c *Core) take(now time.Time, record *Record, version string) {
 }
 
 // live returns the replicas whose lease is not over, ordered by ID, including this one. Another replica is dead once its lease was ended,
-// or was deleted for as long as it would have lasted.
+// or was deleted for as long as it would have lasted, or at once if it was the former one of this replica.
 func (c *Core) live(now time.Time) []Replica {
 	var out []Replica
 	for id, s := range c.members {
-		if id == c.id || s.Ended || s.gone && now.Sub(s.since) >= max(s.Lasts, c.timing.Lease) {
+		if id == c.id || s.Ended || s.gone && (id == c.former || now.Sub(s.since) >= max(s.Lasts, c.timing.Lease)) {
 			continue
 		}
 		m := Replica{ID: id, Takes: !s.gone && s.State.Takes && now.Sub(s.since) < s.Lasts, Open: s.State.Open, Load: s.State.Load}

@@ -56,7 +56,7 @@ func (v *View) cover(slot int, now time.Time) Cover {
 			}
 		}
 	}
-	here := v.Own.Open.Has(slot)
+	here := v.Own.Open.Has(slot) && !v.Lapsed
 	if here {
 		c.By = append(c.By, v.ID)
 	}

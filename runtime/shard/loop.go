@@ -5,6 +5,7 @@ package shard
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"regexp"
 	"sync"
 	"time"
@@ -30,6 +31,7 @@ type loop struct {
 	lists   chan struct{} // has one element for each slot that is being listed
 	alarm   alarm
 	ended   uint64            // the number of leases of silent replicas that were ended
+	rejoins int               // how often this replica has taken part again
 	failed  map[string]string // the last logged error of each operation
 }
 
@@ -92,19 +94,14 @@ func (l *loop) rejoin() bool {
 		return false
 	}
 	l.gate.Suspend() // a renewal was in progress
-	old := l.leases
-	id := fmt.Sprintf("%s-%d", l.cfg.ID, time.Now().Unix())
+	l.rejoins++
+	id := fmt.Sprintf("%s-%d", l.cfg.ID, l.rejoins)
 	core := l.core.Rejoin(id, time.Now())
 	if core == nil {
 		return false
 	}
-	l.cfg.Logger.Warn("shards: the lease was ended by another replica, or a Lease was changed by hand; the runs have ended, and the replica joins again", "replica", old.id, "as", id)
+	l.cfg.Logger.Warn("shards: the lease was ended by another replica, or a Lease was changed by hand; the runs have ended, and the replica joins again", "replica", l.leases.id, "as", id)
 	l.ctx, l.cancel = context.WithCancel(l.running)
-	l.wg.Go(func() { // others may still wait for it
-		ctx, cancel := context.WithTimeout(l.ctx, l.cfg.Timing.Renew)
-		defer cancel()
-		_, _ = old.forget(ctx, old.id, old.version)
-	})
 	l.leases, l.core = l.newLeases(id), core
 	l.saw()
 	return true
@@ -154,7 +151,7 @@ func (l *loop) publish(now time.Time) {
 	}
 	before := l.View()
 	v := &View{
-		ID: l.leases.id, Record: record, Leases: leases, Own: own, Slots: len(l.core.phases), Moves: before.Moves + moves(l.leases.id, before.Record, record),
+		ID: l.leases.id, Record: record, Leases: leases, Own: own, Lapsed: !l.core.MayWrite(now), Slots: len(l.core.phases), Moves: before.Moves + moves(l.leases.id, before.Record, record),
 		Ended: l.ended, Patience: max(l.cfg.Timing.Lease/3, 5*l.cfg.Timing.Renew/2),
 	}
 	v.Wrong = l.alarm.check(now, v.Coverage(now), l.cfg.Timing.Lease+2*l.cfg.Timing.Renew)
@@ -166,14 +163,23 @@ func (l *loop) publish(now time.Time) {
 
 // warn logs that slots are run by no replica, or by several, or that this is over.
 func (l *loop) warn(now time.Time, v *View) {
-	if v.speaks(now) {
-		l.cfg.Alarm(v.Wrong)
-	}
+	n := News{Warning: true, Reason: "SlotsNotCovered", Note: v.Wrong + "; wasmctl status --all-replicas shows which replica runs each slot"}
 	if v.Wrong == "" {
-		l.cfg.Logger.Info("shards: each slot is run by one replica again, or is moving to one")
-		return
+		n = News{Reason: "SlotsCovered", Note: "each slot is run by one replica, or is on its way to one"}
 	}
-	l.cfg.Logger.Warn("shards: "+v.Wrong, "next", "wasmctl status --all-replicas shows which replica runs each slot")
+	l.tell(n, v.speaks(now))
+}
+
+// tell logs news. It also records them if this replica speaks for all.
+func (l *loop) tell(n News, speaks bool) {
+	level := slog.LevelInfo
+	if n.Warning {
+		level = slog.LevelWarn
+	}
+	l.cfg.Logger.Log(l.ctx, level, "shards: "+n.Note, "reason", n.Reason)
+	if speaks {
+		l.cfg.News(n)
+	}
 }
 
 // start carries out an effect. Its result is sent to the loop.
@@ -190,10 +196,13 @@ func (l *loop) start(e Effect) {
 			return l.result("renew the lease", r, err)
 		}
 	case Fence:
-		do = func(ctx context.Context) (r Result) {
+		silent := e.ID != l.core.former
+		if silent {
 			l.cfg.Logger.Warn("a replica is silent: ending its lease", "replica", e.ID)
+		}
+		do = func(ctx context.Context) (r Result) {
 			var err error
-			if r.Lost, err = l.leases.end(ctx, e.ID, e.Version); err == nil && !r.Lost {
+			if r.Lost, err = l.leases.end(ctx, e.ID, e.Version); err == nil && !r.Lost && silent {
 				l.command(l.ctx, func(*Core) { l.ended++ })
 			}
 			return l.result("end the lease of another replica", r, err)
@@ -205,9 +214,12 @@ func (l *loop) start(e Effect) {
 			return l.result("delete the lease of a dead replica", r, err)
 		}
 	case Commit:
+		anew := l.core.known && e.Version == ""
 		do = func(ctx context.Context) (r Result) {
 			var err error
-			r.Version, r.Lost, err = l.leases.commit(ctx, e.Record, e.Version)
+			if r.Version, r.Lost, err = l.leases.commit(ctx, e.Record, e.Version); err == nil && !r.Lost && anew {
+				l.tell(News{Warning: true, Reason: "RecordReplaced", Note: "the record was deleted; the replicas have stopped their runs, and share the slots anew"}, true)
+			}
 			return l.result("write the record", r, err)
 		}
 	default:

@@ -37,11 +37,17 @@ type Config struct {
 	ExitOnLapse bool
 	// Summary, if not nil, returns the summary of the controllers. It must not block.
 	Summary func() Summary
-	// Alarm, if not nil, is called with a description of the problem if slots are run by no replica, or by several, and with "" when that
-	// is over. Only one replica calls it. It must not block.
-	Alarm func(wrong string)
+	// News, if not nil, is called when slots are run by no replica, or by several, when that is over, and when the record was written anew.
+	// Only one replica calls it. It must not block.
+	News func(News)
 	// Logger logs moves of slots. If nil, nothing is logged.
 	Logger *slog.Logger
+}
+
+// News is a message about the slots. It has the form of a Kubernetes event.
+type News struct {
+	Warning      bool
+	Reason, Note string
 }
 
 func (c Config) withDefaults() Config {
@@ -51,8 +57,8 @@ func (c Config) withDefaults() Config {
 	if c.Summary == nil {
 		c.Summary = func() Summary { return Summary{} }
 	}
-	if c.Alarm == nil {
-		c.Alarm = func(string) {}
+	if c.News == nil {
+		c.News = func(News) {}
 	}
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	return c
@@ -82,8 +88,9 @@ type View struct {
 	Record *Record // nil if there is none
 	// Leases are the leases of all replicas, ordered by ID.
 	Leases []Lease
-	// Own is the state that the replica publishes.
-	Own State
+	// Own is the state that the replica publishes. If Lapsed, its lease is not valid, and it runs none of its slots.
+	Own    State
+	Lapsed bool
 	// Slots is the number of slots.
 	Slots int
 	// Moves counts the slots that the replica has received or given away, and Ended the leases of silent replicas that it has ended.

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/runtime/shard/slots"
 )
 
@@ -139,6 +140,26 @@ func TestRecord_LeavesOutWhatIsOnlyUsefulWhereItIsTooLong(t *testing.T) {
 	}
 	if len(r.Slots[0].Handover["c"].Failing) != 100 {
 		t.Error("the record itself was changed")
+	}
+	deleted := []abi.Key{{Name: "gone"}}
+	for i := range r.Slots {
+		h := r.Slots[i].Handover["c"]
+		h.Deleted = deleted
+		r.Slots[i].Handover["c"] = h
+	}
+	if text, err = r.encode(); err != nil || !strings.Contains(text, "gone") || strings.Contains(text, "failing") {
+		t.Errorf("deletions are omitted before failing objects: %v", err)
+	}
+	for n := range 100 {
+		deleted = append(deleted, abi.Key{Namespace: "a-namespace-with-a-long-name", Name: fmt.Sprint("object-", n)})
+	}
+	for i := range r.Slots {
+		h := r.Slots[i].Handover["c"]
+		h.Deleted = deleted
+		r.Slots[i].Handover["c"] = h
+	}
+	if text, err = r.encode(); err != nil || len(text) > maxRecord {
+		t.Errorf("%d bytes with deletions: %v", len(text), err)
 	}
 }
 

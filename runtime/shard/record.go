@@ -139,14 +139,22 @@ type Lease struct {
 // maxRecord limits the size of a record in bytes. The annotations of an object may have 256 KiB.
 const maxRecord = 200 << 10
 
-// encode returns the record as text. If it is too long, it omits the failing and the due objects, which are useful but not essential.
+// encode returns the record as text. If it is too long, it omits the failing and the due objects, which are useful but not essential. If it is
+// still too long, it omits deletions: without a record that fits, no slot would move again.
 func (r *Record) encode() (string, error) {
 	b, err := json.Marshal(r)
-	if err == nil && len(b) > maxRecord {
-		short := r.clone()
+	short := r
+	for _, shorten := range []func(*Handover){
+		func(h *Handover) { h.Failing, h.Due = nil, nil },
+		func(h *Handover) { h.Deleted = nil },
+	} {
+		if err != nil || len(b) <= maxRecord {
+			break
+		}
+		short = short.clone()
 		for i := range short.Slots {
 			for name, h := range short.Slots[i].Handover {
-				h.Failing, h.Due = nil, nil
+				shorten(&h)
 				short.Slots[i].Handover[name] = h
 			}
 		}

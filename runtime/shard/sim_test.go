@@ -199,6 +199,7 @@ func (r *replica) step() {
 		return
 	}
 	effects, again := r.core.Step(r.clock())
+	r.sees()
 	if r.core.Lost() {
 		r.ending = true
 		for i := range r.running {
@@ -215,7 +216,6 @@ func (r *replica) step() {
 	for _, e := range effects {
 		r.carryOut(effect{e, r.incarnation})
 	}
-	r.sees()
 	if again.IsZero() {
 		return
 	}
@@ -249,7 +249,7 @@ func (r *replica) rejoin() {
 // sees checks the replica's view of the coverage: it never reports that two run a slot.
 func (r *replica) sees() {
 	record, leases, own := r.core.Slots(r.clock())
-	v := View{ID: r.id, Record: record, Leases: leases, Own: own, Slots: len(r.core.phases)}
+	v := View{ID: r.id, Record: record, Leases: leases, Own: own, Lapsed: !r.core.MayWrite(r.clock()), Slots: len(r.core.phases)}
 	if c := v.Coverage(r.clock()); c.Count(Double) > 0 {
 		r.w.fail("%s sees that %s", r.id, c)
 	}
@@ -796,6 +796,30 @@ func TestCore_NoSlotIsLeftAlone(t *testing.T) {
 		}
 		if w.slowest > bound+200*time.Millisecond {
 			w.fail("a change was run after %v, killed: %t", w.slowest, kill)
+		}
+		if w.failed != "" {
+			t.Fatalf("seed %d: %s", seed, w.failed)
+		}
+	}
+}
+
+// After the record or the Lease of a replica was deleted, each slot is run again soon: nobody waits for the leases of replicas that have joined
+// again.
+func TestCore_DeletedLeasesAreNoOutage(t *testing.T) {
+	for seed := range uint64(100) {
+		w := newWorld(t, seed)
+		w.calm = true
+		w.run(30 * time.Second)
+		w.longest = 0
+		if seed%2 == 0 {
+			w.change(func(s *snapshot, _ string) { s.record, s.version = nil, "" })
+		} else {
+			w.change(func(s *snapshot, _ string) { delete(s.leases, w.replicas[w.rng.IntN(len(w.replicas))].id) })
+		}
+		w.run(w.now + 20*time.Second)
+		w.checkCovered()
+		if w.longest > 5*time.Second || w.rejoins == 0 {
+			w.fail("a slot was not run for %v; %d replicas joined again", w.longest, w.rejoins)
 		}
 		if w.failed != "" {
 			t.Fatalf("seed %d: %s", seed, w.failed)
