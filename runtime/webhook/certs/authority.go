@@ -21,8 +21,9 @@ type Config struct {
 	Replica string
 	// Hosts are the DNS names and IP addresses under which clients connect.
 	Hosts []string
-	// Validity is how long a certificate is valid; 0 means DefaultValidity. It is replaced after half of that time.
-	Validity time.Duration
+	// Validity is how long a certificate is valid; 0 means DefaultValidity. Renew is the age at which it is replaced, which must be more than Margin; 0 means half of
+	// the validity.
+	Validity, Renew time.Duration
 	// Margin is how long clients need to use a bundle after it was written; 0 means DefaultMargin.
 	Margin time.Duration
 }
@@ -44,6 +45,7 @@ type Authority struct {
 // New returns an Authority without certificates.
 func New(cfg Config) *Authority {
 	cfg.Validity = cmp.Or(cfg.Validity, DefaultValidity)
+	cfg.Renew = cmp.Or(cfg.Renew, cfg.Validity/2)
 	cfg.Margin = cmp.Or(cfg.Margin, DefaultMargin)
 	return &Authority{cfg: cfg}
 }
@@ -75,10 +77,10 @@ func (a *Authority) Renew(now time.Time) (changed bool, err error) {
 	return true, nil
 }
 
-// due reports whether a certificate must be replaced: half of its time has passed, or the clock was turned back to before it was made.
+// due reports whether a certificate must be replaced: it is old, or the clock was turned back to before it was made.
 func (a *Authority) due(c *tls.Certificate, now time.Time) bool {
-	left := c.Leaf.NotAfter.Sub(now)
-	return left <= a.cfg.Validity/2 || left > a.cfg.Validity+skew
+	age := a.cfg.Validity - c.Leaf.NotAfter.Sub(now)
+	return age >= a.cfg.Renew || age < -skew
 }
 
 // Published returns the certificates that clients must trust because of this replica, as PEM.
@@ -135,7 +137,7 @@ func (a *Authority) Wake(now time.Time) time.Time {
 	case a.next == nil && a.serving == nil:
 		return now
 	case a.next == nil:
-		return a.serving.Leaf.NotAfter.Add(-a.cfg.Validity / 2)
+		return a.serving.Leaf.NotAfter.Add(a.cfg.Renew - a.cfg.Validity)
 	case a.seen.IsZero():
 		return now.Add(min(time.Second, a.cfg.Margin))
 	}

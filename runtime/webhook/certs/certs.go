@@ -41,7 +41,7 @@ func generate(replica string, hosts []string, now time.Time, validity time.Durat
 	if err != nil {
 		return nil, fmt.Errorf("webhook certificate: key: %w", err)
 	}
-	// It signs nothing but itself, so it is not marked as an authority: whoever had the key could serve these hosts, and no others.
+	// It signs nothing but itself, so it is not marked as an authority: with its key, one can serve these hosts, but no others.
 	template := &x509.Certificate{
 		Subject:   pkix.Name{Organization: []string{organization}, CommonName: text(replica)},
 		NotBefore: now.Add(-skew), NotAfter: now.Add(validity),

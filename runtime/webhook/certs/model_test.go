@@ -205,7 +205,7 @@ func (w *world) act() {
 // TestAuthority_ServesOnlyTrustedCertificates: whatever happens to replicas, writes and clocks, each served certificate is in the bundle of
 // every configuration, and has not expired.
 func TestAuthority_ServesOnlyTrustedCertificates(t *testing.T) {
-	const worlds, steps = 10, 5000
+	const worlds, steps = 4, 5000
 	rotations := 0
 	for seed := range uint64(worlds) {
 		w := &world{t: t, rand: rand.New(rand.NewPCG(seed, 1)), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), record: map[string][]byte{}}

@@ -36,6 +36,8 @@ const (
 	poll = 30 * time.Second
 	// look is how often the routes of the controllers are compared, which takes no request.
 	look = time.Second
+	// probe is how often the server is called, at least, until it has answered.
+	probe = 5 * time.Second
 	// settled is how long webhooks of controllers that are not known yet remain registered after a start.
 	settled = time.Minute
 	// leave is how long certificates of replicas that have left remain trusted.
@@ -44,8 +46,10 @@ const (
 	endTimeout = 10 * time.Second
 	// requestTimeout limits a request, so that a lost connection cannot stop the loop.
 	requestTimeout = 10 * time.Second
-	// conflicts are retried so many times at once.
-	maxConflicts = 5
+	// maxAttempts is how often a round is repeated at once.
+	maxAttempts = 5
+	// maxRefused is the maximum number of refused webhooks that are remembered.
+	maxRefused = 1000
 )
 
 // Config configures a Registrar.
@@ -158,10 +162,10 @@ func (r *Registrar) next(wait time.Duration, err error) time.Time {
 	now := time.Now()
 	at := now.Add(poll)
 	switch {
+	case r.opened.IsZero() && !r.cfg.BundlesOnly:
+		at = now.Add(min(wait, probe))
 	case err != nil:
 		at = now.Add(wait)
-	case r.opened.IsZero() && !r.cfg.BundlesOnly:
-		at = now.Add(look) // a certificate is served now
 	}
 	if r.cfg.Authority != nil {
 		if wake := r.cfg.Authority.Wake(now); wake.Before(at) {

@@ -55,12 +55,15 @@ func (o *object) empty(by *Options) {
 // String formats the object for messages.
 func (o *object) String() string { return fmt.Sprintf("%s[%s]", o.was.GetKind(), o.was.GetName()) }
 
-// round compares all objects with what they should be, and writes those that differ. It starts again after a conflict.
+// round compares all objects with what they should be, and writes those that differ. It starts again after a conflict, and without the
+// webhooks that the API server has refused.
 func (r *Registrar) round(ctx context.Context, sources []Source) (err error) {
 	unknown := r.resolve(sources)
 	prefixes, problems := r.conversions(sources)
-	for range maxConflicts {
-		if err = errors.Join(unknown, problems, r.attempt(ctx, sources, prefixes, unknown == nil)); !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
+	for range maxAttempts {
+		refused := len(r.refused)
+		err = errors.Join(unknown, problems, r.attempt(ctx, sources, prefixes, unknown == nil))
+		if len(r.refused) <= refused && !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
 			return err
 		}
 	}

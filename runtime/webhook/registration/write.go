@@ -68,6 +68,9 @@ func (r *Registrar) learn(object *unstructured.Unstructured, err error) {
 	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
 		return
 	}
+	if len(r.refused) > maxRefused {
+		clear(r.refused)
+	}
 	for _, cause := range status.Status().Details.Causes {
 		var i int
 		if _, scanned := fmt.Sscanf(cause.Field, "webhooks[%d]", &i); scanned != nil || i < 0 || i >= len(hooks) {
@@ -125,7 +128,7 @@ func (r *Registrar) end(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, endTimeout)
 	defer cancel()
 	err := r.record.remove(ctx, r.cfg.Replica)
-	for try := 0; err == nil && try < maxConflicts; try++ {
+	for try := 0; err == nil && try < maxAttempts; try++ {
 		if err = r.close(ctx); !apierrors.IsConflict(err) {
 			break
 		}
