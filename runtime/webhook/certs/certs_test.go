@@ -50,8 +50,10 @@ func handshake(t *testing.T, get func(*tls.ClientHelloInfo) (*tls.Certificate, e
 			_ = conn.Close()
 		}
 	})
-	defer serving.Wait()
-	defer l.Close()
+	defer func() {
+		_ = l.Close()
+		serving.Wait()
+	}()
 	conn, err := (&tls.Dialer{Config: client}).DialContext(t.Context(), "tcp", l.Addr().String())
 	if err == nil {
 		err = conn.Close()

@@ -117,11 +117,11 @@ func key(hook map[string]any) string {
 
 // hook returns the entry of a webhook, or nil if it cannot select any request.
 func (o *Options) hook(s *Source, w *abi.Webhook) (map[string]any, error) {
-	rules := rulesOf(s, w)
+	rules := rulesOf(w)
 	if len(rules) == 0 {
 		return nil, nil
 	}
-	namespaces, err := o.namespaces(s, w)
+	namespaces, err := o.namespaces(w)
 	if err != nil {
 		return nil, err
 	}
@@ -170,23 +170,16 @@ func (o *Options) client(path string) map[string]any {
 	}}
 }
 
-// rulesOf returns the rules of a webhook. A controller that is limited to namespaces sees no cluster-scoped objects.
-func rulesOf(s *Source, w *abi.Webhook) (rules []any) {
+// rulesOf returns the rules of a webhook.
+func rulesOf(w *abi.Webhook) (rules []any) {
 	for _, r := range w.Rules {
-		scope := or(r.Scope, "*")
-		if s.Routes.Namespaces != nil {
-			if scope == "Cluster" {
-				continue
-			}
-			scope = "Namespaced"
-		}
 		operations := make([]string, 0, len(r.Operations))
 		for _, o := range r.Operations {
 			operations = append(operations, string(o))
 		}
 		rules = append(rules, map[string]any{
 			"apiGroups": anys(r.Groups), "apiVersions": anys(r.Versions), "resources": anys(r.Resources), "operations": anys(operations),
-			"scope": scope,
+			"scope": or(r.Scope, "*"),
 		})
 	}
 	return rules
@@ -200,8 +193,8 @@ func anys(list []string) []any {
 	return out
 }
 
-// namespaces returns the selector of namespaces: those of the webhook and of the grant, without those that no webhook may block.
-func (o *Options) namespaces(s *Source, w *abi.Webhook) (map[string]any, error) {
+// namespaces returns the selector of namespaces: those of the webhook, without those that no webhook may block.
+func (o *Options) namespaces(w *abi.Webhook) (map[string]any, error) {
 	excluded := slices.Clone(systemNamespaces)
 	if own := o.Service.Namespace; own != "" && !slices.Contains(excluded, own) {
 		excluded = append(excluded, own)
@@ -211,16 +204,8 @@ func (o *Options) namespaces(s *Source, w *abi.Webhook) (map[string]any, error) 
 	if err != nil {
 		return nil, fmt.Errorf("namespaceSelector: %w", err)
 	}
-	require := map[string]any{"key": namespaceName, "operator": "NotIn", "values": anys(excluded)}
-	if s.Routes.Namespaces != nil {
-		granted := slices.DeleteFunc(slices.Sorted(slices.Values(s.Routes.Namespaces)), func(ns string) bool { return slices.Contains(excluded, ns) })
-		if len(granted) == 0 {
-			return nil, fmt.Errorf("it is granted in the namespaces %q only, which are excluded from admission", s.Routes.Namespaces)
-		}
-		require = map[string]any{"key": namespaceName, "operator": "In", "values": anys(granted)}
-	}
 	all, _ := of["matchExpressions"].([]any)
-	of["matchExpressions"] = append(all, require)
+	of["matchExpressions"] = append(all, map[string]any{"key": namespaceName, "operator": "NotIn", "values": anys(excluded)})
 	return of, nil
 }
 

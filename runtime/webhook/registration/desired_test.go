@@ -48,7 +48,6 @@ func cases() map[string]struct {
 	pods := abi.Webhook{Type: abi.WebhookValidate, Path: "/pods", Rules: []abi.WebhookRule{rule("", "pods"), {Groups: []string{"*"}, Versions: []string{"*"}, Resources: []string{"*"}, Operations: []abi.Operation{"*"}, Scope: "Cluster"}}}
 	none := abi.Webhook{Type: abi.WebhookValidate, Path: "/none"}
 	tenant := source("team-a/web", "/team-a.web", own, pods, full)
-	tenant.Routes.Namespaces = []string{"team-b", "team-a", "kube-system"}
 	second := source("other", "", own)
 	second.Conflicts = []string{"webhook /validate-example-dev-v1-app is not served: controller app declares it too, and was there first"}
 	return map[string]struct {
@@ -101,16 +100,14 @@ func TestDesired_OneBadWebhookLeavesTheOthers(t *testing.T) {
 		hook("/d", func(w *abi.Webhook) { w.Name = "refused" }),
 		hook("/e", func(*abi.Webhook) {}),
 	)
-	limited := source("app", "/kube-system.x", hook("/f", func(*abi.Webhook) {}))
-	limited.Routes.Namespaces = []string{"kube-system"}
 	before, _ := Desired([]Source{source("app", "", s.Routes.Webhooks[3])}, inService, nil)
 	refused := map[string]error{key(before[abi.WebhookValidate][0].(map[string]any)): errors.New("not a qualified name")}
 	s.Routes.Webhooks[2], s.Routes.Webhooks[4] = s.Routes.Webhooks[4], s.Routes.Webhooks[2] // the huge one takes all that is left
-	hooks, err := Desired([]Source{s, limited}, inService, refused)
+	hooks, err := Desired([]Source{s}, inService, refused)
 	if n := len(hooks[abi.WebhookValidate]); n != 1 || err == nil {
 		t.Fatalf("%d webhooks, %v", n, err)
 	}
-	for _, path := range []string{"[/a]", "[/b]", "[/c]", "[/d]: not a qualified name", "[/kube-system.x/f]"} {
+	for _, path := range []string{"[/a]", "[/b]", "[/c]", "[/d]: not a qualified name"} {
 		if !strings.Contains(err.Error(), path) {
 			t.Errorf("no error about %s: %v", path, err)
 		}

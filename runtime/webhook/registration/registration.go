@@ -82,7 +82,7 @@ type Registrar struct {
 	refused   map[string]error                          // the webhooks that the API server has refused, by key
 	published member                                    // as written last
 	opened    time.Time                                 // when the server has answered; zero before
-	known     map[string]bool                           // prefixes of the controllers that were seen in this process
+	served    map[string]bool                           // URL paths of webhooks that this process had soon after its start
 	logged    string                                    // the last problem that was logged
 
 	problem atomic.Pointer[error] // of the last round; nil before the first one
@@ -104,7 +104,7 @@ func New(cfg Config) (*Registrar, error) {
 	return &Registrar{
 		cfg: cfg, client: client, mapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(disco)),
 		record:    &record{client: client.Resource(configMaps).Namespace(cfg.Namespace), name: cfg.Name, replica: cfg.Replica},
-		leftovers: certs.Leftovers{}, resources: map[schema.GroupKind]schema.GroupResource{}, refused: map[string]error{}, known: map[string]bool{},
+		leftovers: certs.Leftovers{}, resources: map[schema.GroupKind]schema.GroupResource{}, refused: map[string]error{}, served: map[string]bool{},
 	}, nil
 }
 
@@ -197,7 +197,6 @@ func (r *Registrar) sources() []Source {
 	entries := r.cfg.Server.Backends()
 	sources := make([]Source, 0, len(entries))
 	for _, e := range entries {
-		r.known[e.Prefix] = true
 		sources = append(sources, Source{Entry: e, Routes: e.Backend.Routes()})
 	}
 	return sources

@@ -235,22 +235,16 @@ func (r *Registrar) want(objects []*object, sources []Source, prefixes map[strin
 	return err
 }
 
-// retain returns a function that reports whether a registered webhook that is not desired remains: its controller has not loaded its module
-// yet, or is not known yet because this process has just started.
+// retain returns a function that reports whether a registered webhook that is not desired remains: this process has just started, and may not
+// know its controller yet.
 func (r *Registrar) retain(sources []Source) func(path string) bool {
-	loading := map[string]bool{}
-	for i := range sources {
-		if sources[i].Routes.Digest == "" {
-			loading[sources[i].Prefix] = true
-		}
-	}
 	young := time.Since(r.opened) < settled
-	return func(path string) bool {
-		for prefix := range r.known {
-			if strings.HasPrefix(path, prefix+"/") {
-				return loading[prefix]
+	for i := range sources {
+		for j := range sources[i].Routes.Webhooks {
+			if young {
+				r.served[sources[i].Prefix+sources[i].Routes.Webhooks[j].Path] = true
 			}
 		}
-		return young
 	}
+	return func(path string) bool { return young && !r.served[path] }
 }

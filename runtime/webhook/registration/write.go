@@ -85,7 +85,8 @@ func (r *Registrar) learn(object *unstructured.Unstructured, err error) {
 // open checks whether the API server can call this group: only then webhooks are registered. One success is enough, because the server runs
 // until the configurations were removed.
 func (r *Registrar) open(ctx context.Context, bundle []byte) error {
-	if !r.opened.IsZero() || r.cfg.BundlesOnly || r.cfg.Authority != nil && r.cfg.Authority.Ready() != nil {
+	waiting := r.cfg.Authority != nil && r.cfg.Authority.Ready() != nil
+	if waiting || !r.opened.IsZero() || r.cfg.BundlesOnly {
 		return nil
 	}
 	address, host := r.cfg.endpoint()
