@@ -113,6 +113,9 @@ func (c *Controller) connect(ctx context.Context, digest string, m *abi.Manifest
 	if err != nil {
 		return nil, err
 	}
+	if err := c.access.LimitWebhooks(ctx, first); err != nil {
+		c.log.Warn("not all webhooks are served", "reason", err.Error(), "controller", c.name)
+	}
 	c.Telemetry.For(c.name, c.kind.Kind)
 	observers := []kubeapi.Observer{c.Telemetry.Requested}
 	if c.opts.Audit != nil {

@@ -3,6 +3,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -100,6 +101,13 @@ func (c *Controller) announce(p *plan.Plan) {
 	}
 	for _, right := range p.Policy.Describe() {
 		c.log.Info("module rights", "right", right, "controller", c.name)
+	}
+	for i := range p.Webhooks {
+		w := &p.Webhooks[i]
+		c.log.Info("serves a webhook", "type", w.Type, "path", w.Path, "namespaces", cmp.Or(strings.Join(w.In, ","), "all"), "controller", c.name)
+	}
+	for _, conversion := range p.Conversions {
+		c.log.Info("serves a conversion", "kind", conversion.Kind+"."+conversion.Group, "controller", c.name)
 	}
 	if len(p.Refused) > 0 {
 		c.log.Warn("module is granted less than its manifest requests", "next", plan.HowToGrant, "controller", c.name)

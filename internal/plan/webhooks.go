@@ -4,6 +4,7 @@ package plan
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/kubeapi"
 	"github.com/wasmctl/wasmctl/host/kubeapi/grant"
 	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 )
@@ -135,4 +137,44 @@ func limited(w abi.Webhook, in []string) Webhook {
 	}
 	w.Namespaces = selector
 	return Webhook{Webhook: w, In: in}
+}
+
+// LimitWebhooks removes the webhooks and conversions of a plan that would show the module objects that
+// the impersonated user may not get, or let it change objects that the user may not update. Otherwise a
+// tenant, who writes its own grant, could get around RBAC. The error lists what was removed, and the
+// missing rights; it is nil if everything remains. Without impersonation, the grant alone decides.
+func (a *Access) LimitWebhooks(ctx context.Context, p *Plan) error {
+	if a.User == "" {
+		return nil
+	}
+	var errs []error
+	refused := func(what string, in []string, changes bool, rights ...abi.Capability) bool {
+		verbs := []string{kubeapi.VerbGet}
+		if changes {
+			verbs = append(verbs, kubeapi.VerbUpdate)
+		}
+		var missing []string
+		for i := range rights {
+			c := abi.Capability{Group: rights[i].Group, Resource: rights[i].Resource, Verbs: verbs, Namespaces: in}
+			for _, need := range kubeapi.CapabilityAccess(&c) {
+				if !a.Client.HasAccess(ctx, need) {
+					missing = append(missing, RuleText(&c))
+				}
+			}
+		}
+		if missing = slices.Compact(missing); len(missing) > 0 {
+			errs = append(errs, fmt.Errorf("%s is not served, because user %s lacks these rights in RBAC: %s", what, a.User, strings.Join(missing, "; ")))
+		}
+		return len(missing) > 0
+	}
+	p.Webhooks = slices.DeleteFunc(p.Webhooks, func(w Webhook) bool {
+		return refused("webhook "+w.Path, w.In, w.Type == abi.WebhookDefault, grant.WebhookRules(&w.Webhook)...)
+	})
+	p.Conversions = slices.DeleteFunc(p.Conversions, func(c abi.Conversions) bool {
+		i := slices.IndexFunc(p.hooks, func(h webhook) bool {
+			return h.conversion != nil && h.conversion.Group == c.Group && h.conversion.Kind == c.Kind
+		})
+		return refused("the conversion of "+c.Kind, nil, true, p.hooks[i].rights...)
+	})
+	return errors.Join(errs...)
 }

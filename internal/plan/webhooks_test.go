@@ -3,12 +3,18 @@
 package plan
 
 import (
+	"bytes"
+	"encoding/json"
+	"io"
 	"log/slog"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
@@ -137,5 +143,57 @@ func TestPlan_WebhooksAreRights(t *testing.T) {
 	p.Grant = ofManifest
 	if _, err := p.Plan(t.Context(), Watched{}, m); failure.Of(err) != failure.Module {
 		t.Errorf("a capability with the verb of a webhook: %v", err)
+	}
+}
+
+// reviews answers access reviews: verbs and resources that are allowed, as "get pods".
+type reviews []string
+
+func (r reviews) RoundTrip(req *http.Request) (*http.Response, error) {
+	var review authorizationv1.SelfSubjectAccessReview
+	if err := json.NewDecoder(req.Body).Decode(&review); err != nil {
+		return nil, err
+	}
+	a := review.Spec.ResourceAttributes
+	review.Status.Allowed = slices.Contains(r, strings.TrimSpace(a.Verb+" "+a.Resource+" "+a.Namespace))
+	body, err := json.Marshal(&review)
+	header := http.Header{"Content-Type": []string{"application/json"}}
+	return &http.Response{StatusCode: http.StatusCreated, Header: header, Body: io.NopCloser(bytes.NewReader(body)), Request: req}, err
+}
+
+// TestLimitWebhooks_NeverBeyondTheRightsOfTheUser: an impersonated user has no webhook for objects that it
+// may not read, and changes none that it may not write. The grant alone decides without impersonation.
+func TestLimitWebhooks_NeverBeyondTheRightsOfTheUser(t *testing.T) {
+	m := judge("/v validate _ pods", "/d default _ pods", "/s validate _ secrets", "/here validate example.dev webs")
+	m.Conversions = []abi.Conversions{{Group: "example.dev", Kind: "Web"}}
+	for user, want := range map[string][]string{"": {"/v", "/d", "/s", "/here", "Web"}, "system:serviceaccount:home:app": {"/v", "/here"}} {
+		client, err := kubeapi.NewClient(&rest.Config{Host: "http://memory", Transport: reviews{"get pods", "get webs home", "get webs"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		access := &Access{User: user, Client: client}
+		o := &Options{}
+		p, err := o.plan(t.Context(), newWorld(), Watched{}, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range m.Webhooks {
+			p.Webhooks = append(p.Webhooks, Webhook{Webhook: m.Webhooks[i]})
+		}
+		p.Webhooks[3].In, p.Conversions = []string{"home"}, slices.Clone(m.Conversions)
+		limited := access.LimitWebhooks(t.Context(), p)
+		var got []string
+		for _, w := range p.Webhooks {
+			got = append(got, w.Path)
+		}
+		for _, c := range p.Conversions {
+			got = append(got, c.Kind)
+		}
+		if diff := cmp.Diff(want, got); diff != "" || (limited == nil) != (user == "") {
+			t.Errorf("user %q: %s\n%v", user, diff, limited)
+		}
+		if limited != nil && (!strings.Contains(limited.Error(), "webhook /s") || strings.Contains(limited.Error(), "/v ")) {
+			t.Errorf("%v", limited)
+		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/internal/humanize"
 	"github.com/wasmctl/wasmctl/internal/plan"
 )
 
@@ -49,6 +50,9 @@ func (r *Rollout) accept(ctx context.Context, digest string, m *abi.Manifest) (*
 	added := r.addedBy(next)
 	if err := r.cfg.Access.Check(ctx, r.cfg.Kind, added...); err != nil {
 		return nil, err
+	}
+	if err := r.cfg.Access.LimitWebhooks(ctx, next); err != nil {
+		r.log.Warn("not all webhooks are served", "reason", err.Error(), "digest", humanize.Digest(digest))
 	}
 	return next, r.cfg.Access.CheckSelectors(ctx, added...)
 }
