@@ -167,73 +167,74 @@ func (g *guest) judge(dst []byte) []byte {
 		v.Err = Permanent(errOnlyObject)
 	}
 	out, err := v.append(dst)
-	if err == nil && len(out)-len(dst) > wire.MaxBytes {
-		err = wire.ErrTooLarge
-	}
-	if err != nil {
-		return appendFailed(dst, WithReason(Permanent(err), "BadResult"))
-	}
-	return out
+	return g.bounded(dst, out, err)
 }
 
 // admission decodes the Admission of the call.
 func (g *guest) admission() Admission {
 	in := &g.ctx.in
-	key, user := objectKey(in.key), Value{in.judged.user}
 	a := Admission{
+		Object: g.object(), Old: Object{Value: Value{in.old}}, Options: Object{Value: Value{in.judged.options}}, DryRun: in.dryRun,
 		ID: g.ctx.ID(), Webhook: Value{in.judged.webhook}.String(), Operation: Operation(Value{in.judged.operation}.String()),
-		Target: admissionTarget(in.judged.target), Requested: admissionTarget(in.judged.requested),
-		Namespace: key.Namespace, Name: key.Name,
-		Object: g.object(), Old: Object{Value: Value{in.old}}, Options: Object{Value: Value{in.judged.options}},
-		User:   User{Name: user.String("username"), UID: user.String("uid"), Groups: user.Strings("groups")},
-		DryRun: in.dryRun,
 	}
-	for k, v := range user.Entries("extra") {
+	readTexts(in.key, "namespace name", &a.Namespace, &a.Name)
+	readTexts(in.judged.user, "username uid", &a.User.Name, &a.User.UID)
+	for i, t := range [...]*AdmissionTarget{&a.Target, &a.Requested} {
+		view := [...][]byte{in.judged.target, in.judged.requested}[i]
+		readTexts(view, "group version kind resource subresource", &t.Group, &t.Version, &t.Kind, &t.Resource, &t.Subresource)
+	}
+	user := Value{in.judged.user}
+	a.User.Groups = user.Strings("groups")
+	for it := wire.Walk(user.At("extra").view); it.Next(); {
 		if a.User.Extra == nil {
 			a.User.Extra = map[string][]string{}
 		}
-		a.User.Extra[k] = v.Strings()
+		a.User.Extra[string(it.Key)] = Value{it.Value}.Strings()
 	}
 	return a
 }
 
-func admissionTarget(view []byte) AdmissionTarget {
-	v := Value{view}
-	return AdmissionTarget{
-		Group: v.String("group"), Version: v.String("version"), Kind: v.String("kind"),
-		Resource: v.String("resource"), Subresource: v.String("subresource"),
+// readTexts reads the strings under some keys of a map, which a space separates.
+func readTexts(view []byte, keys string, into ...*string) {
+	for _, s := range into {
+		var key string
+		key, keys, _ = strings.Cut(keys, " ")
+		*s = Value{view}.String(key)
 	}
 }
 
 // append writes the Verdict. It writes nothing for the zero Verdict.
 func (v *Verdict) append(dst []byte) ([]byte, error) {
-	b := wire.NewBuilder(dst)
-	switch {
-	case v.Err != nil:
-		return appendFailed(dst, v.Err), nil
-	case v.Denied != nil:
-		b.Map("denied", v.Denied.append)
-	case v.Object != nil:
-		if err := b.Value("object", v.Object); err != nil {
-			return dst, &encodeError{"verdict: object", err}
-		}
-		if v.Base == nil {
-			break
-		}
-		if err := b.Value("base", v.Base); err != nil {
-			return dst, &encodeError{"verdict: base", err}
-		}
-	case len(v.Warnings) == 0 && len(v.Audit) == 0:
+	if v.Err != nil {
+		return dst, v.Err
+	}
+	if v.Denied == nil && v.Object == nil && len(v.Warnings) == 0 && len(v.Audit) == 0 {
 		return dst, nil
 	}
-	if len(v.Warnings) > 0 {
-		if err := b.Value("warnings", v.Warnings); err != nil {
-			return dst, &encodeError{"verdict: warnings", err}
-		}
+	b := wire.NewBuilder(dst)
+	object, base := v.Object, v.Base
+	if v.Denied != nil {
+		b.Map("denied", v.Denied.append)
+		object = nil
 	}
-	if len(v.Audit) > 0 {
-		if err := b.Value("audit", v.Audit); err != nil {
-			return dst, &encodeError{"verdict: audit", err}
+	if object == nil {
+		base = nil
+	}
+	for _, f := range [...]struct {
+		key   string
+		value any
+		given bool
+	}{
+		{"object", object, object != nil},
+		{"base", base, base != nil},
+		{"warnings", v.Warnings, len(v.Warnings) > 0},
+		{"audit", v.Audit, len(v.Audit) > 0},
+	} {
+		if !f.given {
+			continue
+		}
+		if err := b.Value(f.key, f.value); err != nil {
+			return dst, WithReason(Permanent(&located{"verdict: " + f.key, err}), "BadResult")
 		}
 	}
 	return b.End(), nil
@@ -247,7 +248,8 @@ func (d *Denial) append(b *wire.Builder) {
 		return
 	}
 	causes := wire.AppendArray(nil, len(d.Causes))
-	for _, c := range d.Causes {
+	for i := range d.Causes {
+		c := &d.Causes[i]
 		m := wire.NewBuilder(causes)
 		m.String("type", clip(c.Type))
 		m.String("field", clip(c.Field))

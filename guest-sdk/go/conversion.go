@@ -33,31 +33,25 @@ var errNoConversion = errors.New("module: no conversion of this kind")
 // convert runs the entry call convert: {objects} or {error}.
 func (g *guest) convert(dst []byte) []byte {
 	to := Value{g.ctx.in.judged.to}.String()
-	objects := Value{g.ctx.in.judged.objects}
-	out := wire.AppendString(wire.AppendMap(dst, 1), "objects")
-	out = wire.AppendArray(out, objects.Len())
+	n, _ := wire.Len(g.ctx.in.judged.objects)
+	out := wire.AppendArray(wire.AppendString(wire.AppendMap(dst, 1), "objects"), max(n, 0))
 	var err error
-	for _, v := range objects.Elements() {
-		obj := Object{Value: v}
-		if out, err = g.converted(out, obj, to); err != nil {
-			return appendFailed(dst, &conversionError{obj.Ref(), err})
-		}
+	for it := wire.Walk(g.ctx.in.judged.objects); err == nil && it.Next(); {
+		out, err = g.converted(out, Object{Value: Value{it.Value}}, to)
 	}
-	if len(out)-len(dst) > wire.MaxBytes {
-		return appendFailed(dst, WithReason(Permanent(wire.ErrTooLarge), "BadResult"))
+	return g.bounded(dst, out, err)
+}
+
+// bounded returns out, which starts with dst, or an error of the call.
+func (g *guest) bounded(dst, out []byte, err error) []byte {
+	if err == nil && len(out)-len(dst) > wire.MaxBytes {
+		err = WithReason(Permanent(wire.ErrTooLarge), "BadResult")
+	}
+	if err != nil {
+		return appendFailed(dst, err)
 	}
 	return out
 }
-
-// conversionError names the object that cannot be converted.
-type conversionError struct {
-	object ObjectRef
-	err    error
-}
-
-func (e *conversionError) Error() string { return e.object.String() + ": " + e.err.Error() }
-
-func (e *conversionError) Unwrap() error { return e.err }
 
 // converted appends an object in the version to.
 func (g *guest) converted(dst []byte, obj Object, to string) ([]byte, error) {
@@ -66,17 +60,18 @@ func (g *guest) converted(dst []byte, obj Object, to string) ([]byte, error) {
 		return obj.AppendMsgpack(dst)
 	}
 	group, _, _ := strings.Cut(version, "/")
-	kind := obj.Kind()
+	err := Permanent(errNoConversion)
 	for i := range g.reconciler.Manifest.Conversions {
-		c := &g.reconciler.Manifest.Conversions[i]
-		if c.Group != group || c.Kind != kind {
-			continue
+		if c := &g.reconciler.Manifest.Conversions[i]; c.Group == group && c.Kind == obj.Kind() {
+			var res any
+			if res, err = c.Convert(&g.ctx, obj, to); err == nil {
+				dst, err = wire.Append(dst, res)
+			}
+			break
 		}
-		res, err := c.Convert(&g.ctx, obj, to)
-		if err != nil {
-			return dst, err
-		}
-		return wire.Append(dst, res)
 	}
-	return dst, Permanent(errNoConversion)
+	if err != nil {
+		err = &located{obj.Ref().String(), err}
+	}
+	return dst, err
 }

@@ -119,7 +119,7 @@ func (a Action) appendTo(b *wire.Builder) error {
 	}
 	if len(d.children) > 0 {
 		if err := b.Value("apply", d.children); err != nil {
-			return &encodeError{"result: apply", err}
+			return &located{"result: apply: encode", err}
 		}
 	}
 	b.Bool("prune", d.prune)
@@ -132,7 +132,7 @@ func (d *declared) appendStatus(b *wire.Builder) error {
 		return nil
 	}
 	if err := b.Value("status", d.status); err != nil {
-		return &encodeError{"result: status", err}
+		return &located{"result: status: encode", err}
 	}
 	return nil
 }

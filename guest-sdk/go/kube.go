@@ -188,15 +188,15 @@ func badValue(op *imports.Op, ref ObjectRef, err error) error {
 	if ref.Kind != "" {
 		what += " " + ref.String()
 	}
-	return &encodeError{what, err}
+	return &located{what + ": encode", err}
 }
 
-// encodeError is the error of a request that cannot be encoded.
-type encodeError struct {
+// located is an error with its place.
+type located struct {
 	what string
 	err  error
 }
 
-func (e *encodeError) Error() string { return e.what + ": encode: " + e.err.Error() }
+func (e *located) Error() string { return e.what + ": " + e.err.Error() }
 
-func (e *encodeError) Unwrap() error { return e.err }
+func (e *located) Unwrap() error { return e.err }

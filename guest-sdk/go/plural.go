@@ -9,13 +9,25 @@ import "strings"
 // may have another name. The rules of kubebuilder are too large for a module, so
 // this is the part of them that names of kinds need.
 func Plural(kind string) string {
-	s := strings.ToLower(kind)
+	s := lower(kind)
 	for _, r := range plurals {
 		if stem, ok := strings.CutSuffix(s, r.end); ok {
 			return stem + r.plural
 		}
 	}
 	return s + "s"
+}
+
+// lower returns the text of a kind, which is ASCII, in lower case. The tables of Unicode are too
+// large for a module.
+func lower(kind string) string {
+	b := []byte(kind)
+	for i, c := range b {
+		if 'A' <= c && c <= 'Z' {
+			b[i] = c + 'a' - 'A'
+		}
+	}
+	return string(b)
 }
 
 // plurals are endings and their plurals; the first that matches is used.

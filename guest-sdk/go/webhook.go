@@ -2,8 +2,6 @@
 
 package wasmctl
 
-import "strings"
-
 // Operation is what a request to the API server does.
 type Operation string
 
@@ -93,7 +91,13 @@ func (w *Webhook) path(watch *Watch) string {
 	if w.Default != nil {
 		prefix = "/mutate-"
 	}
-	return prefix + strings.ReplaceAll(watch.Group, ".", "-") + "-" + watch.Version + "-" + strings.ToLower(watch.Kind)
+	b := []byte(prefix + watch.Group + "-" + watch.Version + "-" + lower(watch.Kind))
+	for i, c := range b {
+		if c == '.' {
+			b[i] = '-'
+		}
+	}
+	return string(b)
 }
 
 // described returns the webhooks in their form in the manifest.
@@ -128,7 +132,6 @@ func (m *Manifest) webhook(path string) *Webhook {
 // webhookProblem returns the reason why the webhooks and conversions cannot
 // run, or "" if they can.
 func (m *Manifest) webhookProblem() string {
-	paths := map[string]bool{}
 	for i := range m.Webhooks {
 		w := &m.Webhooks[i]
 		path := w.path(m.For)
@@ -137,10 +140,9 @@ func (m *Manifest) webhookProblem() string {
 			return "the webhook " + path + " needs one of Validate and Default"
 		case path == "":
 			return "a webhook needs a Path, or Manifest.For with a Version"
-		case paths[path]:
+		case m.webhook(path) != w:
 			return "two webhooks have the path " + path
 		}
-		paths[path] = true
 	}
 	for i := range m.Conversions {
 		if c := &m.Conversions[i]; c.Group == "" || c.Kind == "" || c.Convert == nil {
