@@ -40,7 +40,7 @@ func (s *Server) admit(ctx context.Context, to target, b []byte) ([]byte, error)
 	if err != nil {
 		return nil, err
 	}
-	response := verdict(&res)
+	response := verdict(a, &res)
 	response.UID = types.UID(a.ID)
 	response.AuditAnnotations = audit(res.Audit, to.controller, to.routes.Digest)
 	if res.Object != nil {

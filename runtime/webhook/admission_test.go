@@ -107,7 +107,7 @@ func TestAdmit_TheAPIServerAcceptsTheAnswer(t *testing.T) {
 		},
 		"denied with causes": {
 			"/default", abi.AdmissionResult{Denied: &abi.Denial{Code: 422, Message: "bad", Causes: []abi.Cause{{Type: "FieldValueInvalid", Field: "spec.n", Message: "is 1"}}}, Audit: map[string]string{"example.com/a b": "x", AuditModule: "forged"}},
-			`{"allowed":false,"status":{"metadata":{},"status":"Failure","message":"bad","reason":"Invalid","details":{"causes":[{"reason":"FieldValueInvalid","message":"is 1","field":"spec.n"}]},"code":422},` +
+			`{"allowed":false,"status":{"metadata":{},"status":"Failure","message":"bad","reason":"Invalid","details":{"name":"a","group":"example.com","kind":"Job","causes":[{"reason":"FieldValueInvalid","message":"is 1","field":"spec.n"}]},"code":422},` +
 				`"auditAnnotations":{"example.com_a_b":"x","wasmctl-controller":"jobs","wasmctl-module":"sha256:1"}}`,
 		},
 		"denied with a reason": {

@@ -41,8 +41,8 @@ var reasons = map[int]metav1.StatusReason{
 	http.StatusServiceUnavailable: metav1.StatusReasonServiceUnavailable, http.StatusGatewayTimeout: metav1.StatusReasonTimeout,
 }
 
-// verdict returns the decision of a guest, without its patch.
-func verdict(res *abi.AdmissionResult) *admissionv1.AdmissionResponse {
+// verdict returns the decision of a guest about a request, without its patch.
+func verdict(a *abi.Admission, res *abi.AdmissionResult) *admissionv1.AdmissionResponse {
 	response := &admissionv1.AdmissionResponse{Allowed: res.Denied == nil, Warnings: warnings(res.Warnings)}
 	if d := res.Denied; d != nil {
 		code := cmp.Or(d.Code, http.StatusForbidden)
@@ -51,7 +51,8 @@ func verdict(res *abi.AdmissionResult) *admissionv1.AdmissionResponse {
 			Reason: cmp.Or(metav1.StatusReason(d.Reason), reasons[code]), Message: text.Ends(d.Message, text.MaxError),
 		}
 		if len(d.Causes) > 0 {
-			status.Details = &metav1.StatusDetails{}
+			// Clients show causes with the object: The Job "x" is invalid: spec.n: is 1.
+			status.Details = &metav1.StatusDetails{Name: a.Key.Name, Group: a.Target.Group, Kind: a.Target.Kind}
 			for _, c := range d.Causes {
 				status.Details.Causes = append(status.Details.Causes, metav1.StatusCause{
 					Type: metav1.CauseType(text.Truncate(c.Type, maxCause)), Field: text.Truncate(c.Field, maxCause), Message: text.Truncate(c.Message, maxCause),
