@@ -60,18 +60,18 @@ func (rt *Runtime) Admin() admin.Service {
 
 // tenants returns the accounts of the tenants, ordered by name.
 func (rt *Runtime) tenants() (list []admin.Tenant) {
-	cpu := map[string]history.Duration{}
+	computing := map[string]history.Duration{}
 	for _, c := range rt.Controllers() {
 		if e := c.life.View().Engine; e != nil {
 			tenant, took := e.Computed()
-			cpu[tenant] += history.Duration(took)
+			computing[tenant] += history.Duration(took)
 		}
 	}
 	for _, u := range rt.shared.Budget.Usage() {
 		log := logging.UsageOf(rt.log, u.Tenant)
 		list = append(list, admin.Tenant{
 			Name: u.Tenant, Memory: u.Memory, Kinds: u.Kinds, Pinned: u.Pinned, Share: u.Share, Refused: u.Refused, Reclaimed: u.Reclaimed,
-			CPU: cpu[u.Tenant], LogBytes: log.Bytes, LogLinesDropped: log.Dropped,
+			Computing: computing[u.Tenant], LogBytes: log.Bytes, LogLinesDropped: log.Dropped,
 		})
 	}
 	return list

@@ -151,7 +151,7 @@ func TestTenants_AreChargedForComputing(t *testing.T) {
 	r.create("x")
 	enginetest.Until(t, "both run, and their tenant is charged", func() bool {
 		list := r.Admin().Status().Tenants
-		return len(list) == 1 && list[0].Name == "team" && list[0].CPU > 0 && !strings.Contains(r.metrics(), `result="success"} 0`)
+		return len(list) == 1 && list[0].Name == "team" && list[0].Computing > 0 && !strings.Contains(r.metrics(), `result="success"} 0`)
 	})
 }
 

@@ -7,8 +7,8 @@ import "errors"
 var (
 	// ErrSameModule is returned by Prepare for the bytes that are already live.
 	ErrSameModule = errors.New("this module is already live")
-	// ErrNotKept is returned by PrepareKept for a revision whose code was closed.
-	ErrNotKept = errors.New("revision is not kept")
+	// ErrNotKept is returned by PrepareKept for a revision whose code was closed, or if there is none.
+	ErrNotKept = errors.New("revision to go back to")
 	// ErrClosed is returned by Acquire after Close.
 	ErrClosed = errors.New("module is closed")
 	// ErrNoHook is returned by the method of an optional export that the module does not

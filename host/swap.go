@@ -87,9 +87,9 @@ func (m *Module) PrepareKept(ctx context.Context, number uint64, connect Connect
 	p := m.retainKept(func(k *kept) bool { return k.number == number || number == 0 && k.program.Info.Digest != live })
 	if p == nil {
 		if number == 0 {
-			return nil, fmt.Errorf("module[%s]: an earlier %w", m.name, ErrNotKept)
+			return nil, fmt.Errorf("module[%s]: there is no earlier %w", m.name, ErrNotKept)
 		}
-		return nil, fmt.Errorf("module[%s]: revision %d: %w; kept: %s", m.name, number, ErrNotKept, m.keptText())
+		return nil, fmt.Errorf("module[%s]: revision %d: there is no such %w; kept: %s", m.name, number, ErrNotKept, m.keptText())
 	}
 	return m.candidate(ctx, m.add(m.nextNumber(), p), m.apiFor(p.Info.Digest, connect))
 }

@@ -48,9 +48,9 @@ With --all, the output has every process of this user on this machine, each with
 
 With --by tenant, the output has the account of each tenant: a namespace with Reconcilers, or a controller that is its own. MEMORY is
 charged to it, PINNED is the part that cannot be taken back, and SHARE is its fair share of the memory budget. REFUSED counts requests
-for memory that were refused, and RECLAIMED runs that were interrupted because other tenants needed their shares. CPU is the computing
-time of the runs of its controllers since they started. LOG is about what the log of the process has about it, and DROPPED counts the
-lines beyond its bounds.
+for memory that were refused, and RECLAIMED runs that were interrupted because other tenants needed their shares. COMPUTING is how long
+the runs of its controllers have computed since they started: by the clock, without waits for the API server. LOG is about what the log
+of the process has about it, and DROPPED counts the lines beyond its bounds.
 
 With --watch, the output refreshes until Ctrl-C, and shows problems first.`,
 		Example: `  wasmctl status

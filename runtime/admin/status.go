@@ -49,8 +49,9 @@ type Tenant struct {
 	// were interrupted because other tenants needed their shares.
 	Refused   uint64 `json:"refused"`
 	Reclaimed uint64 `json:"reclaimed"`
-	// CPU is the computing time of the runs of its present controllers.
-	CPU history.Duration `json:"cpu"`
+	// Computing is how long the runs of its present controllers have computed: elapsed time without
+	// waits for the API server, which is more than CPU time while the CPUs are overloaded.
+	Computing history.Duration `json:"computing"`
 	// LogBytes is what the log of the process has about the tenant, about, and LogLinesDropped
 	// counts the lines beyond its bounds.
 	LogBytes        int64  `json:"logBytes"`

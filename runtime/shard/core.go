@@ -152,6 +152,11 @@ func (c *Core) Rejoin(id string, now time.Time) *Core {
 			next.phases[i] = warm
 		}
 	}
+	for id, s := range c.members { // one whose lease was deleted by hand may not have noticed
+		if s.gone && id != c.id && id != c.former {
+			next.members[id] = s
+		}
+	}
 	return next
 }
 

@@ -27,7 +27,7 @@ func TenantLines(st *admin.Status, now time.Time, s Screen) []string {
 		{title: "OF SHARE", right: true},
 		{title: "REFUSED", right: true},
 		{title: "RECLAIMED", right: true},
-		{title: "CPU", right: true},
+		{title: "COMPUTING", right: true},
 		{title: "LOG", right: true, omit: 3},
 		{title: "DROPPED", right: true, omit: 2},
 	}}
@@ -39,7 +39,7 @@ func TenantLines(st *admin.Status, now time.Time, s Screen) []string {
 			colour = colourWarn
 		}
 		t.row(colour, text.Line(a.Name), humanize.Bytes(a.Memory), humanize.Bytes(a.Pinned), humanize.Bytes(a.Share),
-			fmt.Sprintf("%d%%", 100*a.Memory/max(1, a.Share)), a.Refused, a.Reclaimed, short(a.CPU), humanize.Bytes(a.LogBytes), a.LogLinesDropped)
+			fmt.Sprintf("%d%%", 100*a.Memory/max(1, a.Share)), a.Refused, a.Reclaimed, short(a.Computing), humanize.Bytes(a.LogBytes), a.LogLinesDropped)
 	}
 	return append([]string{head, ""}, t.render(s.width, s.coloured)...)
 }
