@@ -26,8 +26,13 @@ func (s *Server) admit(ctx context.Context, to target, b []byte) ([]byte, error)
 	if err != nil {
 		return nil, err
 	}
-	a.Controller, a.Webhook = to.controller, to.webhook.Path
-	if !selects(to.routes, to.webhook, a) {
+	a.Controller, a.Webhook = to.controller, to.path
+	w := to.routes.webhook(to.path)
+	switch {
+	case to.routes.selects(w, a):
+	case to.former.selects(to.former.webhook(to.path), a):
+		return answer(r, a, &admissionv1.AdmissionResponse{Allowed: true}) // the configuration is that of the module before a swap
+	default:
 		return nil, refuse(http.StatusForbidden, "the webhook %s of module %s does not select this request: %s of %s.%s", a.Webhook, to.routes.Digest, a.Operation, a.Target.Resource, a.Target.Group)
 	}
 	leave, err := to.gate.enter(ctx)
@@ -36,21 +41,26 @@ func (s *Server) admit(ctx context.Context, to target, b []byte) ([]byte, error)
 	}
 	defer leave()
 	object := a.Object
-	res, err := to.Admit(ctx, to.webhook, a)
+	res, err := to.Admit(ctx, w, a)
 	if err != nil {
 		return nil, err
 	}
 	response := verdict(a, &res)
-	response.UID = types.UID(a.ID)
 	response.AuditAnnotations = audit(res.Audit, to.controller, to.routes.Digest)
 	if res.Object != nil {
-		if response.Patch, err = patchOf(to.webhook, object, &res); err != nil {
+		if response.Patch, err = patchOf(w, object, &res); err != nil {
 			return nil, err
 		}
 		if response.Patch != nil {
 			response.PatchType = new(admissionv1.PatchTypeJSONPatch)
 		}
 	}
+	return answer(r, a, response)
+}
+
+// answer returns the JSON of the review with a response.
+func answer(r review, a *abi.Admission, response *admissionv1.AdmissionResponse) ([]byte, error) {
+	response.UID = types.UID(a.ID)
 	return json.Marshal(&admissionv1.AdmissionReview{TypeMeta: metav1.TypeMeta{APIVersion: r.apiVersion, Kind: r.kind}, Response: response})
 }
 

@@ -183,7 +183,7 @@ func TestSelects_IsTheAPIServersMatch(t *testing.T) {
 		attributes := admission.NewAttributesRecord(nil, nil, schema.GroupVersionKind{}, a.Key.Namespace, a.Key.Name,
 			schema.GroupVersionResource{Group: a.Target.Group, Version: a.Target.Version, Resource: a.Target.Resource}, a.Target.Subresource, admission.Operation(a.Operation), nil, false, nil)
 		want := (&rules.Matcher{Rule: like, Attr: attributes}).Matches()
-		if got := selects(&Routes{}, &abi.Webhook{Rules: []abi.WebhookRule{rule}}, a); got != want {
+		if got := (&Routes{}).selects(&abi.Webhook{Rules: []abi.WebhookRule{rule}}, a); got != want {
 			t.Fatalf("%+v selects %+v: %t, want %t", rule, a, got, want)
 		}
 		if want {
@@ -216,10 +216,10 @@ func TestSelects_Namespaces(t *testing.T) {
 		{"namespaces", "", "", nil, false},
 	} {
 		a := &abi.Admission{Key: abi.Key{Namespace: c.namespace, Name: c.name}, Object: c.object, Target: abi.Target{Version: "v1", Resource: c.resource}}
-		if got := selects(&Routes{Namespaces: []string{"a"}}, w, a); got != c.want {
+		if got := (&Routes{Namespaces: []string{"a"}}).selects(w, a); got != c.want {
 			t.Errorf("%+v: %t", c, got)
 		}
-		if selects(&Routes{Namespaces: []string{}}, w, a) || !selects(&Routes{}, w, a) {
+		if (&Routes{Namespaces: []string{}}).selects(w, a) || !(&Routes{}).selects(w, a) {
 			t.Errorf("%+v: no namespaces, or all of them", c)
 		}
 	}

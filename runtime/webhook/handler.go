@@ -71,7 +71,7 @@ func (s *Server) answer(r *http.Request, to []target) ([]byte, error) {
 		return nil, refuse(http.StatusUnsupportedMediaType, "the content type is not application/json")
 	}
 	limit, timeout := s.cfg.Limits.Admission, admissionTimeout
-	if to[0].webhook == nil {
+	if to[0].conversion {
 		limit, timeout = s.cfg.Limits.Conversion, conversionTimeout
 	}
 	ctx, cancel := withDeadline(r, timeout)
@@ -82,7 +82,7 @@ func (s *Server) answer(r *http.Request, to []target) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if to[0].webhook == nil {
+	if to[0].conversion {
 		return s.convert(ctx, to, packed, memory)
 	}
 	return s.admit(ctx, to[0], packed)

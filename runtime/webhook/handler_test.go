@@ -362,3 +362,35 @@ func TestServer_Backends(t *testing.T) {
 		t.Errorf("judged by %s: %v", got, s.Backends())
 	}
 }
+
+// TestServer_ASwapRefusesNothing: a request that the API server sends because the former module selects it is allowed, until the configuration
+// has had time to follow. Without a module, nothing is allowed.
+func TestServer_ASwapRefusesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := jobs()
+		b.admit = func(context.Context, *abi.Webhook, *abi.Admission) (abi.AdmissionResult, error) {
+			return abi.AdmissionResult{Denied: &abi.Denial{Message: "no"}}, nil
+		}
+		s := serverOf(b)
+		check := func(path, change string, want string) {
+			t.Helper()
+			w := post(s, path, reviewOf(t, change))
+			if got := fmt.Sprintf("%d %t", w.Code, strings.Contains(w.Body.String(), `"allowed":true`)); got != want {
+				t.Errorf("%s %s: %s %s, want %s", path, change, got, w.Body, want)
+			}
+		}
+		check("/validate", `{}`, "200 false")
+		former := b.routes
+		b.routes = nil
+		check("/validate", `{}`, "404 false")
+		b.routes = &Routes{Webhooks: slices.Clone(former.Webhooks[:1]), Namespaces: []string{"c"}}
+		check("/validate", `{}`, "200 true")
+		check("/validate", `{"namespace":"c"}`, "200 false")
+		check("/default", `{}`, "200 true")
+		check("/without-rules", `{}`, "404 false")
+		<-time.After(grace + time.Second)
+		check("/validate", `{}`, "403 false")
+		check("/validate", `{"namespace":"c"}`, "200 false")
+		check("/default", `{}`, "404 false")
+	})
+}

@@ -74,27 +74,6 @@ type Server struct {
 	listener net.Listener      // nil before Listen; guarded by mu
 }
 
-// share is the part of a server that the backends with one prefix have, which usually are those of one tenant.
-type share struct {
-	prefix   string
-	memory   budget
-	backends []*backend // in the order of Add; guarded by Server.mu, and never changed in place
-
-	mu     sync.Mutex
-	series map[string]bool // paths that have series; guarded by mu
-}
-
-// backend is a Backend that is served.
-type backend struct {
-	Backend
-
-	*share
-
-	controller string
-	order      int // of Add
-	gate       *gate
-}
-
 // Entry is a backend that is served.
 type Entry struct {
 	Controller string
@@ -135,65 +114,6 @@ func (s *Server) Add(controller, prefix string, b Backend) (remove func()) {
 		s.mu.Unlock()
 		s.cfg.Metrics.prune(of, s.paths(prefix))
 	}
-}
-
-// target is the meaning of a URL: a webhook, or a backend with conversions.
-type target struct {
-	*backend
-
-	routes  *Routes
-	webhook *abi.Webhook // nil for conversions
-}
-
-// find returns the webhook of a path, or all backends that serve conversions there.
-func (s *Server) find(path string) (found []target) {
-	for end := range len(path) {
-		if end > 0 && path[end] != '/' {
-			continue
-		}
-		prefix, rest := path[:end], path[end:]
-		for _, b := range s.with(prefix) {
-			routes := b.Routes()
-			if routes == nil {
-				continue
-			}
-			if rest == ConvertPath && len(routes.Conversions) > 0 {
-				found = append(found, target{b, routes, nil})
-			}
-			i := slices.IndexFunc(routes.Webhooks, func(w abi.Webhook) bool { return w.Path == rest && len(w.Rules) > 0 })
-			if i >= 0 && len(found) == 0 {
-				return []target{{b, routes, &routes.Webhooks[i]}}
-			}
-		}
-		if len(found) > 0 || strings.Count(prefix, "/") == 2 {
-			return found
-		}
-	}
-	return nil
-}
-
-// with returns the backends that have a prefix, in the order of Add.
-func (s *Server) with(prefix string) []*backend {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if of := s.shares[prefix]; of != nil {
-		return of.backends
-	}
-	return nil
-}
-
-// paths returns the URLs that the backends with a prefix may serve.
-func (s *Server) paths(prefix string) map[string]bool {
-	paths := map[string]bool{}
-	for _, b := range s.with(prefix) {
-		if routes := b.Routes(); routes != nil {
-			paths[prefix+ConvertPath] = true
-			for i := range routes.Webhooks {
-				paths[prefix+routes.Webhooks[i].Path] = true
-			}
-		}
-	}
-	return paths
 }
 
 // list returns all backends, in the order of Add.
