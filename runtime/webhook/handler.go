@@ -76,7 +76,7 @@ func (s *Server) answer(r *http.Request, to []target) ([]byte, error) {
 	}
 	ctx, cancel := withDeadline(r, timeout)
 	defer cancel()
-	memory := &lease{budget: &to[0].share.memory}
+	memory := &lease{budget: &to[0].memory}
 	defer memory.release()
 	packed, err := readBody(r, limit, memory)
 	if err != nil {

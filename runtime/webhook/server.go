@@ -83,10 +83,10 @@ func (s *Server) Run(ctx context.Context) error {
 	err := server.ServeTLS(listener, "", "")
 	end()
 	<-stopped
-	if ctx.Err() != nil {
-		return nil
+	if ctx.Err() == nil {
+		return fmt.Errorf("webhook server: %w", err)
 	}
-	return fmt.Errorf("webhook server: %w", err)
+	return nil
 }
 
 // Check returns an error unless the server completes a TLS handshake at its own address. It is a readiness check.
