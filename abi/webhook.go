@@ -76,8 +76,11 @@ func (w *Webhook) Export() string {
 	return ExportValidate
 }
 
-// Selects reports whether a rule of the webhook selects a request, as the API server does.
+// Selects reports whether a rule of the webhook selects a request, as the API server does. A nil webhook selects nothing.
 func (w *Webhook) Selects(a *Admission) bool {
+	if w == nil {
+		return false
+	}
 	t := &a.Target
 	namespaced := a.Key.Namespace != "" && (t.Group != "" || t.Version != "v1" || t.Resource != "namespaces")
 	return slices.ContainsFunc(w.Rules, func(r WebhookRule) bool {

@@ -29,8 +29,8 @@ func (s *Server) admit(ctx context.Context, to target, b []byte) ([]byte, error)
 	a.Controller, a.Webhook = to.controller, to.path
 	w := to.routes.webhook(to.path)
 	switch {
-	case to.routes.selects(w, a):
-	case to.former.selects(to.former.webhook(to.path), a):
+	case w.Selects(a):
+	case to.former.webhook(to.path).Selects(a):
 		return answer(r, a, &admissionv1.AdmissionResponse{Allowed: true}) // the configuration is that of the module before a swap
 	default:
 		return nil, refuse(http.StatusForbidden, "the webhook %s of module %s does not select this request: %s of %s.%s", a.Webhook, to.routes.Digest, a.Operation, a.Target.Resource, a.Target.Group)

@@ -98,24 +98,20 @@ func TestAdmit_TheAPIServerAcceptsTheAnswer(t *testing.T) {
 		"allowed":   {"/validate", abi.AdmissionResult{}, `{"allowed":true,"auditAnnotations":` + module + `}`},
 		"unchanged": {"/default", abi.AdmissionResult{Object: same}, `{"allowed":true,"auditAnnotations":` + module + `}`},
 		"changed": {
-			"/default",
-			abi.AdmissionResult{Object: changed, Warnings: []string{"old\nfield", ""}},
+			"/default", abi.AdmissionResult{Object: changed, Warnings: []string{"old\nfield", ""}},
 			`{"allowed":true,"patch":"W3sib3AiOiJyZXBsYWNlIiwicGF0aCI6Ii9zcGVjL24iLCJ2YWx1ZSI6Mn1d","patchType":"JSONPatch","auditAnnotations":` + module + `,"warnings":["old\\nfield"]}`,
 		},
 		"denied": {
-			"/validate",
-			abi.AdmissionResult{Denied: &abi.Denial{Message: "no"}},
+			"/validate", abi.AdmissionResult{Denied: &abi.Denial{Message: "no"}},
 			`{"allowed":false,"status":{"metadata":{},"status":"Failure","message":"no","reason":"Forbidden","code":403},"auditAnnotations":` + module + `}`,
 		},
 		"denied with causes": {
-			"/default",
-			abi.AdmissionResult{Denied: &abi.Denial{Code: 422, Message: "bad", Causes: []abi.Cause{{Type: "FieldValueInvalid", Field: "spec.n", Message: "is 1"}}}, Audit: map[string]string{"example.com/a b": "x", AuditModule: "forged"}},
+			"/default", abi.AdmissionResult{Denied: &abi.Denial{Code: 422, Message: "bad", Causes: []abi.Cause{{Type: "FieldValueInvalid", Field: "spec.n", Message: "is 1"}}}, Audit: map[string]string{"example.com/a b": "x", AuditModule: "forged"}},
 			`{"allowed":false,"status":{"metadata":{},"status":"Failure","message":"bad","reason":"Invalid","details":{"name":"a","group":"example.com","kind":"Job","causes":[{"reason":"FieldValueInvalid","message":"is 1","field":"spec.n"}]},"code":422},` +
 				`"auditAnnotations":{"example.com_a_b":"x","wasmctl-controller":"jobs","wasmctl-module":"sha256:1"}}`,
 		},
 		"denied with a reason": {
-			"/validate",
-			abi.AdmissionResult{Denied: &abi.Denial{Code: 409, Reason: "Taken"}},
+			"/validate", abi.AdmissionResult{Denied: &abi.Denial{Code: 409, Reason: "Taken"}},
 			`{"allowed":false,"status":{"metadata":{},"status":"Failure","reason":"Taken","code":409},"auditAnnotations":` + module + `}`,
 		},
 	} {
@@ -187,7 +183,7 @@ func TestSelects_IsTheAPIServersMatch(t *testing.T) {
 		attributes := admission.NewAttributesRecord(nil, nil, schema.GroupVersionKind{}, a.Key.Namespace, a.Key.Name,
 			schema.GroupVersionResource{Group: a.Target.Group, Version: a.Target.Version, Resource: a.Target.Resource}, a.Target.Subresource, admission.Operation(a.Operation), nil, false, nil)
 		want := (&rules.Matcher{Rule: like, Attr: attributes}).Matches()
-		if got := (&Routes{}).selects(&abi.Webhook{Rules: []abi.WebhookRule{rule}}, a); got != want {
+		if got := (&abi.Webhook{Rules: []abi.WebhookRule{rule}}).Selects(a); got != want {
 			t.Fatalf("%+v selects %+v: %t, want %t", rule, a, got, want)
 		}
 		if want {
@@ -196,36 +192,6 @@ func TestSelects_IsTheAPIServersMatch(t *testing.T) {
 	}
 	if selected < 1000 {
 		t.Errorf("only %d requests were selected", selected)
-	}
-}
-
-// TestSelects_Namespaces: routes that are limited to namespaces select objects in them, and these namespaces themselves.
-func TestSelects_Namespaces(t *testing.T) {
-	w := &abi.Webhook{Rules: allRules}
-	named, err := abi.AppendValue(nil, map[string]any{"metadata": map[string]any{"name": "a"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct {
-		resource, namespace, name string
-		object                    []byte
-		want                      bool
-	}{
-		{"pods", "a", "x", nil, true},
-		{"pods", "b", "a", nil, false},
-		{"nodes", "", "a", nil, false},
-		{"namespaces", "a", "a", nil, true},
-		{"namespaces", "a", "b", nil, false},
-		{"namespaces", "", "", named, true},
-		{"namespaces", "", "", nil, false},
-	} {
-		a := &abi.Admission{Key: abi.Key{Namespace: c.namespace, Name: c.name}, Object: c.object, Target: abi.Target{Version: "v1", Resource: c.resource}}
-		if got := (&Routes{Namespaces: []string{"a"}}).selects(w, a); got != c.want {
-			t.Errorf("%+v: %t", c, got)
-		}
-		if (&Routes{Namespaces: []string{}}).selects(w, a) || !(&Routes{}).selects(w, a) {
-			t.Errorf("%+v: no namespaces, or all of them", c)
-		}
 	}
 }
 

@@ -23,7 +23,8 @@ import (
 // TestServer_Refuses: a request that is not a review for a webhook gets an HTTP error, which is a failed call for the API server.
 func TestServer_Refuses(t *testing.T) {
 	b := jobs()
-	b.routes.Namespaces = []string{"b"}
+	b.routes.Webhooks[0].Rules = []abi.WebhookRule{allRules[0]}
+	b.routes.Webhooks[0].Rules[0].Scope = "Namespaced"
 	s := serverOf(b)
 	deep := func(n int) string {
 		return `{"object":{"apiVersion":"example.com/v1","kind":"Job","deep":` + strings.Repeat("[", n) + strings.Repeat("]", n) + `}}`
@@ -63,8 +64,7 @@ func TestServer_Refuses(t *testing.T) {
 		"options that lie":          {"/validate", reviewOf(t, `{"options":"x"}`), 400, "request.options"},
 		"too deep":                  {"/validate", reviewOf(t, deep(140)), 400, "nests deeper"},
 		"absurdly deep":             {"/validate", reviewOf(t, deep(9000)), 400, "nests deeper"},
-		"another namespace":         {"/validate", reviewOf(t, `{"namespace":"c"}`), 403, "does not select"},
-		"no namespace":              {"/validate", reviewOf(t, `{"namespace":""}`), 403, "does not select"},
+		"a request of no rule":      {"/validate", reviewOf(t, `{"namespace":""}`), 403, "does not select"},
 		"too large":                 {"/validate", strings.Repeat(" ", 7<<20) + reviewOf(t), 413, "larger than 7340032 bytes"},
 		"a conversion":              {"/validate", conversionReview("example.com/v2", job), 400, "want a AdmissionReview"},
 	} {
@@ -383,14 +383,19 @@ func TestServer_ASwapRefusesNothing(t *testing.T) {
 		former := b.routes
 		b.routes = nil
 		check("/validate", `{}`, "404 false")
-		b.routes = &Routes{Webhooks: slices.Clone(former.Webhooks[:1]), Namespaces: []string{"c"}}
+		narrow := former.Webhooks[0]
+		narrow.Rules = slices.Clone(allRules)
+		for i := range narrow.Rules {
+			narrow.Rules[i].Scope = "Cluster"
+		}
+		b.routes = &Routes{Webhooks: []abi.Webhook{narrow}}
 		check("/validate", `{}`, "200 true")
-		check("/validate", `{"namespace":"c"}`, "200 false")
+		check("/validate", `{"namespace":""}`, "200 false")
 		check("/default", `{}`, "200 true")
 		check("/without-rules", `{}`, "404 false")
 		<-time.After(grace + time.Second)
 		check("/validate", `{}`, "403 false")
-		check("/validate", `{"namespace":"c"}`, "200 false")
+		check("/validate", `{"namespace":""}`, "200 false")
 		check("/default", `{}`, "404 false")
 	})
 }

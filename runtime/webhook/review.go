@@ -155,11 +155,6 @@ func textOf(v []byte) string {
 	return string(c.Text())
 }
 
-// nameIn returns metadata.name of an object, or "".
-func nameIn(object []byte) string {
-	return textOf(packed.Find(packed.Find(object, "metadata"), "name"))
-}
-
 // withoutManagedFields returns an object without metadata.managedFields. It is a copy if it has some.
 func withoutManagedFields(object []byte) []byte {
 	meta := packed.Find(object, "metadata")

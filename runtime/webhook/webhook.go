@@ -38,8 +38,6 @@ type Backend interface {
 type Routes struct {
 	Webhooks    []abi.Webhook
 	Conversions []abi.Conversions
-	// Namespaces limits admission to these namespaces. If nil, all are served.
-	Namespaces []string
 	// Owned are the kinds that the controller reconciles.
 	Owned []schema.GroupKind
 	// Digest identifies the live module, for the audit log.
