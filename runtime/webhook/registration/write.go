@@ -104,6 +104,7 @@ func (r *Registrar) open(ctx context.Context, bundle []byte) error {
 		return fmt.Errorf("webhooks are registered when their server answers at %s: %w", address, err)
 	}
 	r.opened = time.Now()
+	r.cfg.Logger.Info("registering webhooks", "configuration", r.cfg.Name, "server", address)
 	return conn.Close()
 }
 
