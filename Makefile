@@ -182,7 +182,7 @@ loc: ## Count the lines of production Go, by package
 # Tests of these packages build projects: make test leaves such tests out, with -short.
 BUILDS := ./cmd/wasmctl/internal/project/... ./host/conformance ./host/conformance/validate
 # Processes first: they wait for leases and deadlines while the other tests compute.
-E2E := ./test/e2e/run ./test/e2e/serve ./test/e2e/shards ./test/e2e/chaos ./test/e2e/swap ./test/e2e/tenants
+E2E := ./test/e2e/run ./test/e2e/serve ./test/e2e/shards ./test/e2e/chaos ./test/e2e/swap ./test/e2e/webhooks ./test/e2e/tenants
 
 .PHONY: test
 test: build guests $(DEVCLUSTER) ## Run the tests on one real control plane; with KUBERNETES=1.33, on the oldest version

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,6 +16,7 @@ import (
 	"github.com/wasmctl/wasmctl"
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/deploy"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/printer"
 	"github.com/wasmctl/wasmctl/host/kubeapi"
@@ -33,6 +35,7 @@ type rbacOptions struct {
 
 	leader     flags.Leader
 	shards     bool
+	webhooks   bool
 	process    flags.Process
 	controller v1alpha1.ControllerSpec
 	streams    streams
@@ -79,6 +82,7 @@ print the rights that it needs as this account. The account needs its own rights
 	f.StringVar(&o.account, "serviceaccount", "", "Grant the rights to this service account, as NAMESPACE:NAME (default: default:wasmctl- and the controller's name)")
 	f.BoolVar(&o.leader.Elect, "leader-elect", false, "Add the rights for leader election")
 	f.BoolVar(&o.shards, "shards", false, "Add the rights for sharing the objects with other replicas")
+	f.BoolVar(&o.webhooks, "webhooks", false, "Add the rights to register webhooks behind a Service that has the namespace and the name of the service account")
 	f.StringVar(&o.leader.Namespace, "leader-elect-resource-namespace", "", "Put the Lease into this `namespace` (default: that of the service account)")
 	f.StringVar(&o.leader.Name, "leader-elect-resource-name", "", "Name the Lease (default: wasmctl- and the controller's name)")
 	o.serve.bind(cmd)
@@ -116,10 +120,18 @@ func runRBAC(ctx context.Context, o *rbacOptions) error {
 // possibly outside its own namespace, and for the Lease.
 func (o *rbacOptions) hostRules(account grant.Account, controller string, outside []abi.Capability) []abi.Capability {
 	if !o.leader.Elect && !o.shards {
-		return append(grant.EventRules(account.Namespace), outside...)
+		return slices.Concat(grant.EventRules(account.Namespace), outside, o.webhookRules(account))
 	}
 	ns := cmp.Or(o.leader.Namespace, account.Namespace)
-	return append(grant.EventRules(ns), o.leaseRules(ns, o.leader.LeaseName(controller))...)
+	return slices.Concat(grant.EventRules(ns), o.leaseRules(ns, o.leader.LeaseName(controller)), o.webhookRules(account))
+}
+
+// webhookRules returns the rights to register webhooks.
+func (o *rbacOptions) webhookRules(account grant.Account) []abi.Capability {
+	if !o.webhooks {
+		return nil
+	}
+	return deploy.WebhookRights(account.Namespace, account.Name)
 }
 
 // leaseRules returns the rights to Leases that replicas need.

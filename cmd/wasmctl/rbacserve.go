@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -90,5 +91,5 @@ func marked(host grant.Account, objects []any) []any {
 // serveRights returns the rights of the process itself.
 func (o *rbacOptions) serveRights(host grant.Account) []abi.Capability {
 	rights := append(serve.Rights(o.controller.Namespaces, o.serve.constrained), grant.EventRules(host.Namespace)...)
-	return append(rights, o.leaseRules(cmp.Or(o.leader.Namespace, host.Namespace), cmp.Or(o.leader.Name, serveLease))...)
+	return slices.Concat(rights, o.leaseRules(cmp.Or(o.leader.Namespace, host.Namespace), cmp.Or(o.leader.Name, serveLease)), o.webhookRules(host))
 }

@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 )
 
 // Labels of the objects of an installation. wasmctl uninstall finds the objects by them.
@@ -63,7 +65,7 @@ func Of(o metav1.Object) (namespace, name, component string) {
 func nameFits(o metav1.Object, namespace, name string) bool {
 	switch o.GetNamespace() {
 	case "":
-		return slices.Contains([]string{namespace, namespace + ":" + name, flowSchemaName(namespace, name), webhookName(namespace, name)}, o.GetName())
+		return slices.Contains([]string{namespace, namespace + ":" + name, flowSchemaName(namespace, name), flags.WebhookName(namespace, name)}, o.GetName())
 	case namespace:
 		return o.GetName() == name || strings.HasPrefix(o.GetName(), name+"-")
 	}

@@ -13,11 +13,6 @@ import (
 	"github.com/wasmctl/wasmctl/host/kubeapi"
 )
 
-// webhookName returns the name of the webhook configurations of an installation.
-func webhookName(namespace, name string) string {
-	return flags.WebhookName(flags.ServiceGroup(namespace, name))
-}
-
 func (c *Config) webhookArgs() []string {
 	if !c.Webhooks {
 		return nil
@@ -32,7 +27,7 @@ func (c *Config) webhookConfigurations() []any {
 		return nil
 	}
 	meta := c.meta("")
-	meta.Name, meta.Namespace = webhookName(c.Namespace, c.Name), ""
+	meta.Name, meta.Namespace = flags.WebhookName(c.Namespace, c.Name), ""
 	of := func(kind string) metav1.TypeMeta {
 		return metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: kind}
 	}
@@ -42,17 +37,18 @@ func (c *Config) webhookConfigurations() []any {
 	}
 }
 
-// webhookRights returns the rights to publish the certificates of the replicas, and to write the configurations and the conversions of CRDs.
+// webhookRights returns the rights of processes that serve webhooks.
 func (c *Config) webhookRights() []abi.Capability {
 	if !c.Webhooks {
 		return nil
 	}
-	return WebhookRights(webhookName(c.Namespace, c.Name), c.Namespace)
+	return WebhookRights(c.Namespace, c.Name)
 }
 
-// WebhookRights returns the rights to register webhooks in configurations of this name, which exist, and to publish certificates in a
-// namespace.
-func WebhookRights(name, namespace string) []abi.Capability {
+// WebhookRights returns the rights to register the webhooks behind a Service in its configurations, which exist, and to publish certificates
+// in its namespace.
+func WebhookRights(namespace, service string) []abi.Capability {
+	name := flags.WebhookName(namespace, service)
 	change := []string{kubeapi.VerbGet, kubeapi.VerbUpdate}
 	list := []abi.Capability{
 		{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions", Verbs: append([]string{kubeapi.VerbList}, change...)},

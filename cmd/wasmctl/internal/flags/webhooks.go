@@ -90,16 +90,13 @@ func (o *Webhooks) Options(group string) *wasmctl.Webhooks {
 	if !o.Serves() {
 		return nil
 	}
-	out := &wasmctl.Webhooks{Address: o.address, URL: o.url, CertDir: o.certDir, Unregistered: !o.register, Name: WebhookName(group)}
+	out := &wasmctl.Webhooks{Address: o.address, URL: o.url, CertDir: o.certDir, Unregistered: !o.register, Name: "wasmctl-" + strings.TrimPrefix(group, "wasmctl-")}
 	if o.service != "" {
 		out.Service, _ = parseService(o.service)
-		out.Name = WebhookName(ServiceGroup(out.Service.Namespace, out.Service.Name))
+		out.Name = WebhookName(out.Service.Namespace, out.Service.Name)
 	}
 	return out
 }
 
-// WebhookName returns the name of the webhook configurations of a group of replicas.
-func WebhookName(group string) string { return "wasmctl-" + strings.TrimPrefix(group, "wasmctl-") }
-
-// ServiceGroup returns the name of a group of replicas behind a Service.
-func ServiceGroup(namespace, name string) string { return namespace + "." + name }
+// WebhookName returns the name of the webhook configurations of the replicas behind a Service.
+func WebhookName(namespace, service string) string { return "wasmctl-" + namespace + "." + service }
