@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/wasmctl/wasmctl/internal/failure"
@@ -55,6 +54,7 @@ const withdrawal = 5 * time.Second
 // hooks serves the webhooks of the modules of a Runtime: it consists of the server, its certificates, and their registration.
 type hooks struct {
 	options   *Webhooks
+	namespace string // of the ConfigMap with the certificates
 	cluster   *rest.Config
 	log       *slog.Logger
 	server    *webhook.Server
@@ -90,6 +90,7 @@ func (rt *Runtime) prepareHooks(cluster *rest.Config) (counts []prometheus.Colle
 	if rt.hooks, err = newHooks(cluster, rt.opts.Webhooks, rt.log); err != nil {
 		return nil, err
 	}
+	rt.hooks.namespace = cmp.Or(rt.opts.Webhooks.Service.Namespace, cmp.Or(rt.opts.Election, &Election{}).namespace())
 	rt.shared.Webhooks = rt.hooks.server
 	return []prometheus.Collector{rt.hooks.metrics}, nil
 }
@@ -133,7 +134,7 @@ func (h *hooks) start(ctx context.Context) (stop func(force <-chan struct{}), er
 	}
 	registrar, err := registration.New(registration.Config{
 		Options: h.options.registration(h.server.Addr()), RESTConfig: h.cluster, Replica: replicaName(), Authority: h.authority, Server: h.server,
-		Namespace: cmp.Or(h.options.Service.Namespace, podNamespace(), corev1.NamespaceDefault), Logger: h.log,
+		Namespace: h.namespace, Logger: h.log,
 	})
 	if err != nil {
 		return none, err
