@@ -143,6 +143,27 @@ func (c *Controller) start(e *engine.Controller) error {
 	return nil
 }
 
+// conflict returns an error if another controller has the name or the finalizer of a
+// controller that starts. A name stays reserved until its controller has ended, including
+// restarts, because its rights and its field manager depend on it. A name in the options
+// takes precedence over a name in a manifest.
+func (rt *Runtime) conflict(by *Controller, e *engine.Controller) error {
+	for _, c := range rt.Controllers() {
+		if c == by {
+			continue
+		}
+		if name := e.Name(); c.started(name) || c.named(name) && !by.named(name) {
+			return fmt.Errorf("controller[%s]: %w", e.Name(), ErrNameTaken)
+		}
+		if o := c.life.View().Engine; o != nil {
+			if f := e.SharesFinalizer(o); f != "" {
+				return fmt.Errorf("controller[%s]: finalizer %s: controller[%s] sets it on objects of the same kind: use another name, or other namespaces", e.Name(), f, o.Name())
+			}
+		}
+	}
+	return nil
+}
+
 // admit lets a controller begin as soon as the Runtime runs, with its loaded engine, if
 // there is one. After an error nothing remains of it.
 func (rt *Runtime) admit(c *Controller, e *engine.Controller) error {

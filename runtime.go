@@ -20,7 +20,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	goruntime "runtime"
 	"slices"
@@ -288,24 +287,3 @@ func (rt *Runtime) Run(ctx context.Context) error {
 
 // Interrupt stops the Runtime by force: it cuts running reconciles short, and Run returns.
 func (rt *Runtime) Interrupt() { rt.once.Do(func() { close(rt.force) }) }
-
-// conflict returns an error if another controller has the name or the finalizer of a
-// controller that starts. A name stays reserved until its controller has ended, including
-// restarts, because its rights and its field manager depend on it. A name in the options
-// takes precedence over a name in a manifest.
-func (rt *Runtime) conflict(by *Controller, e *engine.Controller) error {
-	for _, c := range rt.Controllers() {
-		if c == by {
-			continue
-		}
-		if name := e.Name(); c.started(name) || c.named(name) && !by.named(name) {
-			return fmt.Errorf("controller[%s]: %w", e.Name(), ErrNameTaken)
-		}
-		if o := c.life.View().Engine; o != nil {
-			if f := e.SharesFinalizer(o); f != "" {
-				return fmt.Errorf("controller[%s]: finalizer %s: controller[%s] sets it on objects of the same kind: use another name, or other namespaces", e.Name(), f, o.Name())
-			}
-		}
-	}
-	return nil
-}

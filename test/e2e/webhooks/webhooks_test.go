@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -77,7 +78,7 @@ func TestWebhooks_OnTheAPIServer(t *testing.T) {
 	wasm := e2e.ReadFile(t, e2e.Example(t, website))
 	files := [2]string{filepath.Join(dir, "0.wasm"), filepath.Join(dir, "1.wasm")}
 	for i, file := range files {
-		e2e.Replace(t, file, append(wasm[:len(wasm):len(wasm)], 0, 3, 1, 'x', byte(i))) // a custom section, for another digest
+		e2e.Replace(t, file, append(slices.Clip(wasm), 0, 3, 1, 'x', byte(i))) // a custom section, for another digest
 	}
 	c := e2e.Run(t, files[0], "--name", website, "--grant-manifest", "--webhook-address", "127.0.0.1:0", "--socket", socket, "--probation", "0",
 		"--kubeconfig", w.kubeconfig)
