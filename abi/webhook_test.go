@@ -12,9 +12,20 @@ func TestWebhook_Selects(t *testing.T) {
 		resources, target string
 		want              bool
 	}{
-		{"pods", "pods", true}, {"pods", "pods/status", false}, {"pods/status", "pods/status", true}, {"pods/status", "pods", false},
-		{"*", "pods", true}, {"*", "pods/status", false}, {"pods/*", "pods", true}, {"pods/*", "pods/status", true}, {"*/status", "pods/status", true},
-		{"*/status", "pods", false}, {"*/*", "pods", true}, {"*/*", "pods/status", true}, {"jobs pods", "pods", true}, {"jobs", "pods", false},
+		{"pods", "pods", true},
+		{"pods", "pods/status", false},
+		{"pods/status", "pods/status", true},
+		{"pods/status", "pods", false},
+		{"*", "pods", true},
+		{"*", "pods/status", false},
+		{"pods/*", "pods", true},
+		{"pods/*", "pods/status", true},
+		{"*/status", "pods/status", true},
+		{"*/status", "pods", false},
+		{"*/*", "pods", true},
+		{"*/*", "pods/status", true},
+		{"jobs pods", "pods", true},
+		{"jobs", "pods", false},
 	} {
 		w := Webhook{Rules: []WebhookRule{{Groups: []string{"g"}, Versions: []string{"*"}, Resources: strings.Fields(tc.resources), Operations: []Operation{OperationUpdate}}}}
 		resource, sub, _ := strings.Cut(tc.target, "/")

@@ -5,6 +5,7 @@ package conformance
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/wasmctl/wasmctl/abi"
@@ -151,12 +152,8 @@ func admissionRequestCases(t abi.WebhookType) []Case {
 				return err
 			}
 			report, _, err := p.reported(string(t))
-			want := object{}
-			for _, m := range []object{update, other} {
-				for k, v := range m {
-					want[k] = v
-				}
-			}
+			want := maps.Clone(update)
+			maps.Copy(want, other)
 			return first(err, alike("report", report, want))
 		}}
 	}
@@ -186,9 +183,14 @@ func admissionRequestCases(t abi.WebhookType) []Case {
 // grownAdmission passes a request that a newer host could send.
 func (p *probe) grownAdmission(t abi.WebhookType) error {
 	msg := encode(pairs{
-		{"weather", object{"object": list{1}}}, {"object", caseObject(object{string(t): object{"warnings": list{"grown"}}})},
-		{"operation", "SUBLIMATE"}, {"user", object{"username": "ann", "mood": 1}}, {"webhook", admissionTypes[t]},
-		{"target", object{"planet": "x", "kind": caseKind}}, {"key", object{"cluster": "west", "name": key.Name}}, {"v", 1},
+		{"weather", object{"object": list{1}}},
+		{"object", caseObject(object{string(t): object{"warnings": list{"grown"}}})},
+		{"operation", "SUBLIMATE"},
+		{"user", object{"username": "ann", "mood": 1}},
+		{"webhook", admissionTypes[t]},
+		{"target", object{"planet": "x", "kind": caseKind}},
+		{"key", object{"cluster": "west", "name": key.Name}},
+		{"v", 1},
 	})
 	_, out, err := p.rig.module.Exchange(p.ctx, string(t), msg)
 	if err != nil {
@@ -200,80 +202,4 @@ func (p *probe) grownAdmission(t abi.WebhookType) error {
 	}
 	report, _, err := p.reported(string(t))
 	return first(err, same("warnings", len(res.Warnings), 1), same("operation", report["operation"], "SUBLIMATE"))
-}
-
-// conversionCases are about convert.
-func conversionCases() []Case {
-	const to = caseGroup + "/v2"
-	convert := func(p *probe, specs ...object) ([][]byte, error) {
-		c := &abi.Conversion{ID: "u-2", Controller: "conformance", To: to}
-		for i, spec := range specs {
-			o := caseObject(spec)
-			o["metadata"].(object)["name"] = fmt.Sprint("n", i)
-			c.Objects = append(c.Objects, encode(o))
-		}
-		return p.rig.module.Convert(p.ctx, c)
-	}
-	objects := func(specs ...object) func(p *probe) error {
-		return func(p *probe) error {
-			got, err := convert(p, specs...)
-			if err != nil {
-				return err
-			}
-			for i, b := range got {
-				want := caseObject(specs[i])
-				want["apiVersion"], want["metadata"].(object)["name"] = to, fmt.Sprint("n", i)
-				o, err := abi.DecodeObject(b)
-				if err := first(err, same("object", o, want)); err != nil {
-					return err
-				}
-			}
-			return nil
-		}
-	}
-	many := make([]object, 1000)
-	for i := range many {
-		many[i] = object{"i": i}
-	}
-	return []Case{
-		{"convert.one", 4, "an object in another version", objects(object{"a": 1.5, "größe": list{nil, true}})},
-		{"convert.many", 4, "1,000 objects, in their order", objects(many...)},
-		{"convert.large", 4, "two objects of 1 MiB", objects(object{"pad": strings.Repeat("x", 1<<20)}, object{"pad": strings.Repeat("y", 1<<20)})},
-		{"convert.report", 4, "the version to convert to, and each object", func(p *probe) error {
-			if _, err := convert(p, object{}); err != nil {
-				return err
-			}
-			report, _, err := p.reported(abi.ExportConvert)
-			return first(err, alike("report", report, object{
-				"entry": "convert", "to": to, "from": caseGroup + "/v1", "key": object{"namespace": key.Namespace, "name": "n0"},
-			}))
-		}},
-		{"convert.error", 4, "an error instead of the objects", func(p *probe) error {
-			_, err := convert(p, object{}, object{"convert": object{"error": object{"class": "permanent", "message": "größe", "reason": "NotKnown"}}})
-			e, ok := errors.AsType[*abi.ResultError](err)
-			if !ok || e.Class != abi.ErrorPermanent || e.Reason != "NotKnown" || !strings.HasSuffix(e.Message, "größe") {
-				return instead(err, "an error of the guest")
-			}
-			return nil
-		}},
-		{"convert.operations", 5, "config_get works, nothing else does", func(p *probe) error {
-			return p.cacheOnly(abi.ExportConvert, false, func(steps list) error {
-				_, err := convert(p, object{"convert": object{"steps": steps}})
-				return err
-			})
-		}},
-		{"convert.grown", 9, "a request with unknown keys, in another order", func(p *probe) error {
-			_, out, err := p.rig.module.Exchange(p.ctx, abi.ExportConvert, encode(pairs{
-				{"weather", list{object{"to": 1}}}, {"objects", list{caseObject(object{})}}, {"to", to}, {"v", 1},
-			}))
-			if err == nil {
-				_, err = abi.DecodeConversionResult(out, 1)
-			}
-			return err
-		}},
-		{"convert.trap", 2, "a trap ends the call, and the next one is as if nothing had happened", func(p *probe) error {
-			_, err := convert(p, object{"convert": object{"steps": list{do("trap", "text", "x")}}})
-			return first(failedBy(err, abi.FailureTrap), alive(p))
-		}},
-	}
 }
