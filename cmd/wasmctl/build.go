@@ -47,9 +47,10 @@ the module. The toolchain is Rust if DIR has a Cargo.toml, and Go if it has Go f
 set "toolchain: tinygo" in DIR/wasmctl.yaml. Builds are reproducible.
 
 An operator that uses controller-runtime is built without changes: wasmctl replaces controller-runtime for this build, and takes the
-rights of the module from the +kubebuilder:rbac markers, DIR/config/rbac/role.yaml and the files of --roles. The manifest follows from
-the calls that main makes, so the module stores the arguments after "--" and the environment of --env. The keys args, env, objects,
-roles and without of DIR/wasmctl.yaml have the same effect as the flags.
+rights of the module from the +kubebuilder:rbac markers, DIR/config/rbac/role.yaml and the files of --roles, and the settings of its
+webhooks from the +kubebuilder:webhook markers, DIR/config/webhook and the files of --roles. The manifest follows from the calls that
+main makes, so the module stores the arguments after "--" and the environment of --env. The keys args, env, objects, roles and without
+of DIR/wasmctl.yaml have the same effect as the flags.
 
 For Go and TinyGo, the build takes the tags and the variables of --tags and --ldflags, of the keys tags and ldflags, or of GOFLAGS. A
 flag of GOFLAGS that it cannot take, and that would make another program, is an error.
@@ -62,8 +63,8 @@ there: everybody who has the module can read them.`,
   # A tenth of the size, with TinyGo
   wasmctl build examples/webapp --toolchain tinygo --file webapp.wasm
 
-  # An operator whose main has flags, reads its environment, and always sets up webhooks
-  wasmctl build --env POD_NAMESPACE=shop --without webhooks -- --default-image=example.com/web:1
+  # An operator whose main has flags, and reads its environment
+  wasmctl build --env POD_NAMESPACE=shop -- --default-image=example.com/web:1
 
   # One that reads a file, and the namespace of its service account
   wasmctl build --files /etc/app/config.yaml=config.yaml --namespace shop -- --config=/etc/app/config.yaml`,
@@ -86,7 +87,7 @@ there: everybody who has the module can read them.`,
 	f.StringVarP(&o.file, "file", "f", "", "Write the module to this `file` (default: NAME.wasm in DIR)")
 	f.StringVar(&o.sdk, "sdk", "", "Build an operator with the replacement of controller-runtime in this wasmctl `checkout` (default: as for wasmctl new)")
 	f.StringToStringVar(&o.main.Env, "env", nil, "Environment `NAME=VALUE` of an operator's main")
-	f.StringSliceVar(&o.roles, "roles", nil, "Also take an operator's rights from the Roles and ClusterRoles in this `file`; repeatable")
+	f.StringSliceVar(&o.roles, "roles", nil, "Also take an operator's rights from the Roles and ClusterRoles in this `file`, and its webhooks from webhook configurations; repeatable")
 	f.StringSliceVar(&o.objects, "objects", nil, "Objects in this `file` that an operator's main sees before it starts the manager; repeatable")
 	f.StringArrayVar(&o.files, "files", nil, "`PATH=FILE`: the module reads FILE at PATH, an absolute one; repeatable")
 	f.StringVar(&o.namespace, "namespace", "", "The module reads this `name` in the namespace file of a service account")

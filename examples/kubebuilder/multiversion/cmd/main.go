@@ -81,10 +81,8 @@ func main() {
 
 // setUp declares the controllers, webhooks and probes.
 func setUp(mgr ctrl.Manager) {
-	if os.Getenv("ENABLE_CONTROLLERS") != "false" {
-		err := (&controller.BackupReconciler{Client: mgr.GetClient(), Scheme: mgr.GetScheme()}).SetupWithManager(mgr)
-		exitOn(err, "unable to create the controller")
-	}
+	err := (&controller.BackupReconciler{Client: mgr.GetClient(), Scheme: mgr.GetScheme()}).SetupWithManager(mgr)
+	exitOn(err, "unable to create the controller")
 	if os.Getenv("ENABLE_WEBHOOKS") != "false" {
 		exitOn(webhookv1.SetupBackupWebhookWithManager(mgr), "unable to create the webhook")
 	}

@@ -45,6 +45,9 @@ func FromHost(err error) error {
 			like = codes[wasmctl.StatusInternal]
 		}
 		s.Code, s.Reason, s.Message = like.code, like.reason, e.Error()
+		if e.Reason == "OutsideRun" {
+			s.Message += ": name a kind that a webhook, a map function or a predicate reads by Owns or Watches of its controller, and write in Reconcile"
+		}
 		return &apierrors.StatusError{ErrStatus: s}
 	}
 	if s.Message == "" {
