@@ -197,7 +197,9 @@ func (custom) ValidateCreate(context.Context, runtime.Object) (admission.Warning
 func (custom) ValidateUpdate(context.Context, runtime.Object, runtime.Object) (admission.Warnings, error) {
 	return nil, nil
 }
-func (custom) ValidateDelete(context.Context, runtime.Object) (admission.Warnings, error) { return nil, nil }
+func (custom) ValidateDelete(context.Context, runtime.Object) (admission.Warnings, error) {
+	return nil, nil
+}
 
 // TestWebhook_OfTheTypeItself, or with a defaulter and a validator, as before
 // 0.23.
