@@ -57,7 +57,7 @@ func (n *Notes) SetNote(ctx context.Context, key, value string) error {
 	other := func(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
 	err := retry.OnError(noteBackoff, other, func() error { // other replicas may write it at the same time
 		lease, err := n.Leases.Get(ctx, n.Name, metav1.GetOptions{})
-		if err != nil && !(n.Separate && apierrors.IsNotFound(err)) {
+		if err != nil && (!n.Separate || !apierrors.IsNotFound(err)) {
 			return err
 		}
 		if !n.Gate.Valid() {
