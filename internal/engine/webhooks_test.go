@@ -126,6 +126,11 @@ func TestWebhooks_FollowTheRevisions(t *testing.T) {
 		}
 		w.canary(enginetest.Judging(t, map[string]any{}, &abi.Manifest{Version: "no webhooks"}), options)
 		want("canary", "canary", "canary", "canary")
+		former := b.hook(w.t)
+		w.steerCanary(true)
+		if res, err := b.Admit(w.t.Context(), former, w.update(0)); err != nil || len(res.Warnings) > 0 || len(b.Routes().Webhooks) > 0 {
+			w.t.Errorf("the module judges by a webhook that it does not have: %v, %v", res, err)
+		}
 	})
 }
 

@@ -46,6 +46,11 @@ func (r *Rollout) publish(p *plan.Plan, digest string) {
 	r.live.Store(l)
 }
 
+// serves reports whether a webhook is one of the live module.
+func (l *live) serves(w *abi.Webhook) bool {
+	return slices.ContainsFunc(l.routes.Webhooks, func(o abi.Webhook) bool { return o.Path == w.Path && o.Type == w.Type })
+}
+
 // Refused returns the rights that the live module requests but was not granted.
 func (r *Rollout) Refused() []abi.Capability { return r.live.Load().refused }
 
@@ -54,13 +59,14 @@ func (r *Rollout) Refused() []abi.Capability { return r.live.Load().refused }
 func (r *Rollout) Routes() *webhook.Routes { return &r.live.Load().routes }
 
 // Admit judges a request to the API server, and returns the revision that did. The canary judges the
-// requests about its objects. A request outside of the granted namespaces is allowed, without a call
-// of the module.
+// requests about its objects. The module has no say outside of the granted namespaces, nor on a webhook
+// that it no longer has since a swap: such a request is allowed.
 func (r *Rollout) Admit(ctx context.Context, w *abi.Webhook, a *abi.Admission) (res abi.AdmissionResult, revision uint64, err error) {
-	if in := r.live.Load().in[w.Path]; len(in) > 0 && !slices.Contains(in, a.Key.Namespace) {
-		return res, 0, nil
-	}
 	for range maxAttempts {
+		l := r.live.Load()
+		if in := l.in[w.Path]; !l.serves(w) || len(in) > 0 && !slices.Contains(in, a.Key.Namespace) {
+			return abi.AdmissionResult{}, 0, nil
+		}
 		admit := r.cfg.Module.Admit
 		if revision = r.cfg.Module.Revision(); r.view.Load().canary != nil {
 			if c := r.judge(w, a); c != nil {
