@@ -21,6 +21,7 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/rules"
 	webhookrequest "k8s.io/apiserver/pkg/admission/plugin/webhook/request"
+	kjson "sigs.k8s.io/json"
 
 	"github.com/wasmctl/wasmctl/abi"
 )
@@ -219,8 +220,12 @@ func FuzzAdmission(f *testing.F) {
 			return
 		}
 		var review admissionv1.AdmissionReview
-		var request struct{ Request struct{ UID string } }
-		if err := json.Unmarshal(body, &request); err != nil {
+		var request struct {
+			Request struct {
+				UID string `json:"uid"`
+			} `json:"request"`
+		}
+		if err := kjson.UnmarshalCaseSensitivePreserveInts(body, &request); err != nil {
 			t.Fatal(err)
 		}
 		if err := json.Unmarshal(w.Body.Bytes(), &review); err != nil || string(review.Response.UID) != request.Request.UID {
@@ -250,9 +255,9 @@ func FuzzConversion(f *testing.F) {
 		}
 		type review struct {
 			Request struct {
-				UID     string
-				Objects []json.RawMessage
-			}
+				UID     string            `json:"uid"`
+				Objects []json.RawMessage `json:"objects"`
+			} `json:"request"`
 			Response struct {
 				UID              string
 				ConvertedObjects []json.RawMessage
@@ -260,7 +265,7 @@ func FuzzConversion(f *testing.F) {
 			}
 		}
 		var asked, got review
-		if err := json.Unmarshal(body, &asked); err != nil {
+		if err := kjson.UnmarshalCaseSensitivePreserveInts(body, &asked); err != nil {
 			t.Fatal(err)
 		}
 		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || got.Response.UID != asked.Request.UID ||
