@@ -85,8 +85,7 @@ func (r *Registrar) learn(object *unstructured.Unstructured, err error) {
 // open checks whether the API server can call this group: only then webhooks are registered. One success is enough, because the server runs
 // until the configurations were removed.
 func (r *Registrar) open(ctx context.Context, bundle []byte) error {
-	waiting := r.cfg.Authority != nil && r.cfg.Authority.Ready() != nil
-	if waiting || !r.opened.IsZero() || r.cfg.BundlesOnly {
+	if !r.opened.IsZero() || r.cfg.BundlesOnly || !r.serves() {
 		return nil
 	}
 	address, host := r.cfg.endpoint()
@@ -107,6 +106,9 @@ func (r *Registrar) open(ctx context.Context, bundle []byte) error {
 	r.cfg.Logger.Info("registering webhooks", "configuration", r.cfg.Name, "server", address)
 	return conn.Close()
 }
+
+// serves reports whether there is a certificate to serve.
+func (r *Registrar) serves() bool { return r.cfg.Authority == nil || r.cfg.Authority.Ready() == nil }
 
 // endpoint returns the address at which the API server calls the group, and the host in its certificate.
 func (o *Options) endpoint() (address, host string) {
