@@ -39,6 +39,7 @@ type Controller struct {
 	taken   string             // the name under which it has started, which is then fixed; guarded by mu
 	options *ControllerOptions // of the last attempt to load or of Want; nil before; guarded by mu
 	wanted  Module             // the module passed to Want, in place of the source's; guarded by mu
+	judge   *judge             // serves the webhooks since the first start; nil before, and without webhooks; guarded by mu
 }
 
 func newController(rt *Runtime, name string, source source) *Controller {

@@ -140,6 +140,9 @@ func (c *Controller) start(e *engine.Controller) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.name, c.taken = e.Name(), e.Name()
+	if c.judge == nil && c.rt.hooks != nil && c.native == nil {
+		c.judge = newJudge(c)
+	}
 	return nil
 }
 

@@ -154,9 +154,8 @@ type ControllerOptions struct {
 // engine returns the options of a controller with a module. The error matches ErrUsage.
 func (o *ControllerOptions) engine(m Module) (engine.Options, error) {
 	out := engine.Options{
-		Options:       plan.Options{ControllerSpec: o.ControllerSpec, Confine: o.Confine},
-		WebhookPrefix: o.WebhookPrefix,
-		Fallback:      NameOf(m), Source: m.String(), Triggers: sources(o.Triggers), Unshared: o.Unshared, NoSwapEvents: o.NoSwapEvents, Audit: o.Audit,
+		Options:  plan.Options{ControllerSpec: o.ControllerSpec, Confine: o.Confine},
+		Fallback: NameOf(m), Source: m.String(), Triggers: sources(o.Triggers), Unshared: o.Unshared, NoSwapEvents: o.NoSwapEvents, Audit: o.Audit,
 	}
 	if o.OnWrite != nil {
 		out.OnWrite = func(w telemetry.Write) { o.OnWrite(Write(w)) }

@@ -231,6 +231,7 @@ func (rt *Runtime) add(name string, source source) (*Controller, error) {
 }
 
 func (rt *Runtime) remove(c *Controller) {
+	c.unserve()
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	rt.controllers = slices.DeleteFunc(rt.controllers, func(o *Controller) bool { return o == c })

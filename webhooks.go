@@ -91,7 +91,6 @@ func (rt *Runtime) prepareHooks(cluster *rest.Config) (counts []prometheus.Colle
 		return nil, err
 	}
 	rt.hooks.namespace = cmp.Or(rt.opts.Webhooks.Service.Namespace, cmp.Or(rt.opts.Election, &Election{}).namespace())
-	rt.shared.Webhooks = rt.hooks.server
 	return []prometheus.Collector{rt.hooks.metrics}, nil
 }
 

@@ -43,8 +43,8 @@ func newCmdBuild(s streams) *cobra.Command {
 		Use:   "build [DIR] [-- ARGS...]",
 		Short: "Build a project into a module",
 		Long: `Builds the project in DIR (default: the current directory) with the flags that its toolchain needs, and writes the manifest into
-the module. The toolchain is Rust if DIR has a Cargo.toml, and Go if it has Go files. To choose another one, use --toolchain or
-set "toolchain: tinygo" in DIR/wasmctl.yaml. Builds are reproducible.
+the module. The toolchain is Rust if DIR has a Cargo.toml, and Go if it has Go files, unless --toolchain names another one. Builds are
+reproducible.
 
 An operator that uses controller-runtime is built without changes: wasmctl replaces controller-runtime for this build, and takes the
 rights of the module from the +kubebuilder:rbac markers, DIR/config/rbac/role.yaml and the files of --roles, and the settings of its
@@ -60,7 +60,6 @@ there: everybody who has the module can read them.`,
 		Example: `  # NAME.wasm in the project's folder
   wasmctl build
 
-  # A tenth of the size, with TinyGo
   wasmctl build examples/webapp --toolchain tinygo --file webapp.wasm
 
   # An operator whose main has flags, and reads its environment

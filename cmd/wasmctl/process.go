@@ -127,14 +127,6 @@ func (o *runOptions) runtimeOptions(ctx context.Context, log *slog.Logger) (wasm
 	return options, nil
 }
 
-// group returns the name of the group of replicas that this process belongs to.
-func (o *runOptions) group() string {
-	if len(o.modules) == 0 || o.process.Leader.Name != "" {
-		return o.process.Leader.Name
-	}
-	return cmp.Or(o.controller.Name, flags.ModuleName(o.modules[0]))
-}
-
 // run runs the controllers until ctx ends.
 func (p *process) run(ctx context.Context, force <-chan struct{}) error {
 	ctx, giveUp := context.WithCancelCause(ctx)

@@ -85,6 +85,7 @@ type running struct {
 	Runtime   *controller.Controller // set by Start
 	split     plan.Split             // how the objects are split between replicas; set by Start
 	rollout   *rollout.Rollout       // belongs to the loop; nil for a native reconciler
+	judges    *backend               // set by Start; nil for a native reconciler
 	active    chan struct{}          // closed when runs may begin, if Shared.Notes is set
 	followed  atomic.Uint64          // see Followed
 	overrides map[string]*string     // on top of the settings of the options; nil unsets; belongs to the loop

@@ -26,7 +26,6 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/queue/trigger"
 	"github.com/wasmctl/wasmctl/runtime/runner"
 	"github.com/wasmctl/wasmctl/runtime/shard"
-	"github.com/wasmctl/wasmctl/runtime/webhook"
 )
 
 // Options configure one controller. The spec has its defaults applied.
@@ -47,8 +46,6 @@ type Options struct {
 	Secrets *redact.Values
 	// Triggers request reconciles in addition to the triggers of the spec.
 	Triggers []trigger.Source
-	// WebhookPrefix precedes the paths of the module's webhooks.
-	WebhookPrefix string
 	// Unshared makes this replica reconcile all objects, although replicas share the objects
 	// of other controllers.
 	Unshared bool
@@ -141,8 +138,6 @@ type Shared struct {
 	// OnProven, if not nil, is called with each module that is live and has passed its
 	// probation.
 	OnProven func(controller, digest string)
-
-	Webhooks *webhook.Server // serves the webhooks of modules; if nil, they are not served
 
 	Tracing *telemetry.Tracing // if nil, no traces are written
 	Metrics *metrics.Registry  // if nil, no metrics are collected

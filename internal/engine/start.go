@@ -54,6 +54,7 @@ func (c *Controller) Start() error {
 		c.Runtime.Release()
 		return failure.Module.Wrap(err)
 	}
+	c.judges = &backend{Controller: c}
 	waits := c.rollout.Waits // from now on, only preparations of modules wait
 	c.waits.Store(&waits)
 	return c.show()
@@ -153,16 +154,13 @@ func scoped(triggers []trigger.Source, clusterScoped bool, log *slog.Logger) []t
 // Release gives up the watches of a controller that was started but is not run.
 func (c *Controller) Release() { c.Runtime.Release() }
 
-// show adds the controller to metrics, health checks and the webhook server, until Close.
+// show adds the controller to metrics and health checks, until Close.
 func (c *Controller) show() error {
 	if ready := c.shared.Ready; ready != nil {
 		c.hide = append(c.hide, ready.Add(health.Synced(c.name, c.Runtime.Unsynced)))
 		if c.Module != nil {
 			c.hide = append(c.hide, ready.Add(health.Check{Name: "module-" + c.name, Do: c.Module.Healthy}))
 		}
-	}
-	if server := c.shared.Webhooks; server != nil && c.rollout != nil {
-		c.hide = append(c.hide, server.Add(c.name, c.opts.WebhookPrefix, &backend{Controller: c}))
 	}
 	if c.counts == nil {
 		return nil

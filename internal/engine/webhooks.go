@@ -14,13 +14,23 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/webhook"
 )
 
-// backend serves the webhooks of a controller's module, on every replica. It implements
-// webhook.Backend.
+// backend judges requests by the module of a controller. It implements webhook.Backend.
 type backend struct {
 	*Controller
 
 	synced atomic.Bool // the caches have been complete once
 }
+
+// Webhooks returns the webhooks of a controller that was started; nil for a native reconciler.
+func (c *Controller) Webhooks() webhook.Backend {
+	if c.judges == nil {
+		return nil
+	}
+	return c.judges
+}
+
+// syncPoll is how often a request that waits for the cache looks at it.
+const syncPoll = 20 * time.Millisecond
 
 // noRoutes are the routes of a controller that serves no webhooks.
 var noRoutes webhook.Routes
@@ -37,8 +47,12 @@ func (b *backend) Routes() *webhook.Routes {
 // Admit implements webhook.Backend.
 func (b *backend) Admit(ctx context.Context, w *abi.Webhook, a *abi.Admission) (abi.AdmissionResult, error) {
 	a.Controller = b.name
-	if err := b.unsynced(); err != nil {
-		return abi.AdmissionResult{}, err
+	for err := b.unsynced(); err != nil; err = b.unsynced() {
+		select {
+		case <-time.After(syncPoll):
+		case <-ctx.Done():
+			return abi.AdmissionResult{}, err
+		}
 	}
 	started := time.Now()
 	res, revision, err := b.rollout.Admit(ctx, w, a)

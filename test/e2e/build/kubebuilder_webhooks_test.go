@@ -63,7 +63,7 @@ func (k *kubebuilder) denied(what string, r schema.GroupVersionResource, object 
 	k.Helper()
 	refusal := func(s *side) metav1.Status {
 		_, err := s.of(r).Create(s.Context(), &unstructured.Unstructured{Object: object}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		if status, ok := err.(apierrors.APIStatus); ok { //nolint:errorlint // as the client returns it
+		if status, ok := err.(apierrors.APIStatus); ok {
 			return status.Status()
 		}
 		return metav1.Status{}
