@@ -39,7 +39,8 @@ type Authority struct {
 	next    *tls.Certificate // to be served; nil if there is none
 	seen    time.Time        // when next was first observed in all bundles; zero if it is not there
 
-	served atomic.Pointer[tls.Certificate] // is serving
+	served  atomic.Pointer[tls.Certificate] // is serving
+	offered atomic.Pointer[tls.Certificate] // is serving, or the first next
 }
 
 // New returns an Authority without certificates.
@@ -50,9 +51,10 @@ func New(cfg Config) *Authority {
 	return &Authority{cfg: cfg}
 }
 
-// GetCertificate returns the certificate to serve. It is for tls.Config.
+// GetCertificate returns the certificate to serve. It is for tls.Config. The first certificate is served at once: clients that know it already
+// succeed, and the others would fail without it, too. So a process that is called at a fixed URL is back as soon as the bundles have it.
 func (a *Authority) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-	if c := a.served.Load(); c != nil {
+	if c := a.offered.Load(); c != nil {
 		return c, nil
 	}
 	return nil, errNone
@@ -60,8 +62,10 @@ func (a *Authority) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, erro
 
 // Ready returns an error until clients trust a certificate of this replica.
 func (a *Authority) Ready() error {
-	_, err := a.GetCertificate(nil)
-	return err
+	if a.served.Load() == nil {
+		return errNone
+	}
+	return nil
 }
 
 // Renew makes a new certificate if the newest is due. It reports whether Published has changed.
@@ -74,6 +78,9 @@ func (a *Authority) Renew(now time.Time) (changed bool, err error) {
 		return false, err
 	}
 	a.next, a.seen = c, time.Time{}
+	if a.serving == nil {
+		a.offered.Store(c)
+	}
 	return true, nil
 }
 
@@ -128,6 +135,7 @@ func (a *Authority) expired(now time.Time) bool {
 func (a *Authority) serve() bool {
 	a.serving, a.next, a.seen = a.next, nil, time.Time{}
 	a.served.Store(a.serving)
+	a.offered.Store(a.serving)
 	return true
 }
 

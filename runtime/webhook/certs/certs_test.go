@@ -83,6 +83,20 @@ func TestAuthority_ClientsVerifyItsCertificates(t *testing.T) {
 	}
 }
 
+// TestAuthority_OffersItsFirstCertificateAtOnce, because a client at a fixed URL that knows it need not wait until all others know it.
+func TestAuthority_OffersItsFirstCertificateAtOnce(t *testing.T) {
+	a := New(Config{Hosts: []string{"127.0.0.1"}})
+	if _, err := a.Renew(time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if err := handshake(t, a.GetCertificate, &tls.Config{RootCAs: pool(a.Published()), ServerName: "127.0.0.1"}); err != nil {
+		t.Error(err)
+	}
+	if a.Ready() == nil {
+		t.Error("ready before clients trust it")
+	}
+}
+
 // TestAuthority_RenewsAtHalfOfTheValidity, and publishes both certificates until the new one is served.
 func TestAuthority_RenewsAtHalfOfTheValidity(t *testing.T) {
 	now := time.Now()

@@ -134,9 +134,12 @@ func (w *world) write(i int, bundle []byte) {
 
 // check fails if a client could not verify what a replica serves. A client may use a bundle that was replaced less than the margin ago.
 func (w *world) check(r *replica) {
-	c, err := r.GetCertificate(nil)
-	if err != nil {
-		return
+	c := r.served.Load()
+	if c == nil {
+		return // not ready
+	}
+	if offered, err := r.GetCertificate(nil); err != nil || offered != c {
+		w.t.Fatalf("replica %s is ready, and serves another certificate: %v", r.name, err)
 	}
 	if w.now.After(c.Leaf.NotAfter) || w.now.Before(c.Leaf.NotBefore) {
 		w.t.Fatalf("replica %s serves a certificate that is not valid", r.name)
