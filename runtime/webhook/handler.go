@@ -101,10 +101,9 @@ func readBody(r *http.Request, limit int64, memory *lease) ([]byte, error) {
 	var body []byte
 	for err := error(nil); !errors.Is(err, io.EOF); {
 		if len(body) == cap(body) {
-			const unknown, most = 16 << 10, 1 << 20 // nothing is reserved for a large body that never arrives
-			size := 2 * cap(body)
-			if size == 0 {
-				size = int(min(max(r.ContentLength+1, unknown), most))
+			size := max(2*cap(body), 16<<10) // nothing is reserved for a body that never arrives, whatever its announced length
+			if r.ContentLength >= int64(len(body)) {
+				size = int(min(int64(size), r.ContentLength+1))
 			}
 			if err := memory.take(int64(size - cap(body))); err != nil {
 				return nil, err

@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -247,6 +248,25 @@ func TestServer_MemoryIsBounded(t *testing.T) {
 	if used := s.memory.used.Load(); used != 0 {
 		t.Errorf("%d bytes are in use", used)
 	}
+}
+
+// TestServer_AnnouncedBodiesTakeNoMemory: requests whose large bodies never arrive do not crowd out others.
+func TestServer_AnnouncedBodiesTakeNoMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := serverOf(jobs())
+		var stuck sync.WaitGroup
+		defer stuck.Wait()
+		for range 1000 {
+			body, client := io.Pipe()
+			defer client.Close()
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/validate", body)
+			r.Header.Set("Content-Type", "application/json")
+			r.ContentLength = 7 << 20
+			stuck.Go(func() { s.ServeHTTP(httptest.NewRecorder(), r) })
+		}
+		synctest.Wait()
+		admitted(t, s, "/validate", reviewOf(t))
+	})
 }
 
 // TestServer_ReadsSlowly: a body that ends early is refused, however it arrives.
