@@ -37,6 +37,9 @@ func (d *Denial) Text() string {
 		if c.Field != "" {
 			text = c.Field + ": " + text
 		}
+		if strings.Contains(d.Message, text) {
+			continue // the SDKs make the message of the causes
+		}
 		parts = append(parts, text)
 	}
 	if len(parts) == 0 {

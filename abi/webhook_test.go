@@ -65,3 +65,19 @@ func TestManifest_ChecksWebhooks(t *testing.T) {
 		}
 	}
 }
+
+// TestDenial_TextSaysEachCauseOnce, also if its message already has the causes, as those of the SDKs have.
+func TestDenial_TextSaysEachCauseOnce(t *testing.T) {
+	port, host := Cause{Field: "spec.port", Message: "is 80"}, Cause{Message: "no host"}
+	for want, d := range map[string]Denial{
+		"spec.port: is 80":            {Message: "spec.port: is 80", Causes: []Cause{port}},
+		"[spec.port: is 80, no host]": {Message: "[spec.port: is 80, no host]", Causes: []Cause{port, host}},
+		"wrong; spec.port: is 80":     {Message: "wrong", Causes: []Cause{port}},
+		"spec.port: is 80; no host":   {Causes: []Cause{port, host}},
+		"Invalid":                     {Reason: "Invalid"},
+	} {
+		if got := d.Text(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
