@@ -114,16 +114,22 @@ func (o *runOptions) runtimeOptions(ctx context.Context, log *slog.Logger) (wasm
 	if options.Traces, err = newExporter(ctx, o.process.OTLPEndpoint, log); err != nil {
 		return options, failure.Usage.Wrap(err)
 	}
-	if l := &o.process.Leader; options.Election != nil && l.Name == "" { // of the only module
+	group := o.process.Leader.Name
+	if group == "" && len(o.modules) > 1 {
+		group = flags.ModuleName(o.modules[0]) // its file may be wrong, and the others run nevertheless
+	} else if group == "" && len(o.modules) == 1 && (options.Election != nil || o.process.Webhooks.Serves()) {
 		info, err := inspectModule(ctx, &o.process.Registry, o.modules[0], outline)
 		if err != nil {
 			return options, err
 		}
 		controller := o.controller
 		controller.Module.Set(o.modules[0])
-		options.Election.Name, options.Election.NameOfModule = l.LeaseName(controllerName(&controller, info.Manifest)), controller.Name == ""
+		group = controllerName(&controller, info.Manifest)
+		if options.Election != nil {
+			options.Election.Name, options.Election.NameOfModule = o.process.Leader.LeaseName(group), controller.Name == ""
+		}
 	}
-	options.Webhooks = o.process.Webhooks.Options(o.group())
+	options.Webhooks = o.process.Webhooks.Options(group)
 	return options, nil
 }
 
