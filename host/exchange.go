@@ -41,5 +41,7 @@ func (m *Module) Exchange(ctx context.Context, export string, msg []byte) (value
 }
 
 // entries are the exports that take a message.
-var entries = []string{abi.ExportReconcile, abi.ExportErrorPolicy, abi.ExportFinalize, abi.ExportMap, abi.ExportFilter, abi.ExportConfigure,
-	abi.ExportValidate, abi.ExportDefault, abi.ExportConvert}
+var entries = []string{
+	abi.ExportReconcile, abi.ExportErrorPolicy, abi.ExportFinalize, abi.ExportMap, abi.ExportFilter, abi.ExportConfigure,
+	abi.ExportValidate, abi.ExportDefault, abi.ExportConvert,
+}

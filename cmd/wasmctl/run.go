@@ -232,11 +232,3 @@ func (o *runOptions) checkFiles(ctx context.Context) (wrong, err error) {
 	}
 	return wrong, err
 }
-
-// group returns the name of the group of replicas that this process belongs to.
-func (o *runOptions) group() string {
-	if len(o.modules) == 0 {
-		return o.process.Leader.Name
-	}
-	return cmp.Or(o.process.Leader.Name, o.controller.Name, flags.ModuleName(o.modules[0]))
-}

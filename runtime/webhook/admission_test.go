@@ -99,20 +99,24 @@ func TestAdmit_TheAPIServerAcceptsTheAnswer(t *testing.T) {
 		"allowed":   {"/validate", abi.AdmissionResult{}, `{"allowed":true,"auditAnnotations":` + module + `}`},
 		"unchanged": {"/default", abi.AdmissionResult{Object: same}, `{"allowed":true,"auditAnnotations":` + module + `}`},
 		"changed": {
-			"/default", abi.AdmissionResult{Object: changed, Warnings: []string{"old\nfield", ""}},
+			"/default",
+			abi.AdmissionResult{Object: changed, Warnings: []string{"old\nfield", ""}},
 			`{"allowed":true,"patch":"W3sib3AiOiJyZXBsYWNlIiwicGF0aCI6Ii9zcGVjL24iLCJ2YWx1ZSI6Mn1d","patchType":"JSONPatch","auditAnnotations":` + module + `,"warnings":["old\\nfield"]}`,
 		},
 		"denied": {
-			"/validate", abi.AdmissionResult{Denied: &abi.Denial{Message: "no"}},
+			"/validate",
+			abi.AdmissionResult{Denied: &abi.Denial{Message: "no"}},
 			`{"allowed":false,"status":{"metadata":{},"status":"Failure","message":"no","reason":"Forbidden","code":403},"auditAnnotations":` + module + `}`,
 		},
 		"denied with causes": {
-			"/default", abi.AdmissionResult{Denied: &abi.Denial{Code: 422, Message: "bad", Causes: []abi.Cause{{Type: "FieldValueInvalid", Field: "spec.n", Message: "is 1"}}}, Audit: map[string]string{"example.com/a b": "x", AuditModule: "forged"}},
+			"/default",
+			abi.AdmissionResult{Denied: &abi.Denial{Code: 422, Message: "bad", Causes: []abi.Cause{{Type: "FieldValueInvalid", Field: "spec.n", Message: "is 1"}}}, Audit: map[string]string{"example.com/a b": "x", AuditModule: "forged"}},
 			`{"allowed":false,"status":{"metadata":{},"status":"Failure","message":"bad","reason":"Invalid","details":{"name":"a","group":"example.com","kind":"Job","causes":[{"reason":"FieldValueInvalid","message":"is 1","field":"spec.n"}]},"code":422},` +
 				`"auditAnnotations":{"example.com_a_b":"x","wasmctl-controller":"jobs","wasmctl-module":"sha256:1"}}`,
 		},
 		"denied with a reason": {
-			"/validate", abi.AdmissionResult{Denied: &abi.Denial{Code: 409, Reason: "Taken"}},
+			"/validate",
+			abi.AdmissionResult{Denied: &abi.Denial{Code: 409, Reason: "Taken"}},
 			`{"allowed":false,"status":{"metadata":{},"status":"Failure","reason":"Taken","code":409},"auditAnnotations":` + module + `}`,
 		},
 	} {

@@ -42,8 +42,8 @@ func TestServer_Refuses(t *testing.T) {
 		"null":                      {"/validate", "null", 400, "is a  "},
 		"no object":                 {"/validate", "[]", 400, "not an object in JSON"},
 		"text after it":             {"/validate", reviewOf(t) + "x", 400, "not an object in JSON"},
-		"another kind":              {"/validate", strings.Replace(reviewOf(t), "AdmissionReview", "Pod", 1), 400, "is a admission.k8s.io/v1 Pod, want a AdmissionReview"},
-		"another version":           {"/validate", strings.Replace(reviewOf(t), "k8s.io/v1", "k8s.io/v3", 1), 400, "want a AdmissionReview"},
+		"another kind":              {"/validate", strings.Replace(reviewOf(t), "AdmissionReview", "Pod", 1), 400, "is \"admission.k8s.io/v1\" \"Pod\", want AdmissionReview"},
+		"another version":           {"/validate", strings.Replace(reviewOf(t), "k8s.io/v1", "k8s.io/v3", 1), 400, "want AdmissionReview"},
 		"no request":                {"/validate", `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}`, 400, "has no request"},
 		"a request of another type": {"/validate", `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":[]}`, 400, "request: has an unexpected type"},
 		"a key twice":               {"/validate", strings.Replace(reviewOf(t), `"request":{`, `"request":{"uid":"u2",`, 1), 400, "duplicate field"},
@@ -67,7 +67,7 @@ func TestServer_Refuses(t *testing.T) {
 		"absurdly deep":             {"/validate", reviewOf(t, deep(9000)), 400, "nests deeper"},
 		"a request of no rule":      {"/validate", reviewOf(t, `{"namespace":""}`), 403, "does not select"},
 		"too large":                 {"/validate", strings.Repeat(" ", 7<<20) + reviewOf(t), 413, "larger than 7340032 bytes"},
-		"a conversion":              {"/validate", conversionReview("example.com/v2", job), 400, "want a AdmissionReview"},
+		"a conversion":              {"/validate", conversionReview("example.com/v2", job), 400, "want AdmissionReview"},
 	} {
 		t.Run(name, func(t *testing.T) { refused(t, post(s, c.path, c.body), c.code, c.part) })
 	}

@@ -79,7 +79,7 @@ func readReview(b []byte, kind string, apiVersions ...string) (review, error) {
 	case f.err != nil:
 		return r, f.err
 	case r.kind != kind || !slices.Contains(apiVersions, r.apiVersion):
-		return r, refuse(http.StatusBadRequest, "the body is a %s %s, want a %s of %q", text.Shorten(r.apiVersion, 100), text.Shorten(r.kind, 100), kind, apiVersions)
+		return r, refuse(http.StatusBadRequest, "the body is %q %q, want %s of %q", text.Shorten(r.apiVersion, 100), text.Shorten(r.kind, 100), kind, apiVersions)
 	case r.request == nil:
 		return r, refuse(http.StatusBadRequest, "the %s has no request", kind)
 	}

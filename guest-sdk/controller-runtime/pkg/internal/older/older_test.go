@@ -197,6 +197,7 @@ func (custom) ValidateCreate(context.Context, runtime.Object) (admission.Warning
 func (custom) ValidateUpdate(context.Context, runtime.Object, runtime.Object) (admission.Warnings, error) {
 	return nil, nil
 }
+
 func (custom) ValidateDelete(context.Context, runtime.Object) (admission.Warnings, error) {
 	return nil, nil
 }
