@@ -39,7 +39,7 @@ func TestServer_Refuses(t *testing.T) {
 		"a longer path":             {"/validate/x", reviewOf(t), 404, "no module"},
 		"a webhook without rules":   {"/without-rules", reviewOf(t), 404, "no module"},
 		"nothing":                   {"/validate", "", 400, "not an object in JSON"},
-		"null":                      {"/validate", "null", 400, "is a  "},
+		"null":                      {"/validate", "null", 400, `want AdmissionReview`},
 		"no object":                 {"/validate", "[]", 400, "not an object in JSON"},
 		"text after it":             {"/validate", reviewOf(t) + "x", 400, "not an object in JSON"},
 		"another kind":              {"/validate", strings.Replace(reviewOf(t), "AdmissionReview", "Pod", 1), 400, "is \"admission.k8s.io/v1\" \"Pod\", want AdmissionReview"},
@@ -258,7 +258,7 @@ func TestServer_AnnouncedBodiesTakeNoMemory(t *testing.T) {
 		defer stuck.Wait()
 		for range 1000 {
 			body, client := io.Pipe()
-			defer client.Close()
+			defer func() { _ = client.Close() }() // nothing was written
 			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/validate", body)
 			r.Header.Set("Content-Type", "application/json")
 			r.ContentLength = 7 << 20
