@@ -250,7 +250,7 @@ func (l *Limit) moreRights(more []abi.Capability) error {
 	for i := range more {
 		texts[i] = RuleText(&more[i])
 	}
-	text := "the module requests rights that were not granted and that the first module did not have; set rollout.allowMoreRights to allow them: " +
+	text := "the module requests rights that were not granted and that the first module did not have; extend the grant, or set rollout.allowMoreRights (--allow-more-rights) to allow them: " +
 		strings.Join(texts, "; ")
 	if l.elsewhere != "" {
 		text += "; " + l.elsewhere

@@ -77,7 +77,7 @@ func (s *Suite) Chaos(ctx context.Context, c *Case) (*ChaosReport, error) {
 	report := &ChaosReport{}
 	switch {
 	case c.Object == nil:
-		report.Skipped = "no object"
+		report.Skipped = "has no object to reconcile"
 	case c.Error != nil:
 		report.Skipped = "runs only error_policy"
 	case len(c.Answers) > 0:
