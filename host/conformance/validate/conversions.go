@@ -72,7 +72,8 @@ func (e *exam) trip(ctx context.Context, o object, to string) (loss string, err 
 	return lost(encode(o), back), nil
 }
 
-// converted converts one object, and sets the metadata that the API server restores.
+// converted converts one object, and does to the result what the API server does: it restores the metadata, and removes the fields that the
+// schema of the version lacks.
 func (e *exam) converted(ctx context.Context, b []byte, to string) ([]byte, error) {
 	got, err := e.module.Convert(ctx, &abi.Conversion{ID: "validate", Controller: "validate", To: to, Objects: [][]byte{b}})
 	if err != nil {
@@ -99,6 +100,7 @@ func (e *exam) converted(ctx context.Context, b []byte, to string) ([]byte, erro
 		}
 	}
 	is["metadata"] = meta
+	e.schemas.prune(is)
 	return encode(is), nil
 }
 

@@ -65,6 +65,7 @@ func (e *exam) given() (out []object, err error) {
 		case err != nil:
 			return nil, fmt.Errorf("object: %w", err)
 		case isCRD(plain) && (f == nil || f.Kind != plain["kind"]):
+			e.schemas.add(plain)
 			e.known = append(e.known, randomObjects(plain)...)
 		default:
 			out = append(out, plain)

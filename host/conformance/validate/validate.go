@@ -105,7 +105,8 @@ type exam struct {
 	budget *share.Budget
 	kind   kind
 	// known are objects for webhooks and conversions: the sample, those of Options, and random ones.
-	known []object
+	known   []object
+	schemas schemas
 	// reported are the reported metrics, as text.
 	reported map[string]bool
 }
@@ -117,7 +118,7 @@ func Module(ctx context.Context, wasm []byte, opts Options) (*Report, error) {
 		opts.Calls = DefaultCalls
 	}
 	info := load.Inspect(ctx, wasm)
-	e := &exam{opts: opts, wasm: wasm, info: info, report: &Report{Digest: info.Digest, Size: info.Size, Name: opts.Name}}
+	e := &exam{opts: opts, wasm: wasm, info: info, schemas: schemas{}, report: &Report{Digest: info.Digest, Size: info.Size, Name: opts.Name}}
 	info.Choose(opts.Controller)
 	if info.Manifest != nil && info.Manifest.Name != "" {
 		e.report.Name = info.Manifest.Name

@@ -3,10 +3,17 @@
 package validate
 
 import (
+	"encoding/json"
+	"errors"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 
@@ -87,6 +94,53 @@ func TestModule_FindsFaultsOfWebhooks(t *testing.T) {
 				t.Errorf("got %q, want %q\n%+v", got, tc.want, r.Checks)
 			}
 		})
+	}
+}
+
+// TestSchemas_Prune removes what the API server removes: a conversion that leaves a field in a version that lacks it loses the field.
+func TestSchemas_Prune(t *testing.T) {
+	text, preserve := object{"type": "string"}, "x-kubernetes-preserve-unknown-fields"
+	for name, spec := range map[string]object{
+		"unknown":   {"type": "object", "properties": object{"a": text}},
+		"known":     {"type": "object", "properties": object{"a": text, "color": text}},
+		"preserved": {"type": "object", preserve: true, "properties": object{"deep": object{"type": "object"}}},
+		"map":       {"type": "object", "additionalProperties": object{preserve: true}},
+		"list":      {"type": "object", "properties": object{"list": object{"type": "array", "items": object{"type": "object", "properties": object{"a": text}}}}},
+		"embedded":  {"type": "object", "properties": object{"deep": object{"type": "object", "x-kubernetes-embedded-resource": true, "properties": object{"a": text}}}},
+	} {
+		root := object{"type": "object", "properties": object{"spec": spec}}
+		o := func() object {
+			return object{
+				"apiVersion": "example.dev/v1", "kind": "Shop", "metadata": object{"name": "x"},
+				"spec": object{
+					"a": "x", "color": "red", "list": []any{object{"a": "x", "b": "y"}},
+					"deep": object{"apiVersion": "v1", "kind": "Pod", "metadata": object{"name": "p"}, "b": "y"},
+				},
+			}
+		}
+		js, err := json.Marshal(root)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var v1 apiextensionsv1.JSONSchemaProps
+		var internal apiextensions.JSONSchemaProps
+		if err := errors.Join(json.Unmarshal(js, &v1), apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(&v1, &internal, nil)); err != nil {
+			t.Fatal(err)
+		}
+		structural, err := structuralschema.NewStructural(&internal)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := o()
+		pruning.Prune(want, structural, true)
+		s, got := schemas{}, o()
+		s.add(object{"spec": object{
+			"group": "example.dev", "names": object{"kind": "Shop"}, "versions": []any{object{"name": "v1", "schema": object{"openAPIV3Schema": root}}, object{"name": "v2"}},
+		}})
+		s.prune(got)
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %v, and the API server has %v", name, got["spec"], want["spec"])
+		}
 	}
 }
 
