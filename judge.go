@@ -25,9 +25,10 @@ type judge struct {
 	remove     func()
 }
 
-// newJudge serves the webhooks of a controller that starts. The caller holds c.mu.
-func newJudge(c *Controller) *judge {
+// newJudge serves the webhooks of a controller that starts with its first engine. The caller holds c.mu.
+func newJudge(c *Controller, e *engine.Controller) *judge {
 	j := &judge{controller: c}
+	j.last.Store(e.Webhooks().Routes())
 	j.remove = c.rt.hooks.server.Add(c.name, c.options.WebhookPrefix, j)
 	return j
 }

@@ -141,7 +141,7 @@ func (c *Controller) start(e *engine.Controller) error {
 	defer c.mu.Unlock()
 	c.name, c.taken = e.Name(), e.Name()
 	if c.judge == nil && c.rt.hooks != nil && c.native == nil {
-		c.judge = newJudge(c)
+		c.judge = newJudge(c, e)
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ const ConvertPath = "/convert"
 
 // Backend judges requests for one controller. Its methods are called concurrently.
 type Backend interface {
-	// Routes returns what the backend serves now: the same pointer until something changes.
+	// Routes returns what the backend serves now: the same pointer until something changes, and nil before it can serve anything.
 	Routes() *Routes
 	// Admit judges one request. Webhook is one of Routes().Webhooks.
 	Admit(ctx context.Context, w *abi.Webhook, a *abi.Admission) (abi.AdmissionResult, error)

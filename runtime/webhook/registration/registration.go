@@ -192,12 +192,14 @@ func (r *Registrar) report(err error) {
 	}
 }
 
-// sources returns the controllers as they are now.
+// sources returns the controllers as they are now, except those that have served nothing yet.
 func (r *Registrar) sources() []Source {
 	entries := r.cfg.Server.Backends()
 	sources := make([]Source, 0, len(entries))
 	for _, e := range entries {
-		sources = append(sources, Source{Entry: e, Routes: e.Backend.Routes()})
+		if routes := e.Backend.Routes(); routes != nil {
+			sources = append(sources, Source{Entry: e, Routes: routes})
+		}
 	}
 	return sources
 }
