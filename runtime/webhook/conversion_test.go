@@ -176,7 +176,7 @@ var twice = func() []byte {
 func TestConvert_Refuses(t *testing.T) {
 	s := serverOf(jobs())
 	for _, c := range []struct{ body, part string }{
-		{`{"apiVersion":"apiextensions.k8s.io/v9","kind":"ConversionReview","request":{}}`, "want a ConversionReview"},
+		{`{"apiVersion":"apiextensions.k8s.io/v9","kind":"ConversionReview","request":{}}`, "want ConversionReview"},
 		{`{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{"uid":"a","objects":[]}}`, "are required"},
 		{`{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{"uid":"a","desiredAPIVersion":"v1","objects":{}}}`, "request.objects: has an unexpected type"},
 		{conversionReview("example.com/v2", job, "1"), "request.objects[1]: is not an object"},

@@ -135,6 +135,8 @@ func (e *eventful) fight(t *testing.T) {
 // quietMetrics are counters that no event of an eventful process increments, with the
 // tests that do.
 var quietMetrics = map[string]string{
+	"controller_runtime_webhook_requests_total":   "TestServer_Metrics of runtime/webhook: there is no server here",
+	"wasmctl_admissions_total":                    "TestWebhooks_OnTheAPIServer: no module has webhooks here",
 	"wasmctl_guest_process_resident_memory_bytes": "TestMetrics_MemoryOfAProcessFollowsItsModules: nothing is isolated here",
 	"wasmctl_shard_slots":                         "TestShards_EachReplicaSaysWhoRunsWhat: this one elects a leader",
 	"wasmctl_shard_epoch":                         "TestShards_EachReplicaSaysWhoRunsWhat",

@@ -269,7 +269,7 @@ func TestServe_AConditionSaysThatASlotIsRunTwice(t *testing.T) {
 	tn.annotate("web", `{"`+v1alpha1.RequestedAt+`": "1"}`)
 	tn.condition("web", v1alpha1.Covered, "False", "SlotsNotCovered")
 	tn.must(leases.Delete(t.Context(), holder, metav1.DeleteOptions{}))
-	c.WantLine("shards: each slot is run by one replica again")
+	c.WantLine("shards: each slot is run by one replica")
 	tn.annotate("web", `{"`+v1alpha1.RequestedAt+`": "2"}`)
 	tn.condition("web", v1alpha1.Covered, "True", "Succeeded")
 	c.Signal(syscall.SIGTERM)

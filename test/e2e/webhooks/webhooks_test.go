@@ -80,7 +80,7 @@ func TestWebhooks_OnTheAPIServer(t *testing.T) {
 	for i, file := range files {
 		e2e.Replace(t, file, append(slices.Clip(wasm), 0, 3, 1, 'x', byte(i))) // a custom section, for another digest
 	}
-	c := e2e.Run(t, files[0], "--name", website, "--grant-manifest", "--webhook-address", "127.0.0.1:0", "--socket", socket, "--probation", "0",
+	c := e2e.Run(t, files[0], "--name", website, "--grant-manifest", "--webhook-address", "127.0.0.1:0", "--metrics-address", "127.0.0.1:0", "--socket", socket, "--probation", "0",
 		"--kubeconfig", w.kubeconfig)
 	enginetest.Until(t, "a wrong object is denied", func() bool {
 		_, err := w.try(t.Context(), true)
@@ -89,6 +89,9 @@ func TestWebhooks_OnTheAPIServer(t *testing.T) {
 	w.wantDefaults(t)
 	w.wantConversion(t)
 	w.wantAnswersDuringSwaps(t, func(i int) { e2e.Steer(t, "swap", socket, website, files[(i+1)%2]) })
+	if n := e2e.Scraped(t, e2e.Served(t, c, "/metrics")).Sums["wasmctl_admissions_total"]; n == 0 {
+		t.Error("wasmctl_admissions_total has counted nothing")
+	}
 	c.Signal(syscall.SIGTERM)
 	c.WantExit(e2e.ExitOK)
 	if _, err := w.try(t.Context(), true); err != nil {
