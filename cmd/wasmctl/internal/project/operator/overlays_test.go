@@ -165,6 +165,7 @@ func TestCheck_LibrariesWithOverlaysCompile(t *testing.T) {
 		"github.com/aliyun/credentials-go": "/credentials/providers", "github.com/coreos/go-systemd/v22": "/journal", "github.com/google/go-cmp": "/cmp",
 		"github.com/hashicorp/go-sockaddr": "", "github.com/lib/pq": "", "github.com/moby/term": "", "github.com/open-policy-agent/cert-controller": "/pkg/rotator",
 		"github.com/sirupsen/logrus": "", "go.etcd.io/etcd/client/pkg/v3": "/fileutil", "google.golang.org/protobuf": "/reflect/protodesc",
+		"github.com/prometheus/prometheus": "/tsdb/fileutil", "github.com/syndtr/goleveldb": "/leveldb",
 		"k8s.io/apimachinery": "/pkg/util/net", "k8s.io/client-go": "/rest", "k8s.io/kubectl": "/pkg/util/term",
 	}
 	mod, uses := operatorMod, ""

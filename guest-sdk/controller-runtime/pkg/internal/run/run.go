@@ -31,15 +31,12 @@ var moreGarbage = sync.OnceFunc(func() { debug.SetGCPercent(200) })
 // before the host interrupts the call: a program that waits then returns its
 // own error, which tells more than that the run took too long.
 func Enter(ctx context.Context, c *wasmctl.Context) (context.Context, func()) {
-	moreGarbage()
 	now.Store(c)
 	hostlog.Current = lines{c.Log()}
 	ctx = context.WithValue(ctx, key{}, c)
-	var cancel context.CancelFunc
+	ctx, cancel := context.WithCancel(ctx)
 	if at, ok := c.Deadline(); ok {
-		ctx, cancel = context.WithDeadline(ctx, before(at, time.Now()))
-	} else {
-		ctx, cancel = context.WithCancel(ctx)
+		ctx = &until{call: ctx, at: at}
 	}
 	return ctx, func() {
 		cancel()
@@ -48,8 +45,48 @@ func Enter(ctx context.Context, c *wasmctl.Context) (context.Context, func()) {
 	}
 }
 
-// before returns the deadline of a context in a call that starts at start and is
-// interrupted at at: a tenth of that time earlier, but at most a second.
+// until is a context with a deadline. It reads the clock only if the program
+// waits for the context or asks for its deadline: the host never skips a run
+// that has read the clock.
+type until struct {
+	call  context.Context // ends with the call
+	at    time.Time       // when the host interrupts the call
+	once  sync.Once       // starts timed
+	timed atomic.Pointer[context.Context]
+}
+
+// start returns the context with a timer, which ends with call at the latest.
+func (u *until) start() context.Context {
+	u.once.Do(func() {
+		timed, cancel := context.WithDeadline(u.call, before(u.at, time.Now()))
+		context.AfterFunc(u.call, cancel)
+		u.timed.Store(&timed)
+	})
+	return *u.timed.Load()
+}
+
+// current returns the context with a timer, if it has been started.
+func (u *until) current() context.Context {
+	if timed := u.timed.Load(); timed != nil {
+		return *timed
+	}
+	return u.call
+}
+
+// Deadline implements context.Context.
+func (u *until) Deadline() (time.Time, bool) { return u.start().Deadline() }
+
+// Done implements context.Context.
+func (u *until) Done() <-chan struct{} { return u.start().Done() }
+
+// Err implements context.Context.
+func (u *until) Err() error { return u.current().Err() }
+
+// Value implements context.Context.
+func (u *until) Value(key any) any { return u.current().Value(key) }
+
+// before returns the deadline of a context in a call that is interrupted at at:
+// a tenth of the time after start earlier, but at most a second.
 func before(at, start time.Time) time.Time {
 	return at.Add(-min(at.Sub(start)/10, time.Second))
 }

@@ -3,6 +3,8 @@
 package run
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 )
@@ -15,5 +17,26 @@ func TestBefore_LeavesTimeForTheError(t *testing.T) {
 		if got := before(start.Add(limit), start).Sub(start); got != want {
 			t.Errorf("a limit of %v: the context ends after %v, want %v", limit, got, want)
 		}
+	}
+}
+
+func TestUntil_StartsItsTimerIfSomebodyWaits(t *testing.T) {
+	call, end := context.WithCancel(t.Context())
+	defer end()
+	u := &until{call: call, at: time.Now().Add(10 * time.Millisecond)}
+	if u.Err() != nil || u.Value(key{}) != nil || u.timed.Load() != nil {
+		t.Error("asking for an error or a value has started the timer")
+	}
+	child, cancel := context.WithTimeout(u, time.Hour)
+	defer cancel()
+	<-child.Done()
+	if !errors.Is(child.Err(), context.DeadlineExceeded) || !errors.Is(context.Cause(u), context.DeadlineExceeded) {
+		t.Errorf("%v, %v", child.Err(), context.Cause(u))
+	}
+	u = &until{call: call, at: time.Now().Add(time.Hour)}
+	done := u.Done()
+	end()
+	if <-done; !errors.Is(u.Err(), context.Canceled) {
+		t.Errorf("after the call: %v", u.Err())
 	}
 }
