@@ -31,6 +31,7 @@ var moreGarbage = sync.OnceFunc(func() { debug.SetGCPercent(200) })
 // before the host interrupts the call: a program that waits then returns its
 // own error, which tells more than that the run took too long.
 func Enter(ctx context.Context, c *wasmctl.Context) (context.Context, func()) {
+	moreGarbage()
 	now.Store(c)
 	hostlog.Current = lines{c.Log()}
 	ctx = context.WithValue(ctx, key{}, c)
