@@ -44,11 +44,7 @@ func appendValue(dst []byte, v any, depth int) ([]byte, error) {
 	case map[string]any:
 		return appendMap(dst, v, depth)
 	case []string:
-		dst = AppendArrayHead(dst, len(v))
-		for _, s := range v {
-			dst = appendString(dst, s)
-		}
-		return dst, nil
+		return appendStrings(dst, v), nil
 	case map[string]string:
 		dst = AppendMapHead(dst, len(v))
 		for _, k := range slices.Sorted(maps.Keys(v)) {

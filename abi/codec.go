@@ -91,10 +91,7 @@ func AppendRequestHead(dst []byte, r *Request) []byte {
 		dst = appendBool(appendString(dst, keyDryRun), true)
 	}
 	if len(r.Caps) > 0 {
-		dst = AppendArrayHead(appendString(dst, keyCaps), len(r.Caps))
-		for _, c := range r.Caps {
-			dst = appendString(dst, c)
-		}
+		dst = appendStrings(appendString(dst, keyCaps), r.Caps)
 	}
 	if r.Object != nil {
 		dst = appendString(dst, keyObject)

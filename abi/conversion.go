@@ -63,15 +63,7 @@ func DecodeConversionResult(b []byte, want int) (ConversionResult, error) {
 				if len(res.Objects) == want {
 					return fmt.Errorf("%w: more objects than the %d of the request", ErrType, want)
 				}
-				var o []byte
-				if _, err := r.copied(&o, 2); err != nil {
-					return err
-				}
-				if o == nil {
-					return fmt.Errorf("%w: want a map", ErrType)
-				}
-				res.Objects = append(res.Objects, o)
-				return nil
+				return r.appendMap(&res.Objects)
 			})
 		case keyError:
 			return r.resultError(&res.Error)

@@ -18,15 +18,7 @@ func (r *reader) declaredKey(key string, d *Declared) (known bool, err error) {
 	switch key {
 	case keyApply:
 		return r.list(func() error {
-			var child []byte
-			if _, err := r.copied(&child, 2); err != nil {
-				return err
-			}
-			if child == nil {
-				return fmt.Errorf("%w: want a map", ErrType)
-			}
-			d.Apply = append(d.Apply, child)
-			return nil
+			return r.appendMap(&d.Apply)
 		})
 	case keyPrune:
 		return r.flag(&d.Prune)

@@ -121,6 +121,19 @@ func (r *reader) copied(dst *[]byte, depth int) (bool, error) {
 	return true, nil
 }
 
+// appendMap reads a map in a list, as copied does. A nil is an error.
+func (r *reader) appendMap(list *[][]byte) error {
+	var m []byte
+	if _, err := r.copied(&m, 2); err != nil {
+		return err
+	}
+	if m == nil {
+		return fmt.Errorf("%w: want a map", ErrType)
+	}
+	*list = append(*list, m)
+	return nil
+}
+
 // list reads an array of at most MaxItems elements and calls f for each.
 func (r *reader) list(f func() error) (bool, error) {
 	if r.null() {
