@@ -5,7 +5,6 @@ package webhook
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -22,7 +21,6 @@ const (
 	maxHeader     = 64 << 10 // bytes
 	// drainTimeout is how long requests in progress may take after a stop. It is more than the API server waits for any of them.
 	drainTimeout = 35 * time.Second
-	probeTimeout = 5 * time.Second
 )
 
 // Listen opens the address, unless it is open already. Run calls it too; a caller that wants to know early whether the address is free calls
@@ -60,9 +58,6 @@ func (s *Server) Run(ctx context.Context) error {
 	listener := s.listener
 	s.mu.Unlock()
 	config := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.cfg.GetCertificate}
-	if s.cfg.ClientCAs != nil {
-		config.ClientCAs, config.ClientAuth = s.cfg.ClientCAs, tls.RequireAndVerifyClientCert
-	}
 	var protocols http.Protocols // the API server uses HTTP/1.1, and HTTP/2 would be one more surface
 	protocols.SetHTTP1(true)
 	server := &http.Server{
@@ -87,19 +82,4 @@ func (s *Server) Run(ctx context.Context) error {
 		return fmt.Errorf("webhook server: %w", err)
 	}
 	return nil
-}
-
-// Check returns an error unless the server completes a TLS handshake at its own address. It is a readiness check.
-func (s *Server) Check() error {
-	addr := s.Addr()
-	if addr == nil {
-		return errors.New("webhook server: does not listen yet")
-	}
-	// Only the server's own answer is of interest: its certificate is for other names.
-	dialer := tls.Dialer{NetDialer: &net.Dialer{Timeout: probeTimeout}, Config: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // see above
-	conn, err := dialer.DialContext(context.Background(), "tcp", addr.String())
-	if err != nil {
-		return fmt.Errorf("webhook server: does not answer: %w", err)
-	}
-	return conn.Close()
 }

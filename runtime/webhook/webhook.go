@@ -8,7 +8,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"log/slog"
 	"net"
@@ -50,8 +49,6 @@ type Config struct {
 	Address string
 	// GetCertificate returns the server's certificate for a handshake.
 	GetCertificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
-	// ClientCAs, if not nil, are the only authorities of accepted client certificates. Then each client needs one.
-	ClientCAs *x509.CertPool
 	// Limits bound the work of the server.
 	Limits Limits
 	// Logger logs failures. If nil, nothing is logged.
