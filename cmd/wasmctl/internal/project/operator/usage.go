@@ -73,7 +73,7 @@ func (u *usage) node(n ast.Node) bool {
 			u.find(n, "", &leavesBehind)
 		}
 	case *ast.CallExpr:
-		if sel, ok := n.Fun.(*ast.SelectorExpr); ok && nameOf(u.info.Uses[sel.Sel]) == addsRunnable && len(n.Args) == 1 && !u.harmless(n.Args[0]) {
+		if nameOf(u.callee(n)) == addsRunnable && len(n.Args) == 1 && !u.harmless(n.Args[0]) {
 			u.find(n, "mgr.Add", &runsBeside)
 		}
 		u.input(n)
