@@ -3,6 +3,7 @@
 package host
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/internal/binary"
 	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/host/share"
 	"github.com/wasmctl/wasmctl/testdata/wasm"
@@ -259,4 +261,35 @@ func hammerRun(t *testing.T, m *Module, mode byte) {
 			t.Error(err)
 		}
 	}
+}
+
+// Memory outside of linear memory counts, too: a module with 100,000 globals does not fit into
+// a budget that its linear memory fits into.
+func TestBudget_CountsGlobals(t *testing.T) {
+	secs, err := binary.Sections(wasm.Empty)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const globals = 100_000
+	section := append(binary.AppendU32(nil, globals), bytes.Repeat([]byte{0x7f, 1, 0x41, 0, 0x0b}, globals)...)
+	greedy, added := []byte(binary.Header), false
+	for _, s := range secs {
+		if s.ID > binary.SectionGlobal && !added {
+			greedy, added = binary.AppendSection(greedy, binary.SectionGlobal, section), true
+		}
+		greedy = append(greedy, wasm.Empty[s.Start:s.End]...)
+	}
+	_, err = Load(t.Context(), greedy, Config{Process: Process{Budget: share.NewBudget(pages(100), 0)}})
+	if !errors.Is(err, share.ErrMemoryBudget) {
+		t.Errorf("got %v", err)
+	}
+	b := share.NewBudget(pages(1000), 0)
+	m := loaded(t, greedy, Config{Process: Process{Budget: b}})
+	if got := b.Stats().Used; got < globals*64 {
+		t.Errorf("%s are in use", share.SizeText(got))
+	}
+	if err := m.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	used(t, b, 0)
 }

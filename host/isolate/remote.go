@@ -61,7 +61,7 @@ var (
 
 // Open implements instance.Guest: it connects to a guest process.
 func (r *remote) Open(ctx context.Context) error {
-	if err := r.desk.Resize(r.size); err != nil {
+	if err := r.desk.Resize(r.size + r.code.Outside); err != nil {
 		return err
 	}
 	proc, conn, err := r.code.connect(ctx)
@@ -204,7 +204,7 @@ func (r *remote) answer(status abi.Status, body []byte) error {
 
 // grow has the budget charged for a larger memory of the guest.
 func (r *remote) grow(size int64) abi.Status {
-	if err := r.desk.Resize(max(size, r.desk.Charged())); err != nil {
+	if err := r.desk.Resize(max(size+r.code.Outside, r.desk.Charged())); err != nil {
 		r.refused = err
 		return abi.StatusBudget
 	}

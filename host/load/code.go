@@ -27,6 +27,9 @@ type Code struct {
 	Several bool
 	// StartSize is the memory with which an instance starts, in bytes.
 	StartSize int64
+	// Outside bounds the memory of an instance outside of its linear memory, in bytes. It is
+	// 0 in a guest process, because the host charges it.
+	Outside int64
 	// MaxStack is how many bytes of stack a call may use.
 	MaxStack int64
 	// Globals is the number of an instance's globals that the host can set, if they and the
@@ -49,6 +52,7 @@ type Linker func(module, name string) vm.HostFunc
 // newCode describes the code of a module.
 func newCode(m *Module) *Code {
 	code := &Code{Info: newInfo(m), Files: m.files, Hooks: map[string]bool{}, Several: len(m.manifestSections()) > 1, Globals: -1}
+	code.Outside = m.outside() / share.PageSize * share.PageSize // the budget counts whole pages
 	if mem := m.memory(); mem != nil {
 		code.StartSize = mem.Min
 	}

@@ -57,8 +57,11 @@ func (m *Module) checkBody(r *binary.Reader) {
 }
 
 // checkData checks one segment of the data section.
-func checkData(r *binary.Reader) {
+func (m *Module) checkData(r *binary.Reader) {
 	flags := r.U32()
+	if flags == 1 {
+		m.segments++
+	}
 	if flags == 2 { // a memory index
 		r.U32()
 	}
@@ -76,6 +79,7 @@ const maxElements = 2 * maxTableEntries
 // is not active, bit 1 that it has a table index or is only declared, and bit 2 that it has
 // expressions instead of functions.
 func (m *Module) checkElement(r *binary.Reader) {
+	m.segments++
 	flags := r.U32()
 	if flags > 7 {
 		r.Failf("element flags %d are unknown", flags)

@@ -34,7 +34,9 @@ type Module struct {
 	fileList []Section // what they are
 	start    bool
 	locals   uint64 // of all functions
-	elements int    // of all segments
+	globals  int    // defined ones
+	elements int    // entries of all element segments
+	segments int    // element segments and passive data segments
 }
 
 type imported struct {
@@ -103,6 +105,8 @@ func (m *Module) parseSection(s *binary.Section, r binary.Reader) error {
 		r.Each(m.parseTable)
 	case binary.SectionMemory:
 		r.Each(m.parseMemory)
+	case binary.SectionGlobal:
+		m.globals = r.Count()
 	case binary.SectionExport:
 		r.Each(m.parseExport)
 	case binary.SectionStart:
@@ -110,7 +114,7 @@ func (m *Module) parseSection(s *binary.Section, r binary.Reader) error {
 	case binary.SectionCode:
 		r.Each(m.checkBody)
 	case binary.SectionData:
-		r.Each(checkData)
+		r.Each(m.checkData)
 	case binary.SectionElement:
 		r.Each(m.checkElement)
 	}

@@ -11,6 +11,34 @@ const (
 	maxTables       = 100
 )
 
+// Sizes of parts of an instance in wazero 1.12, in bytes. TestOutside_BoundsTheHeap compares
+// them with an instance.
+const (
+	globalSize  = 64 + 8 + 16 // the global, the pointer to it, and its place in the engine's context
+	elementSize = 32 + 2*8    // a function that an entry refers to, and the pointers of a slice that has grown
+	entrySize   = 8           // of a table, or of an instance of an element segment
+	segmentSize = 24          // a slice
+)
+
+// outside bounds the memory of an instance outside of its linear memory, in bytes: globals,
+// tables as large as boundTables lets them become, and segments.
+func (m *Module) outside() int64 {
+	entries := m.elements
+	for _, t := range m.tables {
+		entries += int(t.most(len(m.tables)))
+	}
+	return int64(m.globals*globalSize + m.elements*elementSize + entries*entrySize + m.segments*segmentSize)
+}
+
+// most returns the most entries that a table of n gets.
+func (t *table) most(n int) uint32 {
+	most := max(t.Min, uint32(maxTableEntries/n)) //nolint:gosec // a small number
+	if t.HasMax {
+		most = min(most, t.Max)
+	}
+	return most
+}
+
 // boundTables returns the module with tables that cannot grow beyond maxTableEntries. Wazero
 // has no limit for them, and a guest that grows one in a loop would take all memory of the
 // host. To the guest a lower maximum is a table.grow that fails, which it may at any time.
@@ -19,16 +47,11 @@ func (m *Module) boundTables() []byte {
 	if len(m.tables) == 0 {
 		return m.wasm
 	}
-	limit := uint32(maxTableEntries / len(m.tables)) //nolint:gosec // a small number
 	bounded := true
 	payload := binary.AppendU32(nil, uint32(len(m.tables))) //nolint:gosec // a small number
 	for _, t := range m.tables {
-		most := max(t.Min, limit)
-		if t.HasMax && t.Max <= most {
-			most = t.Max
-		} else {
-			bounded = false
-		}
+		most := t.most(len(m.tables))
+		bounded = bounded && t.HasMax && t.Max == most
 		payload = append(payload, t.elem, 1)
 		payload = binary.AppendU32(payload, t.Min)
 		payload = binary.AppendU32(payload, most)

@@ -41,8 +41,8 @@ type Host interface {
 	Print(stream Stream, b []byte)
 	// Enabled reports whether lines of a level are logged.
 	Enabled(level slog.Level) bool
-	// Resize charges the memory budget for a linear memory of size bytes in place of the
-	// one before. If that fails, the one before stays charged.
+	// Resize charges the memory budget for an instance of size bytes in place of the size
+	// before. If that fails, the size before stays charged.
 	Resize(size int64) error
 }
 
@@ -163,7 +163,7 @@ func (d *Desk) Cancelled() int32 {
 // Enabled implements Host.
 func (d *Desk) Enabled(level slog.Level) bool { return d.Env.Log.Enabled(d.Run.Parent, level) }
 
-// Charged returns the linear memory that the budget has counted, in bytes. Any goroutine may
+// Charged returns the memory of the instance that the budget has counted, in bytes. Any goroutine may
 // call it.
 func (d *Desk) Charged() int64 { return d.charged.Load() }
 

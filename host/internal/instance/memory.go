@@ -18,7 +18,8 @@ type linearMemory struct {
 	mem   linear.Memory
 	// start is the content with which it starts; nil if wazero sets that up.
 	start *linear.Image
-	// charged is the size that the host has charged for this memory, in bytes.
+	// charged is the size that the host has charged for this memory, in bytes. The host
+	// charges Code.Outside with it.
 	charged int64
 	// refused is the reason why growing was refused in this call.
 	refused error
@@ -45,7 +46,7 @@ func (l *linearMemory) reserve() (err error) {
 }
 
 func (l *linearMemory) charge(size int64) error {
-	if err := l.local.host.Resize(size); err != nil {
+	if err := l.local.host.Resize(size + l.local.code.Outside); err != nil {
 		return err
 	}
 	l.charged = size
