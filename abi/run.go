@@ -82,6 +82,9 @@ type Stored interface {
 	ResourceVersion() string
 	// Msgpack returns the object in the format of AppendValue.
 	Msgpack() []byte
+	// Applied returns the fields that were applied, as package internal/managed has them for the uid of the controlling owner,
+	// or "" if that is not known.
+	Applied() string
 }
 
 // Index is an index lookup for a list of the cache. Indexes of different scopes are independent, and so are those with and without Of.

@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/kubeapi/fieldpath"
+	"github.com/wasmctl/wasmctl/internal/managed"
 )
 
 // settled returns the children whose cached version is the result of their last apply: the same
@@ -35,6 +37,9 @@ func (a *API) applyAll(ctx context.Context, o *owner, m *remembered, children []
 	listed := make(map[childRef]applied, len(children))
 	for i := range children {
 		c := &children[i]
+		if c.proved != (version{}) {
+			m.children[c.ref] = applied{c.digest, c.proved.UID, c.proved.ResourceVersion}
+		}
 		if c.request != nil {
 			_, known := m.children[c.ref]
 			delete(m.children, c.ref) // whatever the result, the remembered request is no longer the last one
@@ -56,8 +61,44 @@ func (a *API) applyAll(ctx context.Context, o *owner, m *remembered, children []
 		}
 		listed[c.ref] = m.children[c.ref]
 	}
-	m.children = listed
+	m.children, m.send = listed, false
 	return nil
+}
+
+// unchanged returns the version in the cache of a child that an apply would not change, or zero if it
+// would, or if the cache cannot prove that. The proof needs the fields of the last apply: the child
+// must have the same ones, with the values in the cache. If the object has changed since, its event is
+// on its way and causes another run.
+func (a *API) unchanged(o *owner, r *request) version {
+	if a.cache == nil || a.dry != DryRunNone || o.send || r.texts != nil || len(a.formerManagers) > 0 {
+		return version{}
+	}
+	cached, complete := a.cache.Stored(r.kind.GVR(), r.key)
+	if cached == nil || !complete {
+		return version{}
+	}
+	var fields string
+	for e := range managed.Entries(cached.Applied(), o.uid) {
+		switch {
+		case e.Manager != a.manager:
+		case !e.Applied: // applyDeclared takes its fields over
+			return version{}
+		case e.APIVersion == r.kind.GVK().GroupVersion().String():
+			fields = e.Fields
+		}
+	}
+	if fields == "" {
+		return version{}
+	}
+	own, err := abi.DecodeObject([]byte(fields))
+	if err != nil {
+		return version{}
+	}
+	live, err := abi.DecodeObject(cached.Msgpack())
+	if err != nil || !fieldpath.Unchanged(own, r.object, live) {
+		return version{}
+	}
+	return version{cached.UID(), cached.ResourceVersion()}
 }
 
 // applyError is writeError for a child. The API server refuses an apply that would give an object a

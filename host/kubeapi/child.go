@@ -24,6 +24,9 @@ type child struct {
 	packed []byte
 	// request is nil if it would change nothing.
 	request *request
+	// proved is the version in the cache that proves this; see API.unchanged. It is zero if the last
+	// apply does.
+	proved version
 }
 
 // digest is the SHA-256 of the part of a declared result about one object.
@@ -59,7 +62,9 @@ func (a *API) prepare(ctx context.Context, o *owner, d *abi.Declared, settled ma
 			if err != nil {
 				return nil, a.writeError(ctx, StepApply, r, err).at(i)
 			}
-			c.ref, c.request = r.ref(), r
+			if c.ref, c.proved = r.ref(), r.proved; c.proved == (version{}) {
+				c.request = r
+			}
 		}
 		if first, twice := places[c.ref]; twice {
 			about := &request{kind: kinds.Kind{Group: c.ref.Group, Resource: c.ref.Resource}, key: c.ref.key}
@@ -108,6 +113,11 @@ func (a *API) prepareChild(ctx context.Context, o *owner, packed []byte, force b
 	r.owner = o.uid
 	if err := a.confineDeclared(ctx, o, r); err != nil || r.pins != (pins{}) {
 		return r, err
+	}
+	if r.proved = a.unchanged(o, r); r.proved != (version{}) {
+		r.object = nil
+		r.ledger.rewind(mark)
+		return r, nil
 	}
 	if r.encoded, err = r.texts.AppendJSON(nil, r.object); err != nil {
 		return r, badf("%v", err)

@@ -69,6 +69,7 @@ func (a *API) Declare(ctx context.Context, of Owner, d *abi.Declared) error {
 
 // declareChildren applies the children, and prunes.
 func (a *API) declareChildren(ctx context.Context, o *owner, m *remembered, d *abi.Declared) error {
+	o.send = m.send
 	cached := a.cachedChildren(o)
 	children, err := a.prepare(ctx, o, d, m.settled(cached))
 	if err != nil {

@@ -20,6 +20,8 @@ type memory struct {
 	owners   map[abi.Key]*remembered // guarded by mu
 	children int                     // in all owners; guarded by mu
 	renewals uint64                  // counts calls of renew; guarded by mu
+	renewed  map[abi.Key]bool        // objects whose requests are to be sent; guarded by mu
+	all      bool                    // as are those of each object without a memory; guarded by mu
 }
 
 // remembered is the memory about one object. The run that took it has exclusive access.
@@ -27,6 +29,7 @@ type remembered struct {
 	uid      string
 	epoch    uint64 // see Cache.Epoch
 	renewals uint64 // see memory
+	send     bool   // see owner
 	children map[childRef]applied
 	// deleted has the UIDs of children whose deletion was accepted, which cannot be undone.
 	deleted map[string]bool
@@ -52,8 +55,9 @@ func (m *memory) take(key abi.Key, uid string, epoch uint64) *remembered {
 		m.remove(key)
 	}
 	if r == nil || r.uid != uid || r.epoch != epoch {
-		r = &remembered{uid: uid, epoch: epoch}
+		r = &remembered{uid: uid, epoch: epoch, send: m.all}
 	}
+	r.send = r.send || m.renewed[key]
 	r.renewals = m.renewals
 	if r.children == nil {
 		r.children = map[childRef]applied{}
@@ -69,6 +73,7 @@ func (m *memory) put(key abi.Key, r *remembered) {
 	if r.renewals != m.renewals {
 		return
 	}
+	delete(m.renewed, key)
 	if m.owners == nil {
 		m.owners = map[abi.Key]*remembered{}
 	}
@@ -87,19 +92,24 @@ func (m *memory) forget(key abi.Key) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.remove(key)
+	delete(m.renewed, key)
 }
 
 // renew discards the memory about the given objects, or about all if there are none, and of the runs in
-// progress.
+// progress. Their next runs send all requests.
 func (m *memory) renew(objects []abi.Key) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.renewals++
 	for _, key := range objects {
 		m.remove(key)
+		if m.renewed == nil {
+			m.renewed = map[abi.Key]bool{}
+		}
+		m.renewed[key] = true
 	}
 	if len(objects) == 0 {
-		m.owners, m.children = nil, 0
+		m.owners, m.children, m.renewed, m.all = nil, 0, nil, true
 	}
 }
 

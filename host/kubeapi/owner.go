@@ -31,6 +31,8 @@ type owner struct {
 	resourceVersion string
 	// foreground reports whether the garbage collector is deleting its children, and deletes it afterwards.
 	foreground bool
+	// send reports that all requests are sent, even if the cache proves that they change nothing.
+	send bool
 	// ledger counts the memory of its declared result.
 	ledger ledger
 	// hash computes the digests of its children, each of which begins with salt.

@@ -35,6 +35,8 @@ type request struct {
 	encoded []byte
 	// sent is the last sent body.
 	sent []byte
+	// proved is the version of the object that the apply would not change; see API.unchanged.
+	proved version
 	// created reports whether the last answer was about a new object.
 	created bool
 	// elsewhere means that the cache has no answer because other replicas watch some of the

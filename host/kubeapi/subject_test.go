@@ -18,6 +18,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
+	"github.com/wasmctl/wasmctl/internal/managed"
 	"github.com/wasmctl/wasmctl/internal/memapi"
 )
 
@@ -41,6 +42,19 @@ func (o *storedObject) UID() string { return string(o.GetUID()) }
 
 // ResourceVersion implements abi.Stored.
 func (o *storedObject) ResourceVersion() string { return o.GetResourceVersion() }
+
+// Applied implements abi.Stored.
+func (o *storedObject) Applied() string {
+	fields, err := abi.AppendValue(nil, o.Object["metadata"].(map[string]any)["managedFields"])
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	uid := ""
+	if c := metav1.GetControllerOfNoCopy(o); c != nil {
+		uid = string(c.UID)
+	}
+	return string(managed.Append(nil, fields, uid))
+}
 
 // Msgpack implements abi.Stored.
 func (o *storedObject) Msgpack() []byte { return msg(o.t, o.Object) }

@@ -22,6 +22,8 @@ const maxDepth = 48
 type Transcoder struct {
 	// OmitManagedFields omits metadata.managedFields.
 	OmitManagedFields bool
+	// Omitted is the msgpack of the metadata.managedFields that the last Append has omitted, if an entry is that of an apply.
+	Omitted []byte
 
 	json  transcode.Transcoder
 	out   []byte
@@ -44,7 +46,7 @@ type pair struct {
 
 // Append appends the msgpack of an object of kind m to dst. If it returns false, the input was rejected and dst is unchanged.
 func (t *Transcoder) Append(dst []byte, m *Message, apiVersion, kind string, object []byte) (out []byte, ok bool) {
-	t.out, t.found, t.pairs = dst, t.found[:0], t.pairs[:0]
+	t.out, t.found, t.pairs, t.Omitted = dst, t.found[:0], t.pairs[:0], t.Omitted[:0]
 	ok = t.message(m, object, 0, apiVersion, kind)
 	out, t.out = t.out, nil
 	clear(t.found[:cap(t.found)]) // they point into object
@@ -69,8 +71,8 @@ func (t *Transcoder) message(m *Message, b []byte, depth int, types ...string) b
 	if len(types) > 0 {
 		t.setTypes(m, base, types)
 	}
-	if m.managed >= 0 && depth == 1 && t.OmitManagedFields {
-		t.found[base+m.managed] = found{}
+	if m.managed >= 0 && depth == 1 && t.OmitManagedFields && !t.omit(&m.entries[m.managed], base+m.managed) {
+		return false
 	}
 	n := 0
 	for i := range m.entries {
@@ -91,6 +93,23 @@ func (t *Transcoder) message(m *Message, b []byte, depth int, types ...string) b
 	}
 	t.found = t.found[:base]
 	return true
+}
+
+// applied is the operation of an apply in an entry of managedFields.
+var applied = []byte("\x12\x05Apply")
+
+// omit takes the managedFields out of the message that is being written.
+func (t *Transcoder) omit(e *entry, at int) bool {
+	f := t.found[at]
+	t.found[at] = found{}
+	if !bytes.Contains(f.b, applied) {
+		return true
+	}
+	from := len(t.out)
+	ok := t.entry(e, &f, 2)
+	t.Omitted = append(t.Omitted, t.out[from:]...)
+	t.out = t.out[:from]
+	return ok
 }
 
 // setTypes sets apiVersion and kind.

@@ -20,6 +20,8 @@ const maxJSONDepth = 64
 type Transcoder struct {
 	// OmitManagedFields omits metadata.managedFields.
 	OmitManagedFields bool
+	// Omitted is the msgpack of the metadata.managedFields that the last Append has omitted.
+	Omitted []byte
 
 	js       []byte
 	pos      int
@@ -39,7 +41,7 @@ type mapEntry struct{ start, text, value, end int }
 
 // Append appends the msgpack of js, which is one JSON object, to dst. If it returns false, the input was rejected and dst is unchanged.
 func (t *Transcoder) Append(dst, js []byte) (out []byte, ok bool) {
-	t.js, t.pos, t.out, t.entries = js, 0, dst, t.entries[:0]
+	t.js, t.pos, t.out, t.entries, t.Omitted = js, 0, dst, t.entries[:0], t.Omitted[:0]
 	ok = t.next() == '{' && t.value(0)
 	if ok {
 		t.next()
@@ -127,6 +129,7 @@ func (t *Transcoder) object(depth int) bool {
 			return false
 		}
 		if depth == 1 && t.metadata && t.OmitManagedFields && string(t.out[e.text:e.value]) == "managedFields" {
+			t.Omitted = append(t.Omitted[:0], t.out[e.value:]...)
 			t.out = t.out[:e.start]
 			continue
 		}

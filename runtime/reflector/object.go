@@ -29,6 +29,7 @@ type Object struct {
 	finalized       bool // there are finalizers
 	labels          Labels
 	owners          []owner
+	applied         unique.Handle[string] // see Applied; the zero Handle if nothing was applied
 	body            atomic.Pointer[body]
 	size            uint32        // of the uncompressed msgpack
 	reads           atomic.Uint32 // since the last look of the Compressor
@@ -53,6 +54,25 @@ func (o *Object) Deleting() bool { return o.deleting }
 
 // Labels returns metadata.labels. The result can be matched by a labels.Selector.
 func (o *Object) Labels() Labels { return o.labels }
+
+// Applied returns the entries of metadata.managedFields as package managed has them, for the uid of ControllerUID. It is "" if nothing was
+// applied to the object with server-side apply, or if managedFields or only metadata are stored.
+func (o *Object) Applied() string {
+	if o.applied == (unique.Handle[string]{}) {
+		return ""
+	}
+	return o.applied.Value()
+}
+
+// ControllerUID returns the uid of the controlling owner, or "".
+func (o *Object) ControllerUID() string {
+	for i := range o.owners {
+		if o.owners[i].controller {
+			return o.owners[i].uid
+		}
+	}
+	return ""
+}
 
 // Msgpack returns the object as one msgpack map in the format of abi.AppendValue. The caller must not change the bytes. For a compressed
 // object, each call returns a new slice until the object has been read often.

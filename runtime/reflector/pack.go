@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/internal/managed"
 	"github.com/wasmctl/wasmctl/internal/packed"
 	"github.com/wasmctl/wasmctl/internal/protobuf"
 	"github.com/wasmctl/wasmctl/internal/transcode"
@@ -47,7 +48,7 @@ func Pack(content map[string]any, opts Options) (*Object, error) {
 		return nil, fmt.Errorf("object[%v]: encode: %w", meta["name"], err)
 	}
 	p.buf = b
-	return p.pack(b, opts)
+	return p.pack(b, nil, opts)
 }
 
 // PackJSON makes an Object of the JSON of one object: the same as decoding it and calling Pack, at a tenth of the cost. It does not retain
@@ -59,7 +60,7 @@ func PackJSON(js []byte, opts Options) (*Object, error) {
 	b, ok := p.json.Append(p.buf[:0], js)
 	if ok {
 		p.buf = b
-		return p.pack(b, opts)
+		return p.pack(b, p.json.Omitted, opts)
 	}
 	var content map[string]any
 	if err := json.Unmarshal(js, &content); err != nil {
@@ -82,7 +83,7 @@ func PackProtobuf(m *protobuf.Message, apiVersion, kind string, pb []byte, opts 
 		return nil, ErrNotRead
 	}
 	p.buf = b
-	return p.pack(b, opts)
+	return p.pack(b, p.protobuf.Omitted, opts)
 }
 
 // withoutManagedFields returns content without metadata.managedFields. It copies the maps that it must change.
@@ -104,6 +105,7 @@ type packer struct {
 	protobuf protobuf.Transcoder
 	buf      []byte // the complete object
 	reduced  []byte // the selected part of it, if that is less
+	managed  []byte // see Object.Applied
 	text     []byte // the texts of the Object's own fields
 	spans    []int  // the end of each of them in text
 	// names caches the strings that recur between objects, so that looking one up allocates nothing. It is discarded with the packer.
@@ -120,7 +122,7 @@ var packers = sync.Pool{New: func() any { return &packer{names: map[string]uniqu
 
 // release returns the packer to the pool, unless it has grown too large.
 func (p *packer) release() {
-	if cap(p.buf)+cap(p.reduced)+cap(p.text) <= maxScratch {
+	if cap(p.buf)+cap(p.reduced)+cap(p.managed)+cap(p.text) <= maxScratch {
 		packers.Put(p)
 	}
 }
@@ -138,8 +140,9 @@ func (p *packer) share(s []byte) unique.Handle[string] {
 	return h
 }
 
-// pack makes an Object of msgpack written by abi.AppendValue or a transcode.Transcoder: a map with sorted keys.
-func (p *packer) pack(b []byte, opts Options) (*Object, error) {
+// pack makes an Object of msgpack written by abi.AppendValue or a transcode.Transcoder: a map with sorted keys. omitted is the msgpack of
+// managedFields, if they are not part of it.
+func (p *packer) pack(b, omitted []byte, opts Options) (*Object, error) {
 	o, err := p.read(b)
 	if err != nil {
 		meta := packed.Find(b, "metadata")
@@ -151,6 +154,11 @@ func (p *packer) pack(b []byte, opts Options) (*Object, error) {
 	}
 	if b = p.reduce(b, opts); len(b) > abi.MaxBytes {
 		return nil, fmt.Errorf("object[%s]: encode: %w", o.ref, abi.ErrTooLarge)
+	}
+	if !opts.Metadata {
+		if p.managed = managed.Append(p.managed[:0], omitted, o.ControllerUID()); len(p.managed) > 0 {
+			o.applied = unique.Make(string(p.managed))
+		}
 	}
 	plain := make([]byte, len(b))
 	copy(plain, b)

@@ -67,10 +67,7 @@ func itemOf(list any, keys string) map[string]any {
 
 func hasKeys(item, want map[string]any) bool {
 	for key, value := range want {
-		if f, ok := value.(float64); ok && f == float64(int64(f)) {
-			value = int64(f)
-		}
-		if !equal(item[key], value) {
+		if !equal(item[key], number(value)) {
 			return false
 		}
 	}

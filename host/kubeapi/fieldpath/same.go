@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fieldpath
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// Unchanged reports whether an apply of sent by a manager would change nothing in the live object. fields is the FieldsV1 of the last
+// apply of the manager. The result is true only if sent has exactly these fields, with the values in live. It needs no schema, because
+// fields has the structure; values that the API server would convert, such as quantities, count as changes. apiVersion, kind, and the
+// name and namespace in metadata must be equal, and are in no FieldsV1.
+func Unchanged(fields, sent, live map[string]any) bool {
+	if !equal(sent["apiVersion"], live["apiVersion"]) || !equal(sent["kind"], live["kind"]) {
+		return false
+	}
+	meta, _ := sent["metadata"].(map[string]any)
+	has, _ := live["metadata"].(map[string]any)
+	rest := map[string]any{}
+	for key, value := range sent {
+		if key != "apiVersion" && key != "kind" && key != "metadata" {
+			rest[key] = value
+		}
+	}
+	own := map[string]any{}
+	for key, value := range meta {
+		switch {
+		case key != "name" && key != "namespace":
+			own[key] = value
+		case !equal(value, has[key]):
+			return false
+		}
+	}
+	if len(own) > 0 {
+		rest["metadata"] = own
+	}
+	return len(rest) == 0 && len(fields) == 0 || sameMap(fields, rest, live)
+}
+
+// same compares one value.
+func same(fields map[string]any, sent, live any) bool {
+	if len(fields) == 0 { // owned as a whole; the API server omits most empty values
+		return sent != nil && equal(sent, live) || live == nil && isEmpty(sent)
+	}
+	switch sent := sent.(type) {
+	case map[string]any:
+		live, ok := live.(map[string]any)
+		return ok && sameMap(fields, sent, live)
+	case []any:
+		live, ok := live.([]any)
+		return ok && sameList(fields, sent, live)
+	}
+	return false
+}
+
+func isEmpty(v any) bool {
+	switch v := v.(type) {
+	case map[string]any:
+		return len(v) == 0
+	case []any:
+		return len(v) == 0
+	}
+	return false
+}
+
+func sameMap(fields, sent, live map[string]any) bool {
+	n := len(fields)
+	if _, ok := fields["."]; ok {
+		n--
+	}
+	if n != len(sent) {
+		return false
+	}
+	for key, value := range sent {
+		below, ok := fields["f:"+key].(map[string]any)
+		if !ok || !same(below, value, live[key]) {
+			return false
+		}
+	}
+	return true
+}
+
+// sameList compares a list of items with keys, or a set of values. The order of the items must be that in live: an apply may change it.
+func sameList(fields map[string]any, sent, live []any) bool {
+	left := make([]listItem, 0, len(fields))
+	for name, below := range fields {
+		if name == "." {
+			continue
+		}
+		item, ok := readItem(name, below)
+		if !ok {
+			return false
+		}
+		left = append(left, item)
+	}
+	if len(left) != len(sent) || len(left) > maxItems {
+		return false
+	}
+	for _, value := range sent {
+		i := 0
+		for i < len(left) && !left[i].names(value) {
+			i++
+		}
+		if i == len(left) {
+			return false
+		}
+		item := left[i]
+		left[i] = left[len(left)-1]
+		left = left[:len(left)-1]
+		at := 0
+		for at < len(live) && !item.names(live[at]) {
+			at++
+		}
+		if at == len(live) || !same(item.fields, value, live[at]) {
+			return false
+		}
+		live = live[at+1:]
+	}
+	return true
+}
+
+// maxItems bounds the items of a list, because sameList takes the square of their number.
+const maxItems = 256
+
+// listItem is an item of a list in FieldsV1: an item with keys, or a value of a set.
+type listItem struct {
+	keys   map[string]any // nil for a value
+	value  any
+	fields map[string]any // below the item; empty if it is owned as a whole
+}
+
+func readItem(name string, below any) (item listItem, ok bool) {
+	kind, text, _ := strings.Cut(name, ":")
+	item.fields, ok = below.(map[string]any)
+	if !ok {
+		return item, false
+	}
+	switch kind {
+	case "k":
+		return item, json.Unmarshal([]byte(text), &item.keys) == nil && item.keys != nil
+	case "v":
+		return item, json.Unmarshal([]byte(text), &item.value) == nil && item.value != nil
+	}
+	return item, false // by position
+}
+
+// names reports whether a value of a list is this item. A key with a default can be absent from a declared item, and then FieldsV1 does
+// not have the field of the key.
+func (l *listItem) names(value any) bool {
+	if l.keys == nil {
+		return equal(number(l.value), value)
+	}
+	item, ok := value.(map[string]any)
+	if !ok {
+		return false
+	}
+	for key, want := range l.keys {
+		got, has := item[key]
+		_, owned := l.fields["f:"+key]
+		if has && !equal(number(want), got) || !has && (owned || len(l.fields) == 0) {
+			return false
+		}
+	}
+	return true
+}
+
+// number returns an integer that was decoded as a float64 as an int64.
+func number(v any) any {
+	if f, ok := v.(float64); ok && f == float64(int64(f)) {
+		return int64(f)
+	}
+	return v
+}
