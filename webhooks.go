@@ -75,7 +75,7 @@ func newHooks(cluster *rest.Config, o *Webhooks, log *slog.Logger) (h *hooks, er
 		}
 		cfg.GetCertificate = h.directory.GetCertificate
 	} else {
-		h.authority = certs.New(certs.Config{Replica: replicaName(), Hosts: o.hosts()})
+		h.authority = certs.New(certs.Config{Replica: hostName(), Hosts: o.hosts()})
 		cfg.GetCertificate = h.authority.GetCertificate
 	}
 	h.server = webhook.New(cfg)
@@ -94,10 +94,26 @@ func (rt *Runtime) prepareHooks(cluster *rest.Config) (counts []prometheus.Colle
 	return []prometheus.Collector{rt.hooks.metrics}, nil
 }
 
-// replicaName returns the name of this process among its replicas: that of its pod or host.
-func replicaName() string {
-	host, _ := os.Hostname() // without one, leaseName has a default
-	return leaseName(host)
+// hostName returns the name of the pod or host of this process; it is empty if there is none.
+func hostName() string {
+	host, _ := os.Hostname()
+	return host
+}
+
+// replicaName returns the name among its replicas of a process that listens at an address: the host, the IP address and the port. No two
+// processes listen at one address, also not on the same host, and a process that is restarted has its name again.
+func replicaName(listens net.Addr) string {
+	ip, port, _ := net.SplitHostPort(listens.String()) // it has both, because it is open
+	if net.ParseIP(ip).IsUnspecified() {
+		addresses, _ := net.InterfaceAddrs() // without one, the host must do
+		ip = ""
+		for _, a := range addresses {
+			if n, ok := a.(*net.IPNet); ok && ip == "" && n.IP.IsGlobalUnicast() {
+				ip = n.IP.String()
+			}
+		}
+	}
+	return leaseName(hostName() + "-" + ip + "-" + port)
 }
 
 // hosts returns the names and addresses under which the API server calls this process.
@@ -132,7 +148,7 @@ func (h *hooks) start(ctx context.Context) (stop func(force <-chan struct{}), er
 		return none, failure.Listen.Wrap(err)
 	}
 	registrar, err := registration.New(registration.Config{
-		Options: h.options.registration(h.server.Addr()), RESTConfig: h.cluster, Replica: replicaName(), Authority: h.authority, Server: h.server,
+		Options: h.options.registration(h.server.Addr()), RESTConfig: h.cluster, Replica: replicaName(h.server.Addr()), Authority: h.authority, Server: h.server,
 		Namespace: h.namespace, Logger: h.log,
 	})
 	if err != nil {

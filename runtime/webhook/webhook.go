@@ -128,7 +128,7 @@ func (s *Server) Backends() []Entry {
 	taken := map[string]string{} // controllers, by what they declare
 	for _, b := range s.list() {
 		e := Entry{Controller: b.controller, Prefix: b.prefix, Backend: b.Backend}
-		for _, what := range b.declares() {
+		for _, what := range b.Routes().Names(b.prefix) {
 			if first, conflict := taken[what]; conflict {
 				e.Conflicts = append(e.Conflicts, fmt.Sprintf("%s is not served: controller %s declares it too, and was there first", what, first))
 				continue
@@ -144,19 +144,26 @@ func (s *Server) Backends() []Entry {
 	return entries
 }
 
-// declares returns the URLs of the webhooks, and the kinds of the conversions.
-func (b *backend) declares() (list []string) {
-	routes := b.Routes()
-	if routes == nil {
+// Name names the webhook with a URL path in messages.
+func Name(path string) string { return "webhook " + path }
+
+// ConversionName names a conversion in messages.
+func ConversionName(c *abi.Conversions) string {
+	return "the conversion of " + schema.GroupKind{Group: c.Group, Kind: c.Kind}.String()
+}
+
+// Names returns the names of the webhooks and conversions of a backend with this prefix; none for nil.
+func (r *Routes) Names(prefix string) (list []string) {
+	if r == nil {
 		return nil
 	}
-	for i := range routes.Webhooks {
-		if w := &routes.Webhooks[i]; len(w.Rules) > 0 {
-			list = append(list, "webhook "+b.prefix+w.Path)
+	for i := range r.Webhooks {
+		if w := &r.Webhooks[i]; len(w.Rules) > 0 {
+			list = append(list, Name(prefix+w.Path))
 		}
 	}
-	for _, c := range routes.Conversions {
-		list = append(list, "the conversion of "+schema.GroupKind{Group: c.Group, Kind: c.Kind}.String())
+	for i := range r.Conversions {
+		list = append(list, ConversionName(&r.Conversions[i]))
 	}
 	return list
 }

@@ -55,6 +55,11 @@ func unexpired(now time.Time, bundles [][]byte) map[string]*x509.Certificate {
 // Expired reports whether none of the certificates of a bundle is of use any more.
 func Expired(now time.Time, bundle []byte) bool { return len(unexpired(now, [][]byte{bundle})) == 0 }
 
+// AllExpired reports whether a bundle has certificates of this package, and all of them have expired.
+func AllExpired(now time.Time, bundle []byte) bool {
+	return len(decode(bundle)) > 0 && Expired(now, bundle)
+}
+
 // newest returns the certificates, the newest first.
 func newest(of map[string]*x509.Certificate) []*x509.Certificate {
 	list := make([]*x509.Certificate, 0, len(of))

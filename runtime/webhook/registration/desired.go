@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -28,6 +27,11 @@ const (
 	defaultTimeout = 10
 	// maxSize is the maximum size of all webhooks of one controller in bytes. All controllers share two objects, whose size etcd limits.
 	maxSize = 64 << 10
+	// maxConfiguration is the maximum size of the webhooks of a configuration in bytes, with their bundles. A request of etcd has at most 1.5
+	// MiB.
+	maxConfiguration = 1200 << 10
+	// bookkeeping is about what the API server adds to each webhook, in managedFields.
+	bookkeeping = 700
 	// maxName is the maximum length of the name of a webhook.
 	maxName = 253
 )
@@ -66,18 +70,17 @@ type Source struct {
 // Hooks are the entries of the configurations, by type.
 type Hooks map[abi.WebhookType][]any
 
-// Desired returns the webhooks of the controllers, without caBundle, and an error for each one that cannot be registered. refused has the
+// desired returns the webhooks of the controllers, without caBundle, and an error for each one that cannot be registered. refused has the
 // webhooks that the API server does not accept, with its error: see key.
-func Desired(sources []Source, o *Options, refused map[string]error) (Hooks, error) {
-	hooks, names, urls := Hooks{}, map[string]bool{}, map[string]bool{}
-	var errs []error
+func desired(sources []Source, o *Options, refused map[string]error) (Hooks, problems) {
+	hooks, failed, names, urls := Hooks{}, problems{}, map[string]bool{}, map[string]bool{}
 	for i := range sources {
 		s := &sources[i]
 		size := 0
 		for j := range s.Routes.Webhooks {
 			w := &s.Routes.Webhooks[j]
 			url := s.Prefix + w.Path
-			if conflicts(s, "webhook "+url) || urls[url] {
+			if s.conflict(webhook.Name(url)) != "" || urls[url] {
 				continue // the server reports it
 			}
 			hook, err := o.hook(s, w)
@@ -92,16 +95,20 @@ func Desired(sources []Source, o *Options, refused map[string]error) (Hooks, err
 				}
 			}
 			if err != nil {
-				errs = append(errs, fmt.Errorf("controller[%s]: webhook[%s]: %w", s.Controller, url, err))
+				failed[webhook.Name(url)] = fmt.Errorf("controller[%s]: webhook[%s]: %w", s.Controller, url, err)
 			}
 		}
 	}
-	return hooks, errors.Join(errs...)
+	return hooks, failed
 }
 
-// conflicts reports whether the server does not serve something of a controller because another one has it.
-func conflicts(s *Source, what string) bool {
-	return slices.ContainsFunc(s.Conflicts, func(c string) bool { return strings.HasPrefix(c, what+" ") })
+// conflict returns the message if the server does not serve the webhook or the conversion with a name, because another controller has it.
+func (s *Source) conflict(name string) string {
+	i := slices.IndexFunc(s.Conflicts, func(c string) bool { return strings.HasPrefix(c, name+" ") })
+	if i < 0 {
+		return ""
+	}
+	return s.Conflicts[i]
 }
 
 // key identifies a webhook with all its properties, except for its bundle.

@@ -63,9 +63,9 @@ func cases() map[string]struct {
 // TestDesired_Golden compares the webhooks with testdata; WASMCTL_UPDATE=1 writes them.
 func TestDesired_Golden(t *testing.T) {
 	for name, c := range cases() {
-		hooks, err := Desired(c.sources, c.o, nil)
-		if err != nil {
-			t.Fatal(name, err)
+		hooks, failed := desired(c.sources, c.o, nil)
+		if len(failed) > 0 {
+			t.Fatal(name, failed)
 		}
 		got, err := yaml.Marshal(hooks)
 		if err != nil {
@@ -100,10 +100,11 @@ func TestDesired_OneBadWebhookLeavesTheOthers(t *testing.T) {
 		hook("/d", func(w *abi.Webhook) { w.Name = "refused" }),
 		hook("/e", func(*abi.Webhook) {}),
 	)
-	before, _ := Desired([]Source{source("app", "", s.Routes.Webhooks[3])}, inService, nil)
+	before, _ := desired([]Source{source("app", "", s.Routes.Webhooks[3])}, inService, nil)
 	refused := map[string]error{key(before[abi.WebhookValidate][0].(map[string]any)): errors.New("not a qualified name")}
 	s.Routes.Webhooks[2], s.Routes.Webhooks[4] = s.Routes.Webhooks[4], s.Routes.Webhooks[2] // the huge one takes all that is left
-	hooks, err := Desired([]Source{s}, inService, refused)
+	hooks, failed := desired([]Source{s}, inService, refused)
+	err := failed.err()
 	if n := len(hooks[abi.WebhookValidate]); n != 1 || err == nil {
 		t.Fatalf("%d webhooks, %v", n, err)
 	}
@@ -124,9 +125,9 @@ func TestDesired_NamesAreUnique(t *testing.T) {
 	}
 	hooks[2].Name = ""
 	long := "/" + strings.Repeat("a", 63) + "." + strings.Repeat("b", 230)
-	got, err := Desired([]Source{source("x", "", hooks...), source("x", "/t.x", hooks...), source("x", "/t", hooks...), source("long", long, hooks...)}, inService, nil)
-	if err != nil {
-		t.Fatal(err)
+	got, failed := desired([]Source{source("x", "", hooks...), source("x", "/t.x", hooks...), source("x", "/t", hooks...), source("long", long, hooks...)}, inService, nil)
+	if len(failed) > 0 {
+		t.Fatal(failed)
 	}
 	names := map[any]bool{}
 	for _, h := range got[abi.WebhookValidate] {

@@ -4,7 +4,9 @@ package registration
 
 import (
 	"encoding/base64"
+	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -55,14 +57,19 @@ func (o *Options) clients(object *unstructured.Unstructured) (list []map[string]
 // bundles returns the bundles of an object that the API server uses for this group.
 func (o *Options) bundles(object *unstructured.Unstructured) (list [][]byte) {
 	for _, client := range o.clients(object) {
-		text, _ := client["caBundle"].(string)
-		bundle, err := base64.StdEncoding.DecodeString(text)
-		if err != nil {
-			bundle = nil
-		}
-		list = append(list, bundle)
+		list = append(list, bundleOf(client))
 	}
 	return list
+}
+
+// bundleOf returns the bundle of a client configuration; nil if it has none.
+func bundleOf(client map[string]any) []byte {
+	text, _ := client["caBundle"].(string)
+	bundle, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		return nil
+	}
+	return bundle
 }
 
 // setBundle writes the bundle into an object, if there is one.
@@ -107,10 +114,44 @@ func (o *Options) merge(was *unstructured.Unstructured, desired []any, retain fu
 	return now
 }
 
-// convert returns a CRD whose objects are converted by the controller with this prefix.
-func (o *Options) convert(was *unstructured.Unstructured, prefix string) *unstructured.Unstructured {
+// fit leaves out the webhooks that would make a configuration larger than it may be, first those that are not registered yet.
+func (o *Options) fit(of *object, failed problems) {
+	hooks, _, _ := unstructured.NestedFieldNoCopy(of.was.Object, "webhooks")
+	existing, _ := hooks.([]any)
+	registered := map[any]bool{}
+	for _, h := range existing {
+		hook, _ := h.(map[string]any)
+		registered[hook["name"]] = true
+	}
+	hooks, _, _ = unstructured.NestedFieldNoCopy(of.now.Object, "webhooks")
+	list, _ := hooks.([]any)
+	size, fits := 0, make([]any, len(list))
+	for _, first := range []bool{true, false} {
+		for i, h := range list {
+			hook, _ := h.(map[string]any)
+			if registered[hook["name"]] != first {
+				continue
+			}
+			client, _ := hook["clientConfig"].(map[string]any)
+			bundle, _ := client["caBundle"].(string)
+			if n := len(key(hook)) + len(bundle) + bookkeeping; size+n <= maxConfiguration {
+				size, fits[i] = size+n, h
+				continue
+			}
+			path, _ := o.calls(client)
+			failed[webhook.Name(path)] = fmt.Errorf("%s: webhook[%s]: the configuration is full: its webhooks are limited to %d KiB, and each contains the certificates of all replicas; "+
+				"remove webhooks, or serve some controllers by another installation", of, path, maxConfiguration>>10)
+		}
+	}
+	if fits = slices.DeleteFunc(fits, func(h any) bool { return h == nil }); len(fits) < len(list) {
+		of.now.Object["webhooks"] = fits
+	}
+}
+
+// convert returns a CRD whose objects are converted at the path.
+func (o *Options) convert(was *unstructured.Unstructured, path string) *unstructured.Unstructured {
 	now := was.DeepCopy()
-	client := o.client(prefix + webhook.ConvertPath)
+	client := o.client(path)
 	if bundle, ok, _ := unstructured.NestedString(was.Object, "spec", "conversion", "webhook", "clientConfig", "caBundle"); ok {
 		client["caBundle"] = bundle
 	}

@@ -444,6 +444,46 @@ func TestRegistrar_FollowsRoutesWithItsRights(t *testing.T) {
 	}
 }
 
+// TestRegistrar_AFullConfigurationIsStored: the API server and etcd accept one of the maximum size, with everything that they add to it.
+func TestRegistrar_AFullConfigurationIsStored(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED: needs a control plane")
+	}
+	g := newGroup(t)
+	none := *g.backend.Routes()
+	none.Webhooks, none.Conversions = nil, nil
+	g.backend.routes.Store(&none)
+	for i := range 12 {
+		routes := &webhook.Routes{Digest: "sha256:1"}
+		for j := range 100 {
+			routes.Webhooks = append(routes.Webhooks, abi.Webhook{
+				Type: abi.WebhookValidate, Path: fmt.Sprint("/", j), Rules: []abi.WebhookRule{rule(g.kind().Group, "apps")}, FailurePolicy: "Ignore",
+			})
+		}
+		b := &backend{}
+		b.routes.Store(routes)
+		g.server.Add(fmt.Sprint("app-", i), fmt.Sprint("/app-", i), b)
+	}
+	r, err := New(Config{
+		Options: g.options, RESTConfig: g.config, Namespace: g.home, Replica: "replica-1", Authority: certs.New(certs.Config{}), Server: g.server,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.opened = time.Now()
+	for range 2 { // the second one has managedFields
+		if err := r.round(t.Context(), r.sources()); err == nil || strings.Count(err.Error(), "\n") != strings.Count(err.Error(), "the configuration is full")-1 {
+			t.Errorf("not only what does not fit is reported: %.300v", err)
+		}
+		if hooks, _ := g.registered(); hooks < 100 || hooks == 12*100 {
+			t.Errorf("%d webhooks", hooks)
+		}
+	}
+	if err := r.end(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 // versions returns the resourceVersions of the objects.
 func (g *group) versions() (text string) {
 	for _, kind := range configurations {

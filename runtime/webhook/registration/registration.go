@@ -60,7 +60,7 @@ type Config struct {
 	RESTConfig *rest.Config
 	// Namespace is that of the record of the replicas, the ConfigMap Options.Name.
 	Namespace string
-	// Replica names this process. A process that is restarted should have the same name again.
+	// Replica names this process. No two processes have the same name; a process that is restarted should have its name again.
 	Replica string
 	// Authority makes the certificate of this replica. If nil, the caBundle of each object is left alone.
 	Authority *certs.Authority
@@ -70,7 +70,7 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Registrar registers webhooks. Run is its only loop, which owns everything except for problem.
+// Registrar registers webhooks. Run is its only loop, which owns everything except for view.
 type Registrar struct {
 	cfg    Config
 	client dynamic.Interface
@@ -83,9 +83,12 @@ type Registrar struct {
 	published member                                    // as written last
 	opened    time.Time                                 // when the server has answered; zero before
 	served    map[string]bool                           // URL paths of webhooks that this process had soon after its start
+	absent    map[string]time.Time                      // since when the converter of a CRD is absent, by the name of the CRD
+	failed    problems                                  // of the last attempt
+	states    map[string]States                         // after the last attempt, by controller; replaced, never changed
 	logged    string                                    // the last problem that was logged
 
-	problem atomic.Pointer[error] // of the last round; nil before the first one
+	view atomic.Pointer[view] // after the last round; nil before the first one
 }
 
 // New returns a Registrar. It sends nothing; Run does.
@@ -105,6 +108,7 @@ func New(cfg Config) (*Registrar, error) {
 		cfg: cfg, client: client, mapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(disco)),
 		record:    &record{client: client.Resource(configMaps).Namespace(cfg.Namespace), name: cfg.Name, replica: cfg.Replica},
 		leftovers: certs.Leftovers{}, resources: map[schema.GroupKind]schema.GroupResource{}, refused: map[string]error{}, served: map[string]bool{},
+		absent: map[string]time.Time{},
 	}, nil
 }
 
@@ -118,14 +122,6 @@ func (r *Registrar) Ready() error {
 		err = fmt.Errorf("%w: %w", err, p)
 	}
 	return err
-}
-
-// Problem returns what could not be registered at the last attempt.
-func (r *Registrar) Problem() error {
-	if p := r.problem.Load(); p != nil {
-		return *p
-	}
-	return nil
 }
 
 // Run registers the webhooks until ctx ends. If no other replica runs, it then removes the configurations. The server must serve until Run
@@ -177,7 +173,7 @@ func (r *Registrar) next(wait time.Duration, err error) time.Time {
 
 // report logs a problem, once until it changes.
 func (r *Registrar) report(err error) {
-	r.problem.Store(&err)
+	r.view.Store(&view{problem: err, states: r.states})
 	text := ""
 	if err != nil {
 		text = err.Error()
@@ -248,29 +244,34 @@ func (r *Registrar) resource(kind schema.GroupKind) (schema.GroupResource, error
 	return r.resources[kind], nil
 }
 
-// conversions returns the prefixes of the controllers that convert objects, by the name of the CRD.
-func (r *Registrar) conversions(sources []Source) (map[string]string, error) {
-	prefixes := map[string]string{}
+// conversion is a conversion of a controller.
+type conversion struct {
+	name string // webhook.ConversionName
+	path string // of its URL
+}
+
+// conversions returns the conversions of the controllers, by the name of the CRD.
+func (r *Registrar) conversions(sources []Source) (list map[string]conversion, failed problems) {
+	list, failed = map[string]conversion{}, problems{}
 	if r.cfg.BundlesOnly {
-		return prefixes, nil
+		return list, failed
 	}
-	var errs []error
 	for i := range sources {
 		s := &sources[i]
 		for _, c := range s.Routes.Conversions {
-			kind := schema.GroupKind{Group: c.Group, Kind: c.Kind}
-			if conflicts(s, "the conversion of "+kind.String()) {
+			name := webhook.ConversionName(&c)
+			if s.conflict(name) != "" {
 				continue // the server reports it
 			}
-			resource, err := r.resource(kind)
+			resource, err := r.resource(schema.GroupKind{Group: c.Group, Kind: c.Kind})
 			if err != nil {
-				errs = append(errs, fmt.Errorf("controller[%s]: conversion: %w", s.Controller, err))
+				failed[name] = fmt.Errorf("controller[%s]: conversion: %w", s.Controller, err)
 				continue
 			}
-			if _, taken := prefixes[resource.String()]; !taken {
-				prefixes[resource.String()] = s.Prefix
+			if _, taken := list[resource.String()]; !taken {
+				list[resource.String()] = conversion{name, s.Prefix + webhook.ConvertPath}
 			}
 		}
 	}
-	return prefixes, errors.Join(errs...)
+	return list, failed
 }

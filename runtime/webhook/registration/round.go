@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -59,10 +60,12 @@ func (o *object) String() string { return fmt.Sprintf("%s[%s]", o.was.GetKind(),
 // webhooks that the API server has refused.
 func (r *Registrar) round(ctx context.Context, sources []Source) (err error) {
 	unknown := r.resolve(sources)
-	prefixes, problems := r.conversions(sources)
+	conversions, failed := r.conversions(sources)
 	for range maxAttempts {
 		refused := len(r.refused)
-		err = errors.Join(unknown, problems, r.attempt(ctx, sources, prefixes, unknown == nil))
+		r.failed = maps.Clone(failed)
+		err = r.attempt(ctx, sources, conversions, unknown == nil)
+		err = errors.Join(unknown, r.failed.err(), err)
 		if len(r.refused) <= refused && !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
 			return err
 		}
@@ -70,14 +73,14 @@ func (r *Registrar) round(ctx context.Context, sources []Source) (err error) {
 	return err
 }
 
-// attempt is one attempt of a round. prefixes has the prefixes of conversions, by the name of the CRD. Unless everything is known about the
-// controllers, only the bundles are written.
-func (r *Registrar) attempt(ctx context.Context, sources []Source, prefixes map[string]string, everything bool) error {
+// attempt is one attempt of a round. conversions are by the name of the CRD. Unless everything is known about the controllers, only the
+// bundles are written.
+func (r *Registrar) attempt(ctx context.Context, sources []Source, conversions map[string]conversion, everything bool) error {
 	began := time.Now()
 	if err := r.publish(ctx, began); err != nil {
 		return err
 	}
-	objects, problems, err := r.read(ctx, prefixes)
+	objects, err := r.read(ctx, conversions, began)
 	if err != nil {
 		return err
 	}
@@ -86,35 +89,40 @@ func (r *Registrar) attempt(ctx context.Context, sources []Source, prefixes map[
 		return err
 	}
 	bundle := r.bundle(objects, members, began)
-	problems = errors.Join(problems, r.open(ctx, bundle))
+	errs := []error{r.open(ctx, bundle)}
 	if everything && !r.opened.IsZero() && !r.cfg.BundlesOnly {
-		problems = errors.Join(problems, r.want(objects, sources, prefixes))
+		r.want(objects, sources, conversions)
 	}
 	var observed [][]byte
+	var registered []string
 	for _, o := range objects {
 		if bundle != nil && o.was.GetAnnotations()[injected] != "" {
-			problems = errors.Join(problems, fmt.Errorf("%s: cert-manager writes its caBundle: use its certificates, or remove the annotation %s", o, injected))
+			errs = append(errs, fmt.Errorf("%s: cert-manager writes its caBundle: use its certificates, or remove the annotation %s", o, injected))
 			continue
 		}
 		if o.now != nil {
 			r.cfg.setBundle(o.now, bundle)
+			if !r.cfg.BundlesOnly {
+				r.cfg.fit(o, r.failed)
+			}
 		}
 		if err := r.write(ctx, o); err != nil {
-			problems = errors.Join(problems, fmt.Errorf("%s: %w", o, err))
+			errs = append(errs, fmt.Errorf("%s: %w", o, err))
 		}
 		if o.exists() {
-			observed = append(observed, r.cfg.bundles(o.was)...)
+			observed, registered = append(observed, r.cfg.bundles(o.was)...), append(registered, r.registered(o, conversions)...)
 		}
 	}
+	r.observe(sources, registered, began)
 	if a := r.cfg.Authority; a != nil {
 		ended := time.Now()
 		alone := len(observed) == 0 && !others(members, r.cfg.Replica, ended)
 		if a.Observe(certs.Observation{Began: began, Ended: ended, Bundles: observed, Alone: alone}) {
 			r.cfg.Logger.Info("a new webhook certificate is served")
-			problems = errors.Join(problems, r.publish(ctx, ended))
+			errs = append(errs, r.publish(ctx, ended))
 		}
 	}
-	return problems
+	return errors.Join(errs...)
 }
 
 // publish writes the entry of this replica, if it has changed or is old.
@@ -168,7 +176,7 @@ func (r *Registrar) bundle(objects []*object, members map[string]member, now tim
 }
 
 // read reads the configurations, the CRDs that this group converts already, and those that it shall convert.
-func (r *Registrar) read(ctx context.Context, prefixes map[string]string) (objects []*object, problems, err error) {
+func (r *Registrar) read(ctx context.Context, conversions map[string]conversion, now time.Time) (objects []*object, err error) {
 	for _, kind := range configurations {
 		was, err := r.client.Resource(plural(kind)).Get(ctx, r.cfg.Name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
@@ -178,13 +186,13 @@ func (r *Registrar) read(ctx context.Context, prefixes map[string]string) (objec
 			was.SetLabels(map[string]string{label: r.cfg.mark()})
 		}
 		if err != nil {
-			return nil, nil, fmt.Errorf("%s[%s]: %w", kind.Kind, r.cfg.Name, err)
+			return nil, fmt.Errorf("%s[%s]: %w", kind.Kind, r.cfg.Name, err)
 		}
 		objects = append(objects, &object{gvr: plural(kind), was: was, now: was.DeepCopy()})
 	}
 	list, err := r.client.Resource(crds).List(ctx, metav1.ListOptions{LabelSelector: label + "=" + r.cfg.mark()})
 	if err != nil && !apierrors.IsForbidden(err) { // without rights to CRDs, none was written
-		return nil, nil, fmt.Errorf("CRDs: %w", err)
+		return nil, fmt.Errorf("CRDs: %w", err)
 	}
 	read := map[string]bool{}
 	if err == nil {
@@ -193,33 +201,36 @@ func (r *Registrar) read(ctx context.Context, prefixes map[string]string) (objec
 			objects = append(objects, &object{gvr: crds, was: &list.Items[i], now: list.Items[i].DeepCopy()})
 		}
 	}
-	var errs []error
-	for name := range prefixes {
+	for name, c := range conversions {
 		if read[name] {
+			delete(r.absent, name)
 			continue
 		}
 		was, err := r.client.Resource(crds).Get(ctx, name, metav1.GetOptions{})
-		if err != nil {
-			errs = append(errs, fmt.Errorf("CustomResourceDefinition[%s]: %w", name, err))
-			continue
+		if err == nil {
+			err = r.free(ctx, was, now)
 		}
-		if of := was.GetLabels()[label]; of != "" {
-			errs = append(errs, fmt.Errorf("CustomResourceDefinition[%s]: %s converts its objects; remove its label %s to take it over", name, of, label))
+		if err != nil {
+			r.failed[c.name] = fmt.Errorf("CustomResourceDefinition[%s]: %w", name, err)
 			continue
 		}
 		objects = append(objects, &object{gvr: crds, was: was, now: was.DeepCopy()})
 	}
-	return objects, errors.Join(errs...), nil
+	return objects, nil
 }
 
-// want sets what the objects should be.
-func (r *Registrar) want(objects []*object, sources []Source, prefixes map[string]string) error {
-	hooks, err := Desired(sources, &r.cfg.Options, r.refused)
+// want sets what the objects should be. A CRD whose objects no controller converts any more is released, if all conversions are known.
+func (r *Registrar) want(objects []*object, sources []Source, conversions map[string]conversion) {
+	complete := len(r.failed) == 0 && time.Since(r.opened) >= settled
+	hooks, failed := desired(sources, &r.cfg.Options, r.refused)
+	maps.Copy(r.failed, failed)
 	retain := r.retain(sources)
 	for _, o := range objects {
 		if o.gvr == crds {
-			if prefix, ok := prefixes[o.was.GetName()]; ok {
-				o.now = r.cfg.convert(o.was, prefix)
+			if c, ok := conversions[o.was.GetName()]; ok {
+				o.now = r.cfg.convert(o.was, c.path)
+			} else if complete {
+				o.release()
 			}
 			continue
 		}
@@ -232,7 +243,6 @@ func (r *Registrar) want(objects []*object, sources []Source, prefixes map[strin
 			o.empty(&r.cfg.Options)
 		}
 	}
-	return err
 }
 
 // retain returns a function that reports whether a registered webhook that is not desired remains: this process has just started, and may not

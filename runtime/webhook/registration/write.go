@@ -144,9 +144,9 @@ func (r *Registrar) end(ctx context.Context) error {
 	return nil
 }
 
-// close removes the configurations, unless another replica runs.
+// close removes the configurations and releases the CRDs, unless another replica runs.
 func (r *Registrar) close(ctx context.Context) error {
-	objects, _, err := r.read(ctx, nil)
+	objects, err := r.read(ctx, nil, time.Now())
 	if err != nil {
 		return err
 	}
@@ -156,14 +156,17 @@ func (r *Registrar) close(ctx context.Context) error {
 	}
 	for _, o := range objects {
 		switch {
+		case !o.exists() || r.cfg.BundlesOnly:
+			continue
 		case o.gvr == crds:
 			r.cfg.Logger.Warn("no replica converts the objects of a CRD any more", "crd", o.was.GetName())
-		case o.exists() && !r.cfg.BundlesOnly:
-			o.empty(&r.cfg.Options)
-			if err := r.write(ctx, o); err != nil {
-				return fmt.Errorf("%s: %w", o, err)
-			}
+			o.release()
+		default:
 			r.cfg.Logger.Info("webhooks are no longer registered", "configuration", o.String())
+			o.empty(&r.cfg.Options)
+		}
+		if err := r.write(ctx, o); err != nil {
+			return fmt.Errorf("%s: %w", o, err)
 		}
 	}
 	return r.record.end(ctx)
