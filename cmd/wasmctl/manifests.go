@@ -239,7 +239,7 @@ func (o *manifestsOptions) rights(ctx context.Context, f *flags.File, c *deploy.
 		if err != nil {
 			return fmt.Errorf("%s:%d: controller[%s]: %w", f.Path, at.Line, at.Spec.Name, err)
 		}
-		c.Rights = append(c.Rights, l.Rules...)
+		c.Rights, c.Converts = append(c.Rights, l.Rules...), append(c.Converts, l.Converts...)
 	}
 	c.Rights = append(c.Rights, grant.EventRules(c.Namespace)...)
 	tellGuessed(o.streams, kinds)

@@ -107,31 +107,32 @@ func runRBAC(ctx context.Context, o *rbacOptions) error {
 	kinds := newGuess(&o.process)
 	o.controller.Module.Set(o.module)
 	defer o.streams.progress.Start("finding the rights of " + o.module).End()
-	rules, events, name, err := leastOfAll(ctx, kinds, &o.process.Registry, &o.controller)
+	all, events, name, err := leastOfAll(ctx, kinds, &o.process.Registry, &o.controller)
 	if err != nil {
 		return err
 	}
 	tellGuessed(o.streams, kinds)
 	account := o.accountOf(name)
-	return o.write(grant.RBAC(account, append(rules, o.hostRules(account, name, events)...)))
+	return o.write(grant.RBAC(account, append(all.Rules, o.hostRules(account, name, events, all.Converts)...)))
 }
 
 // hostRules returns the rights that the host itself needs: to record events about the controllers,
-// possibly outside its own namespace, and for the Lease.
-func (o *rbacOptions) hostRules(account grant.Account, controller string, outside []abi.Capability) []abi.Capability {
+// possibly outside its own namespace, for the Lease, and for the conversions of CRDs.
+func (o *rbacOptions) hostRules(account grant.Account, controller string, outside []abi.Capability, crds []string) []abi.Capability {
+	hooks := o.webhookRules(account, crds)
 	if !o.leader.Elect && !o.shards {
-		return slices.Concat(grant.EventRules(account.Namespace), outside, o.webhookRules(account))
+		return slices.Concat(grant.EventRules(account.Namespace), outside, hooks)
 	}
 	ns := cmp.Or(o.leader.Namespace, account.Namespace)
-	return slices.Concat(grant.EventRules(ns), o.leaseRules(ns, o.leader.LeaseName(controller)), o.webhookRules(account))
+	return slices.Concat(grant.EventRules(ns), o.leaseRules(ns, o.leader.LeaseName(controller)), hooks)
 }
 
 // webhookRules returns the rights to register webhooks.
-func (o *rbacOptions) webhookRules(account grant.Account) []abi.Capability {
+func (o *rbacOptions) webhookRules(account grant.Account, crds []string) []abi.Capability {
 	if !o.webhooks {
 		return nil
 	}
-	return deploy.WebhookRights(account.Namespace, account.Name)
+	return deploy.WebhookRights(account.Namespace, account.Name, crds)
 }
 
 // leaseRules returns the rights to Leases that replicas need.
@@ -145,24 +146,26 @@ func (o *rbacOptions) leaseRules(namespace, name string) (rules []abi.Capability
 	return rules
 }
 
-// leastOfAll returns the minimal rules for all controllers of a module, the rules for events about
-// them, and the name of the controller, or of the module if it has several controllers.
-func leastOfAll(ctx context.Context, kinds *plan.Guess, from *flags.Registry, o *v1alpha1.ControllerSpec) (rules, events []abi.Capability, name string, err error) {
+// leastOfAll returns the minimal rules for all controllers of a module and the CRDs that it converts, the
+// rules for events about them, and the name of the controller, or of the module if it has several
+// controllers.
+func leastOfAll(ctx context.Context, kinds *plan.Guess, from *flags.Registry, o *v1alpha1.ControllerSpec) (sum plan.Least, events []abi.Capability, name string, err error) {
 	all, err := controllersOf(ctx, from, o)
 	if err != nil {
-		return nil, nil, "", err
+		return sum, nil, "", err
 	}
 	for _, c := range all {
 		l, of, err := least(ctx, kinds, from, c)
 		if err != nil {
-			return nil, nil, "", err
+			return sum, nil, "", err
 		}
-		rules, events, name = append(rules, l.Rules...), append(events, grant.EventRules(plan.EventNamespace(l.Namespaces))...), of
+		sum.Rules, sum.Converts = append(sum.Rules, l.Rules...), append(sum.Converts, l.Converts...)
+		events, name = append(events, grant.EventRules(plan.EventNamespace(l.Namespaces))...), of
 	}
 	if len(all) > 1 {
 		name = flags.ModuleName(o.Module.String())
 	}
-	return rules, events, name, nil
+	return sum, events, name, nil
 }
 
 // least returns the minimal rights for a controller, as plan.LeastRights does, and the controller's

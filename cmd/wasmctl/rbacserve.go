@@ -77,7 +77,7 @@ func (o *rbacOptions) serveObjects(ctx context.Context, modules []string) ([]any
 		if err != nil {
 			return nil, err
 		}
-		rules = append(append(rules, least...), events...)
+		rules = append(append(rules, least.Rules...), events...)
 	}
 	tellGuessed(o.streams, kinds)
 	return marked(host, grant.Impersonation(host, as, rules, serve.ReleaseRules(rules))), nil
@@ -91,5 +91,5 @@ func marked(host grant.Account, objects []any) []any {
 // serveRights returns the rights of the process itself.
 func (o *rbacOptions) serveRights(host grant.Account) []abi.Capability {
 	rights := append(serve.Rights(o.controller.Namespaces, o.serve.constrained), grant.EventRules(host.Namespace)...)
-	return slices.Concat(rights, o.leaseRules(cmp.Or(o.leader.Namespace, host.Namespace), cmp.Or(o.leader.Name, serveLease)), o.webhookRules(host))
+	return slices.Concat(rights, o.leaseRules(cmp.Or(o.leader.Namespace, host.Namespace), cmp.Or(o.leader.Name, serveLease)), o.webhookRules(host, []string{deploy.AnyCRD}))
 }

@@ -24,6 +24,8 @@ type Least struct {
 	Finalizers []string
 	// Namespaces are the namespaces in which the reconciled kind is watched; if empty, all.
 	Namespaces []string
+	// Converts are the names of the CRDs whose objects the module converts.
+	Converts []string
 }
 
 // Asking is a module that asks for rights. CanCall reports whether it imports an operation.
@@ -69,6 +71,11 @@ func LeastRights(ctx context.Context, o Options, controller string, kinds Finder
 	}
 	out, needs := &Least{Namespaces: kind.Watch.Namespaces}, watched.needs(kind)
 	out.Grant = needs.Rules()
+	for _, right := range needs.Webhooks {
+		if grant.IsConversion(&right) && (g.all || grant.Admits(g.rules, &right, "")) {
+			out.Converts = append(out.Converts, right.Resource+"."+right.Group)
+		}
+	}
 	if f := m.Finalizer; f != "" && !needs.OwnFinalizer(f) {
 		out.Finalizers = []string{f}
 	}

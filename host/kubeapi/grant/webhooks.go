@@ -51,6 +51,9 @@ func ConversionRule(group, resource string) abi.Capability {
 	return abi.Capability{Group: group, Resource: resource, Verbs: []string{verbConvert}}
 }
 
+// IsConversion reports whether a right is one of ConversionRule.
+func IsConversion(c *abi.Capability) bool { return slices.Equal(c.Verbs, []string{verbConvert}) }
+
 // Admits reports whether rules grant a right of WebhookRules or ConversionRule in a namespace. If
 // that is empty, they must grant it in all of them and for cluster-scoped objects.
 func Admits(rules []abi.Capability, c *abi.Capability, namespace string) bool {

@@ -86,6 +86,8 @@ type Config struct {
 	Rights []abi.Capability
 	// Webhooks makes the processes serve the webhooks of their modules.
 	Webhooks bool
+	// Converts are the names of the CRDs whose objects the modules convert. Unused with CRDs.
+	Converts []string
 	// Monitors are kinds of objects of the Prometheus operator, PodMonitor or ServiceMonitor, to add.
 	Monitors []string
 }

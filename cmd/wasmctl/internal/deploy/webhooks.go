@@ -4,6 +4,7 @@ package deploy
 
 import (
 	"fmt"
+	"slices"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,17 +43,31 @@ func (c *Config) webhookRights() []abi.Capability {
 	if !c.Webhooks {
 		return nil
 	}
-	return WebhookRights(c.Namespace, c.Name)
+	crds := c.Converts
+	if c.serves() {
+		crds = []string{AnyCRD}
+	}
+	return WebhookRights(c.Namespace, c.Name, crds)
 }
 
+// AnyCRD is passed to WebhookRights if it is not known which modules run.
+const AnyCRD = "*"
+
 // WebhookRights returns the rights to register the webhooks behind a Service in its configurations, which exist, and to publish certificates
-// in its namespace.
-func WebhookRights(namespace, service string) []abi.Capability {
+// in its namespace. crds are the CRDs whose objects the modules convert.
+func WebhookRights(namespace, service string, crds []string) []abi.Capability {
 	name := flags.WebhookName(namespace, service)
 	change := []string{kubeapi.VerbGet, kubeapi.VerbUpdate}
 	list := []abi.Capability{
-		{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions", Verbs: append([]string{kubeapi.VerbList}, change...)},
 		{Resource: "configmaps", Namespaces: []string{namespace}, Names: []string{name}, Verbs: []string{kubeapi.VerbGet, kubeapi.VerbCreate, kubeapi.VerbPatch, kubeapi.VerbDelete}},
+	}
+	if len(crds) > 0 {
+		found := abi.Capability{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions", Verbs: []string{kubeapi.VerbList}} // by their label
+		of := found
+		if of.Verbs = change; !slices.Contains(crds, AnyCRD) {
+			of.Names = crds
+		}
+		list = append(list, found, of)
 	}
 	for _, resource := range []string{"validatingwebhookconfigurations", "mutatingwebhookconfigurations"} {
 		list = append(list, abi.Capability{Group: admissionv1.GroupName, Resource: resource, Names: []string{name}, Verbs: change})
