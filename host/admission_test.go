@@ -94,6 +94,12 @@ func TestAdmit_HostileAnswers(t *testing.T) {
 		})
 	}
 	m := loaded(t, admitting(t), Config{})
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond) // of the request; that of the module is longer
+	defer cancel()
+	if _, err := m.Admit(ctx, abi.WebhookValidate, admission(echoLength(nil, echoSpin))); callError(t, err).Kind != abi.FailureTimeout ||
+		strings.Contains(err.Error(), share.DefaultTimeout.String()) || !strings.Contains(err.Error(), "ms)") {
+		t.Errorf("the time that the request had is not named: %v", err)
+	}
 	gone := &abi.Admission{Operation: abi.OperationDelete, Old: object}
 	_, err := m.Admit(t.Context(), abi.WebhookDefault, gone)
 	if ce := callError(t, err); ce.Kind != abi.FailureOutput {

@@ -223,10 +223,10 @@ func ExitCode(err error) error {
 	return err
 }
 
-// timeoutError is the error of a call that ran out of time.
-func (in *Instance) timeoutError(e Entry) error {
+// timeoutError is the error of a call that had this time.
+func (in *Instance) timeoutError(had time.Duration) error {
 	err := in.Spec.LimitError(abi.LimitTimeout, "exceeded its time limit", context.DeadlineExceeded)
-	err.Value, err.Waited = e.Limit.String(), in.Run.Waited > e.Limit/2
+	err.Value, err.Waited = had.Round(time.Millisecond).String(), in.Run.Waited > had/2
 	return err
 }
 
@@ -252,7 +252,7 @@ func (in *Instance) guarded(ctx context.Context, e Entry, f func() error) error 
 	if in.callEnds(ctx); ctx.Err() != nil {
 		in.fire(byCaller)
 	}
-	err = in.verdict(ctx, e, err)
+	err = in.verdict(ctx, e, wait, err)
 	in.Desk.Output.End()
 	in.Sources = in.Run.Sources
 	in.spend(abi.RunFrom(ctx), took)
@@ -263,8 +263,8 @@ func (in *Instance) guarded(ctx context.Context, e Entry, f func() error) error 
 	return err
 }
 
-// verdict returns the meaning of the end of a call.
-func (in *Instance) verdict(ctx context.Context, e Entry, err error) error {
+// verdict returns the meaning of the end of a call, which had this time.
+func (in *Instance) verdict(ctx context.Context, e Entry, had time.Duration, err error) error {
 	cause := in.interrupt.cause.Load()
 	if cause == byCaller && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return fmt.Errorf("guest[%s]: %w", e.Name, context.Cause(ctx))
@@ -277,7 +277,7 @@ func (in *Instance) verdict(ctx context.Context, e Entry, err error) error {
 		return in.Desk.CallError(abi.FailureMemory, e.Name, in.Spec.Memory.Reclaimed())
 	}
 	if cause != notInterrupted {
-		return in.Desk.CallError(abi.FailureTimeout, e.Name, traced(in.timeoutError(e), err))
+		return in.Desk.CallError(abi.FailureTimeout, e.Name, traced(in.timeoutError(had), err))
 	}
 	if err == nil {
 		return nil
