@@ -275,9 +275,10 @@ func (c *Controller) snapshot() adminserver.Controller {
 	defer c.mu.Unlock()
 	out := adminserver.Controller{
 		Name: c.name, Phase: v.Phase, Message: v.Message, Since: v.Since, Engine: v.Engine, Life: c.life, Source: c.name,
-		Logger: c.log, Ended: c.Ended(), Modules: adminModules{c},
+		Logger: c.log, Ended: c.Ended(), Modules: adminModules{c}, Hooks: c.rt.hooks.of(c.name),
 	}
 	if o := c.options; o != nil {
+		out.Hooks.Prefix = o.WebhookPrefix
 		out.For, out.Canary = o.For.String(), rollout.OptionsOf(o.Rollout).Canary
 	}
 	if v.Engine != nil && v.Engine.Module != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
 
+	"github.com/wasmctl/wasmctl/internal/adminserver"
 	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/runtime/webhook"
 	"github.com/wasmctl/wasmctl/runtime/webhook/certs"
@@ -189,6 +190,27 @@ func (h *hooks) background(ctx context.Context, what string, run func(context.Co
 		cancel()
 		wg.Wait()
 	}
+}
+
+// of returns what is known about the webhooks of a controller.
+func (h *hooks) of(controller string) (out adminserver.Hooks) {
+	if h == nil {
+		out.Missing = "the process serves no webhooks: start it with --webhook-address"
+		return out
+	}
+	registrar := h.registrar.Load()
+	if registrar == nil {
+		out.Missing = "the server of webhooks has not started"
+		return out
+	}
+	var err error
+	switch out.States, err = registrar.States(controller); {
+	case err != nil:
+		out.Missing = err.Error()
+	case h.options.Unregistered:
+		out.Missing = "no configuration calls it, and wasmctl writes none (--webhook-register=false)"
+	}
+	return out
 }
 
 // ready returns an error unless the API server can call this process.

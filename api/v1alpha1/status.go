@@ -21,6 +21,9 @@ const (
 	CachesSynced   = "CachesSynced"
 	Healthy        = "Healthy"
 	Covered        = "Covered" // if replicas share the work: each part of it has one replica
+
+	// WebhooksRegistered is present if the module has webhooks or conversions.
+	WebhooksRegistered = "WebhooksRegistered"
 )
 
 // Annotations with which users request an action: a new value is a new request.

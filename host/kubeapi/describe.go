@@ -4,12 +4,13 @@ package kubeapi
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// Describe returns one line of text for each rule, to follow "may:", for example "get, patch
+// Describe returns one line of text for each rule, without repetitions, to follow "may:", for example "get, patch
 // configmaps in all namespaces" or "update deployments.apps/scale named web in namespaces a, b". A
 // policy does not know whether a resource is cluster-scoped, so such a rule is "in all namespaces"
 // too.
@@ -17,9 +18,11 @@ func (p *Policy) Describe() []string {
 	if p.all {
 		return []string{"do everything that the API server allows"}
 	}
-	lines := make([]string, len(p.rules))
+	lines := make([]string, 0, len(p.rules))
 	for i := range p.rules {
-		lines[i] = describeRule(&p.rules[i])
+		if line := describeRule(&p.rules[i]); !slices.Contains(lines, line) { // a manifest may request what is granted anyway
+			lines = append(lines, line)
+		}
 	}
 	return lines
 }

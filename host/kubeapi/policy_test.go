@@ -185,7 +185,10 @@ func TestPolicy_MissingRuleIsEnoughAndNoMore(t *testing.T) {
 
 func TestModulePolicy_ImpliesRightsOfReconciledKind(t *testing.T) {
 	gen := kinds.Kind{Group: "examples.wasmctl.dev", Version: "v1", Kind: "ConfigMapGenerator", Resource: "configmapgenerators", Namespaced: true}
-	caps := []abi.Capability{{Resource: "configmaps", Verbs: []string{"get", "patch"}}}
+	caps := []abi.Capability{
+		{Resource: "configmaps", Verbs: []string{"get", "patch"}},
+		{Group: gen.Group, Resource: gen.Resource, Verbs: []string{"get", "list", "watch"}, Namespaces: []string{"a", "b"}}, // described once
+	}
 	want := []string{
 		"get, list, watch configmapgenerators.examples.wasmctl.dev in namespaces a, b",
 		"get, update, patch configmapgenerators.examples.wasmctl.dev/status (fields status) in namespaces a, b",

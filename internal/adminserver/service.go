@@ -41,6 +41,7 @@ type Controller struct {
 	// Canary is the default for modules that are swapped in by a request that has none.
 	Canary  rollout.Canary
 	Modules Modules
+	Hooks   Hooks
 }
 
 // Modules has the modules of a controller, with the proofs of their signatures.

@@ -26,6 +26,7 @@ func Status(of Controller) admin.Controller {
 	c := admin.Controller{Name: of.Name}
 	if of.Engine != nil {
 		c = running(of.Engine)
+		c.Webhooks = webhookStatuses(of.Engine, &of.Hooks)
 		c.Signers = of.Modules.Signers(c.Digest)
 	}
 	c.Module, c.Phase, c.Message, c.Since = of.Source, of.Phase, of.Message, of.Since

@@ -156,3 +156,11 @@ func (c *Controller) Refused() []abi.Capability {
 	}
 	return c.rollout.Refused()
 }
+
+// Unserved returns the webhooks and conversions of the live module that are not served.
+func (c *Controller) Unserved() []plan.Unserved {
+	if c.rollout == nil { // native
+		return nil
+	}
+	return c.rollout.Unserved()
+}

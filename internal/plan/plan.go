@@ -29,9 +29,10 @@ type Plan struct {
 	Rights   []abi.Capability // the rights that the module needs for all that it requests
 	Granted  []abi.Capability // of its capabilities
 	Refused  []abi.Capability // capabilities, and rights of webhooks, that are not granted
-	// Webhooks and Conversions are those that are granted.
+	// Webhooks and Conversions are those that are granted, and Unserved has the others.
 	Webhooks    []Webhook
 	Conversions []abi.Conversions
+	Unserved    []Unserved
 
 	asks  []abi.Capability // its capabilities under the options
 	hooks []webhook        // all of the manifest

@@ -28,6 +28,16 @@ type Webhook struct {
 	In []string
 }
 
+// Unserved is a webhook or a conversion of a manifest that is not served. One of Webhook and Conversion
+// is set.
+type Unserved struct {
+	Webhook    *abi.Webhook
+	Conversion *abi.Conversions
+	// Why is the reason. Never is set if the options exclude it whatever is granted.
+	Why   string
+	Never bool
+}
+
 // webhook is a webhook or a conversion of a manifest, with the rights that it needs. One of hook and
 // conversion is set.
 type webhook struct {
@@ -51,6 +61,10 @@ func (o *Options) webhooks(ctx context.Context, finder Finder, of Watched, m *ab
 	}
 	for i := range m.Conversions {
 		c := &m.Conversions[i]
+		if o.Confine != "" { // it needs no right, because none would help
+			list = append(list, webhook{conversion: c})
+			continue
+		}
 		resource := of.Resource
 		if c.Group != of.Group || c.Kind != of.Kind.Kind {
 			if resource, err = convertible(ctx, finder, c); err != nil {
@@ -87,21 +101,36 @@ func (p *Plan) webhookRights() (rights []abi.Capability) {
 	return rights
 }
 
-// admit sets the webhooks and conversions of a plan that rules grant. A webhook needs all of its
-// rights. If they are granted in some namespaces only, it is limited to these.
+// admit sets the webhooks and conversions of a plan that rules grant, and those that are not served. A
+// webhook needs all of its rights. If they are granted in some namespaces only, it is limited to these.
 func (p *Planner) admit(ctx context.Context, next *Plan, rules []abi.Capability) {
 	for i := range next.hooks {
-		switch w := &next.hooks[i]; {
-		case w.conversion != nil && len(grant.Beyond(rules, w.rights)) == 0:
-			next.Conversions = append(next.Conversions, *w.conversion)
-		case w.hook != nil:
-			in, ok := p.admittedIn(ctx, rules, w.rights)
-			if hook := limited(*w.hook, in); ok && len(hook.Rules) > 0 {
-				next.Webhooks = append(next.Webhooks, hook)
+		w := &next.hooks[i]
+		if w.conversion != nil {
+			switch {
+			case p.Confine != "":
+				next.Unserved = append(next.Unserved, Unserved{Conversion: w.conversion, Never: true, Why: elsewhere})
+			case len(grant.Beyond(rules, w.rights)) == 0:
+				next.Conversions = append(next.Conversions, *w.conversion)
+			default:
+				next.Unserved = append(next.Unserved, Unserved{Conversion: w.conversion, Why: notAdmitted})
 			}
+			continue
+		}
+		in, ok := p.admittedIn(ctx, rules, w.rights)
+		if hook := limited(*w.hook, in); ok && len(hook.Rules) > 0 {
+			next.Webhooks = append(next.Webhooks, hook)
+		} else {
+			next.Unserved = append(next.Unserved, Unserved{Webhook: w.hook, Why: notAdmitted})
 		}
 	}
 }
+
+// Reasons why something is not served.
+const (
+	notAdmitted = "it is not granted"
+	elsewhere   = "a Reconciler converts nothing, because a CRD belongs to the cluster; let a ClusterReconciler run the module if its objects must be converted"
+)
 
 // admittedIn returns the namespaces in which rules grant all rights of a webhook. An empty list
 // means all, and cluster-scoped objects. ok is false if there are none.
@@ -148,7 +177,7 @@ func (a *Access) LimitWebhooks(ctx context.Context, p *Plan) error {
 		return nil
 	}
 	var errs []error
-	refused := func(what string, in []string, changes bool, rights ...abi.Capability) bool {
+	refused := func(what string, u Unserved, in []string, changes bool, rights ...abi.Capability) bool {
 		verbs := []string{kubeapi.VerbGet}
 		if changes {
 			verbs = append(verbs, kubeapi.VerbUpdate)
@@ -163,18 +192,19 @@ func (a *Access) LimitWebhooks(ctx context.Context, p *Plan) error {
 			}
 		}
 		if missing = slices.Compact(missing); len(missing) > 0 {
-			errs = append(errs, fmt.Errorf("%s is not served, because user %s lacks these rights in RBAC: %s", what, a.User, strings.Join(missing, "; ")))
+			u.Why = fmt.Sprintf("user %s lacks these rights in RBAC: %s", a.User, strings.Join(missing, "; "))
+			p.Unserved, errs = append(p.Unserved, u), append(errs, fmt.Errorf("%s is not served, because %s", what, u.Why))
 		}
 		return len(missing) > 0
 	}
 	p.Webhooks = slices.DeleteFunc(p.Webhooks, func(w Webhook) bool {
-		return refused("webhook "+w.Path, w.In, w.Type == abi.WebhookDefault, grant.WebhookRules(&w.Webhook)...)
+		return refused("webhook "+w.Path, Unserved{Webhook: &w.Webhook}, w.In, w.Type == abi.WebhookDefault, grant.WebhookRules(&w.Webhook)...)
 	})
 	p.Conversions = slices.DeleteFunc(p.Conversions, func(c abi.Conversions) bool {
 		i := slices.IndexFunc(p.hooks, func(h webhook) bool {
 			return h.conversion != nil && h.conversion.Group == c.Group && h.conversion.Kind == c.Kind
 		})
-		return refused("the conversion of "+c.Kind, nil, true, p.hooks[i].rights...)
+		return refused("the conversion of "+c.Kind, Unserved{Conversion: &c}, nil, true, p.hooks[i].rights...)
 	})
 	return errors.Join(errs...)
 }

@@ -26,14 +26,15 @@ const maxAttempts = 3
 // live is the plan of the live revision as workers see it. It never changes; it is replaced.
 type live struct {
 	// refused are the rights that the module requests but was not granted.
-	refused []abi.Capability
-	routes  webhook.Routes
-	in      map[string][]string // the namespaces of a webhook, by path; without an entry, all
+	refused  []abi.Capability
+	unserved []plan.Unserved
+	routes   webhook.Routes
+	in       map[string][]string // the namespaces of a webhook, by path; without an entry, all
 }
 
 // publish makes a plan that of the live revision for workers.
 func (r *Rollout) publish(p *plan.Plan, digest string) {
-	l := &live{refused: p.Refused, in: map[string][]string{}, routes: webhook.Routes{
+	l := &live{refused: p.Refused, unserved: p.Unserved, in: map[string][]string{}, routes: webhook.Routes{
 		Conversions: p.Conversions, Owned: []schema.GroupKind{r.cfg.Kind.GVK().GroupKind()}, Digest: digest,
 	}}
 	for i := range p.Webhooks {
@@ -53,6 +54,9 @@ func (l *live) serves(w *abi.Webhook) bool {
 
 // Refused returns the rights that the live module requests but was not granted.
 func (r *Rollout) Refused() []abi.Capability { return r.live.Load().refused }
+
+// Unserved returns the webhooks and conversions of the live module that are not served.
+func (r *Rollout) Unserved() []plan.Unserved { return r.live.Load().unserved }
 
 // Routes returns the webhooks and conversions of the live module that were granted: the same pointer
 // until they change.

@@ -151,9 +151,29 @@ type Controller struct {
 	// MissingRights are the rights that the module was denied, and those that it requests
 	// but was not granted; the latter have a Count of 0.
 	MissingRights []MissingRight `json:"missingRights,omitempty"`
+	// Webhooks are the webhooks and conversions of the live module.
+	Webhooks []Webhook `json:"webhooks,omitempty"`
 	// Watches has the watch of the reconciled kind first.
 	Watches []Watch `json:"watches"`
 }
+
+// Webhook is a webhook or a conversion of a module.
+type Webhook struct {
+	// Type is validate, default or convert. Name is the path of the URL, or KIND.GROUP of a conversion.
+	Type string `json:"type"`
+	Name string `json:"name"`
+	// Resources are those of the rules of a webhook, as RESOURCE.GROUP.
+	Resources []string `json:"resources,omitempty"`
+	// Since is when the process first saw that it is registered with the API server; nil if it is not, and
+	// Message says why.
+	Since   *time.Time `json:"since,omitempty"`
+	Message string     `json:"message,omitempty"`
+	// Never reports that the controller is not meant to serve it: a Reconciler converts nothing.
+	Never bool `json:"never,omitempty"`
+}
+
+// Missing reports whether somebody must do something so that the webhook is served.
+func (w *Webhook) Missing() bool { return w.Since == nil && !w.Never }
 
 // StateOK is the State of a controller without a problem.
 const StateOK = "ok"

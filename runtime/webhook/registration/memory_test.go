@@ -294,7 +294,7 @@ func TestRegistrar_LeavesOutWhatDoesNotFit(t *testing.T) {
 	if err := r.round(t.Context(), r.sources()); err != nil {
 		t.Fatal(err)
 	}
-	since := r.states["m17"][webhook.Name("/m17/2")].Since
+	since := r.last.states["m17"][webhook.Name("/m17/2")].Since
 	big("a0") // sorted before the others
 	for i := range 2 {
 		err := r.round(t.Context(), r.sources())
@@ -308,12 +308,12 @@ func TestRegistrar_LeavesOutWhatDoesNotFit(t *testing.T) {
 			t.Errorf("%d bytes, %d webhooks", len(text), len(hooks))
 		}
 		left := 0
-		for _, s := range r.states["a0"] {
+		for _, s := range r.last.states["a0"] {
 			if s.Err != nil && s.Since.IsZero() {
 				left++
 			}
 		}
-		if last := r.states["m17"][webhook.Name("/m17/2")]; last.Err != nil || last.Since != since || since.IsZero() || left != 3*19-len(hooks) || left == 0 {
+		if last := r.last.states["m17"][webhook.Name("/m17/2")]; last.Err != nil || last.Since != since || since.IsZero() || left != 3*19-len(hooks) || left == 0 {
 			t.Errorf("the last one is %+v, %d of the new controller are left out", last, left)
 		}
 	}
@@ -325,7 +325,7 @@ func TestRegistrar_States(t *testing.T) {
 	m.serve("app", "", "sha256:1")
 	m.serve("again", "", "sha256:2")
 	r := m.registrar(*inService, certs.New(certs.Config{}))
-	if r.States("app") != nil {
+	if s, err := r.States("app"); s != nil || err != nil {
 		t.Error("states before the first round")
 	}
 	r.report(r.round(t.Context(), r.sources()))
@@ -337,7 +337,8 @@ func TestRegistrar_States(t *testing.T) {
 		{"again", "webhook /validate", "controller app declares it too"},
 		{"again", "the conversion of App.example.dev", "controller app declares it too"},
 	} {
-		s, ok := r.States(c.controller)[c.name]
+		states, _ := r.States(c.controller)
+		s, ok := states[c.name]
 		if !ok || s.Since.IsZero() != (c.why != "") || (s.Err != nil) != (c.why != "") || s.Err != nil && !strings.Contains(s.Err.Error(), c.why) {
 			t.Errorf("%s: %s: %+v", c.controller, c.name, s)
 		}

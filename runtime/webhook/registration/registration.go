@@ -84,9 +84,8 @@ type Registrar struct {
 	opened    time.Time                                 // when the server has answered; zero before
 	served    map[string]bool                           // URL paths of webhooks that this process had soon after its start
 	absent    map[string]time.Time                      // since when the converter of a CRD is absent, by the name of the CRD
-	failed    problems                                  // of the last attempt
-	states    map[string]States                         // after the last attempt, by controller; replaced, never changed
-	logged    string                                    // the last problem that was logged
+	last      attempt
+	logged    string // the last problem that was logged
 
 	view atomic.Pointer[view] // after the last round; nil before the first one
 }
@@ -173,7 +172,7 @@ func (r *Registrar) next(wait time.Duration, err error) time.Time {
 
 // report logs a problem, once until it changes.
 func (r *Registrar) report(err error) {
-	r.view.Store(&view{problem: err, states: r.states})
+	r.view.Store(&view{problem: err, general: r.last.general, states: r.last.states})
 	text := ""
 	if err != nil {
 		text = err.Error()

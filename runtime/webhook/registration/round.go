@@ -63,9 +63,10 @@ func (r *Registrar) round(ctx context.Context, sources []Source) (err error) {
 	conversions, failed := r.conversions(sources)
 	for range maxAttempts {
 		refused := len(r.refused)
-		r.failed = maps.Clone(failed)
+		r.last.failed = maps.Clone(failed)
 		err = r.attempt(ctx, sources, conversions, unknown == nil)
-		err = errors.Join(unknown, r.failed.err(), err)
+		r.last.general = err
+		err = errors.Join(unknown, r.last.failed.err(), err)
 		if len(r.refused) <= refused && !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
 			return err
 		}
@@ -103,7 +104,7 @@ func (r *Registrar) attempt(ctx context.Context, sources []Source, conversions m
 		if o.now != nil {
 			r.cfg.setBundle(o.now, bundle)
 			if !r.cfg.BundlesOnly {
-				r.cfg.fit(o, r.failed)
+				r.cfg.fit(o, r.last.failed)
 			}
 		}
 		if err := r.write(ctx, o); err != nil {
@@ -211,7 +212,7 @@ func (r *Registrar) read(ctx context.Context, conversions map[string]conversion,
 			err = r.free(ctx, was, now)
 		}
 		if err != nil {
-			r.failed[c.name] = fmt.Errorf("CustomResourceDefinition[%s]: %w", name, err)
+			r.last.failed[c.name] = fmt.Errorf("CustomResourceDefinition[%s]: %w", name, err)
 			continue
 		}
 		objects = append(objects, &object{gvr: crds, was: was, now: was.DeepCopy()})
@@ -221,9 +222,9 @@ func (r *Registrar) read(ctx context.Context, conversions map[string]conversion,
 
 // want sets what the objects should be. A CRD whose objects no controller converts any more is released, if all conversions are known.
 func (r *Registrar) want(objects []*object, sources []Source, conversions map[string]conversion) {
-	complete := len(r.failed) == 0 && time.Since(r.opened) >= settled
+	complete := len(r.last.failed) == 0 && time.Since(r.opened) >= settled
 	hooks, failed := desired(sources, &r.cfg.Options, r.refused)
-	maps.Copy(r.failed, failed)
+	maps.Copy(r.last.failed, failed)
 	retain := r.retain(sources)
 	for _, o := range objects {
 		if o.gvr == crds {

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/wasmctl/wasmctl/runtime/webhook"
 )
 
@@ -35,10 +37,17 @@ type State struct {
 // States are the states of the webhooks and conversions of one controller, by webhook.Name and webhook.ConversionName.
 type States map[string]State
 
-// view is what others may see.
+// attempt is the result of the last attempt of a round.
+type attempt struct {
+	failed  problems
+	general error             // not about particular webhooks
+	states  map[string]States // by controller; replaced, never changed
+}
+
+// view is what other goroutines may see.
 type view struct {
-	problem error
-	states  map[string]States // by controller
+	problem, general error
+	states           map[string]States
 }
 
 // Problem returns what could not be registered at the last attempt.
@@ -49,12 +58,17 @@ func (r *Registrar) Problem() error {
 	return nil
 }
 
-// States returns the states of a controller's webhooks after the last attempt.
-func (r *Registrar) States(controller string) States {
-	if v := r.view.Load(); v != nil {
-		return v.states[controller]
+// States returns the states of a controller's webhooks after the last attempt, and the problem that concerns all webhooks. It tells a tenant
+// nothing about the webhooks of others.
+func (r *Registrar) States(controller string) (States, error) {
+	v := r.view.Load()
+	if v == nil {
+		return nil, nil
 	}
-	return nil
+	if apierrors.IsInvalid(v.general) {
+		return v.states[controller], errors.New("the API server refuses the configuration: see the log of wasmctl")
+	}
+	return v.states[controller], v.general
 }
 
 // registered returns the names of what an object has of this group.
@@ -79,9 +93,9 @@ func (r *Registrar) observe(sources []Source, registered []string, now time.Time
 	states := map[string]States{}
 	for i := range sources {
 		s := &sources[i]
-		before, of := r.states[s.Controller], States{}
+		before, of := r.last.states[s.Controller], States{}
 		for _, name := range s.Routes.Names(s.Prefix) {
-			state := State{Err: r.failed[name]}
+			state := State{Err: r.last.failed[name]}
 			if conflict := s.conflict(name); conflict != "" {
 				state.Err = errors.New(conflict)
 			} else if found[name] {
@@ -91,5 +105,5 @@ func (r *Registrar) observe(sources []Source, registered []string, now time.Time
 		}
 		states[s.Controller] = of
 	}
-	r.states = states
+	r.last.states = states
 }

@@ -4,6 +4,7 @@ package printer
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/wasmctl/wasmctl/internal/humanize"
@@ -19,6 +20,29 @@ func hotTable(list []admin.Controller) *table {
 		}
 		if more := c.HotObjects - len(c.Hot); more > 0 {
 			t.row("", fmt.Sprintf("%s: %d more", c.Name, more))
+		}
+	}
+	return t
+}
+
+// webhookTable lists the webhooks of the controllers, or only those that somebody must do something about.
+func webhookTable(list []admin.Controller, now time.Time, all bool) *table {
+	t := &table{columns: []column{
+		{title: "WEBHOOK", minWidth: 20}, {title: "TYPE"}, {title: "OF", minWidth: 10, omit: 1}, {title: "REGISTERED FOR"}, {title: "", minWidth: 10},
+	}}
+	for i := range list {
+		for j := range list[i].Webhooks {
+			w := &list[i].Webhooks[j]
+			since, colour := "-", ""
+			if w.Since != nil {
+				since = humanize.Age(now, *w.Since)
+			}
+			if w.Missing() {
+				colour = colourWarn
+			}
+			if all || w.Missing() {
+				t.row(colour, list[i].Name+": "+w.Name, w.Type, strings.Join(w.Resources, ","), since, humanize.FirstLine(w.Message))
+			}
 		}
 	}
 	return t

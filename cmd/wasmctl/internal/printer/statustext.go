@@ -43,7 +43,7 @@ func StatusLines(st *admin.Status, now time.Time, s Screen, live bool) []string 
 		slices.SortStableFunc(controllers, func(a, b admin.Controller) int { return severity(&b) - severity(&a) })
 	}
 	all := !live && len(controllers) <= detailed
-	for _, t := range []*table{controllerTable(controllers, now), reconcilerTable(st.Reconcilers, now, all), replicaTable(st.Shards, now, false), processTable(controllers), revisionTable(controllers, now, all), quarantineTable(controllers, now), hotTable(controllers), strandedTable(controllers), missingTable(controllers, now), watchTable(controllers, now, all), moduleTable(controllers, all)} {
+	for _, t := range []*table{controllerTable(controllers, now), reconcilerTable(st.Reconcilers, now, all), replicaTable(st.Shards, now, false), processTable(controllers), revisionTable(controllers, now, all), quarantineTable(controllers, now), hotTable(controllers), strandedTable(controllers), missingTable(controllers, now), webhookTable(controllers, now, all), watchTable(controllers, now, all), moduleTable(controllers, all)} {
 		if len(t.rows) > 0 {
 			lines = append(append(lines, ""), t.render(s.width, s.coloured)...)
 		}

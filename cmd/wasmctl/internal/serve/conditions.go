@@ -38,7 +38,7 @@ func conditions(st *v1alpha1.Status, in *seen, s state, now time.Time) {
 			meta.RemoveStatusCondition(&st.Conditions, name)
 		}
 	}
-	for _, name := range []string{v1alpha1.ModuleFetched, v1alpha1.ModuleVerified, v1alpha1.Granted, v1alpha1.KindServed, v1alpha1.CachesSynced, v1alpha1.Healthy, v1alpha1.Covered} {
+	for _, name := range []string{v1alpha1.ModuleFetched, v1alpha1.ModuleVerified, v1alpha1.Granted, v1alpha1.KindServed, v1alpha1.CachesSynced, v1alpha1.Healthy, v1alpha1.Covered, v1alpha1.WebhooksRegistered} {
 		ok, reason, message := part(name, st, in)
 		if ok == "" {
 			meta.RemoveStatusCondition(&st.Conditions, name)
@@ -107,6 +107,10 @@ func part(name string, st *v1alpha1.Status, in *seen) (ok metav1.ConditionStatus
 		if in.shared {
 			return metav1.ConditionTrue, "Succeeded", "each slot is run by one replica, or is on its way to one"
 		}
+	case v1alpha1.WebhooksRegistered:
+		if runs && len(c.Webhooks) > 0 {
+			return registered(c.Webhooks)
+		}
 	}
 	return "", "", ""
 }
@@ -127,6 +131,27 @@ func unsynced(watches []admin.Watch) (reason, message string) {
 		reason = "CachesSyncing"
 	}
 	return reason, message
+}
+
+// registered returns the condition WebhooksRegistered. Its message has no times, so it changes rarely.
+func registered(webhooks []admin.Webhook) (ok metav1.ConditionStatus, reason, message string) {
+	ok, reason = metav1.ConditionTrue, "Succeeded"
+	var list, others []string
+	for i := range webhooks {
+		switch w := &webhooks[i]; {
+		case w.Missing():
+			ok, reason = metav1.ConditionFalse, "NotRegistered"
+			others = append(others, fmt.Sprintf("%s %s is not registered: %s", w.Type, w.Name, w.Message))
+		case w.Message != "":
+			others = append(others, fmt.Sprintf("%s %s: %s", w.Type, w.Name, w.Message))
+		default:
+			list = append(list, w.Type+" "+w.Name)
+		}
+	}
+	if len(list) > 0 {
+		others = append(others, "registered: "+strings.Join(list, ", "))
+	}
+	return ok, reason, strings.Join(others, "; ")
 }
 
 // missing lists rights that a module has requested but does not have.
