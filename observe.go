@@ -275,7 +275,7 @@ func (c *Controller) snapshot() adminserver.Controller {
 	defer c.mu.Unlock()
 	out := adminserver.Controller{
 		Name: c.name, Phase: v.Phase, Message: v.Message, Since: v.Since, Engine: v.Engine, Life: c.life, Source: c.name,
-		Logger: c.log, Ended: c.Ended(), Modules: adminModules{c}, Hooks: c.rt.hooks.of(c.name),
+		Logger: c.log, Ended: c.Ended(), Modules: adminModules{c}, Hooks: c.rt.hooks.of(c.name), Restarting: v.Restarting,
 	}
 	if o := c.options; o != nil {
 		out.Hooks.Prefix = o.WebhookPrefix

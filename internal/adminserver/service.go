@@ -42,6 +42,8 @@ type Controller struct {
 	Canary  rollout.Canary
 	Modules Modules
 	Hooks   Hooks
+	// Restarting reports that Engine ends, and is loaded again.
+	Restarting bool
 }
 
 // Modules has the modules of a controller, with the proofs of their signatures.

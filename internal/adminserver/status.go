@@ -29,7 +29,7 @@ func Status(of Controller) admin.Controller {
 		c.Webhooks = webhookStatuses(of.Engine, &of.Hooks)
 		c.Signers = of.Modules.Signers(c.Digest)
 	}
-	c.Module, c.Phase, c.Message, c.Since = of.Source, of.Phase, of.Message, of.Since
+	c.Module, c.Phase, c.Message, c.Since, c.Restarting = of.Source, of.Phase, of.Message, of.Since, of.Restarting
 	c.State = controllerState(&c, time.Now())
 	return c
 }

@@ -62,6 +62,7 @@ type View struct {
 	Phase, Message string // one of admin's phases, and why the controller waits or failed
 	Since          time.Time
 	Engine         *Controller // nil unless it runs
+	Restarting     bool        // Engine ends, and is loaded again
 	First, Last    error       // of the first and the last attempt to load; nil if it runs
 	Err            error       // the error that Run ended with
 }

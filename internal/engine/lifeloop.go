@@ -206,7 +206,7 @@ func (l *loop) publish(ev *life.Event, before string) {
 		v.Phase = admin.PhaseFailed
 		l.retry.Reset(time.Until(l.core.Retry))
 	case phase.Runs() || phase == life.Loaded || l.run != nil:
-		v.Phase, v.Engine = admin.PhaseRunning, l.current
+		v.Phase, v.Engine, v.Restarting = admin.PhaseRunning, l.current, phase == life.Restarting
 	}
 	if v.Phase == old.Phase && v.Message == old.Message {
 		v.Since = old.Since

@@ -92,6 +92,8 @@ type Controller struct {
 	Since   time.Time `json:"since"`
 	// State is a summary of a few words: StateOK, or the most important problem.
 	State string `json:"state"`
+	// Restarting reports that the controller ends, and is loaded again: its options have changed.
+	Restarting bool `json:"restarting,omitempty"`
 	// Paused reports that no reconcile starts.
 	Paused bool `json:"paused,omitempty"`
 	// Ready counts the objects that are due, Waiting those that wait for a time (a requeue,

@@ -36,7 +36,7 @@ func pauseAfter(in *seen, failures int) time.Duration {
 		return mostRetry
 	case p != nil:
 		return min(mostRetry, firstRetry<<min(failures-1, 10))
-	case c == nil || c.Phase == admin.PhaseLoading:
+	case c == nil || c.Phase == admin.PhaseLoading || c.Restarting:
 		return soon
 	case c.Phase != admin.PhaseRunning:
 		return onTrial
@@ -50,6 +50,8 @@ func pauseAfter(in *seen, failures int) time.Duration {
 		return onTrial
 	case in.wanted != nil && c.Digest != in.wanted.Digest && refused(nil, in) == nil:
 		return soon
+	case slices.ContainsFunc(c.Webhooks, func(w admin.Webhook) bool { return w.Missing() }):
+		return countEvery
 	}
 	return quiet
 }

@@ -156,6 +156,8 @@ func judge(st *v1alpha1.Status, in *seen) state {
 		return state{reconciling: !in.problem.stalled, stalled: in.problem.stalled, reason: in.problem.reason, message: in.problem.message}
 	case c == nil || c.Phase == admin.PhaseLoading:
 		return state{reconciling: true, reason: "Progressing", message: "loading the module"}
+	case c.Restarting: // the engine still has the options of an earlier generation
+		return state{reconciling: true, reason: "Progressing", message: "restarting with the new options"}
 	case c.Phase == admin.PhaseWaiting:
 		return state{reconciling: true, reason: "WaitingForKind", message: c.Message}
 	case c.Phase == admin.PhaseFailed:

@@ -57,6 +57,10 @@ func randomSeen(r *rand.Rand) *seen {
 	if r.IntN(4) == 0 {
 		c.MissingRights = []admin.MissingRight{{Rule: []byte(`{}`), Missing: "grant"}, {Rule: []byte(`{}`), Missing: "RBAC", Message: "User \"u\" cannot patch"}}
 	}
+	c.Restarting = c.Phase == admin.PhaseRunning && r.IntN(6) == 0
+	if since := time.Unix(1, 0); r.IntN(4) == 0 {
+		c.Webhooks = []admin.Webhook{{Type: "validate", Name: "/v", Since: pick(r, nil, &since)}, {Type: "convert", Name: "App.example.dev", Message: "why", Never: r.IntN(2) == 0}}
+	}
 	in.controller = c
 	return in
 }
@@ -106,6 +110,9 @@ func wrong(st *v1alpha1.Status, in *seen) (list []string) {
 	}
 	if ready.Status == metav1.ConditionTrue && (in.suspended || in.problem != nil || st.Candidate != nil || st.Refused != nil || st.Live == nil || in.wanted == nil || st.Live.Digest != in.wanted.Digest) {
 		bad("ready, but %+v", *st)
+	}
+	if ready.Status == metav1.ConditionTrue && in.controller.Restarting {
+		bad("ready, but the controller still has earlier options")
 	}
 	if ready.Status == metav1.ConditionTrue && st.Objects == nil {
 		bad("ready, but its objects were not counted")
@@ -177,6 +184,28 @@ func TestNext_GrantedHasTheTextOfTheAPIServer(t *testing.T) {
 	want := `missing rights: {"resource":"configmaps","verbs":["patch"]} (RBAC): User "u" cannot patch resource "configmaps"`
 	if granted == nil || granted.Reason != "RightsMissing" || granted.Message != want {
 		t.Errorf("%+v", granted)
+	}
+}
+
+// TestNext_WebhooksRegistered names the webhooks that are not registered. A conversion that a Reconciler never serves is none of them.
+func TestNext_WebhooksRegistered(t *testing.T) {
+	since := time.Unix(1, 0)
+	ok := admin.Webhook{Type: "validate", Name: "/a.b/v", Since: &since}
+	never := admin.Webhook{Type: "convert", Name: "App.example.dev", Message: "a Reconciler converts nothing", Never: true}
+	for want, webhooks := range map[string][]admin.Webhook{
+		"":                                  nil,
+		"True: registered: validate /a.b/v": {ok},
+		"True: convert App.example.dev: a Reconciler converts nothing; registered: validate /a.b/v":       {ok, never},
+		"False: default /a.b/d is not registered: the configuration is full; registered: validate /a.b/v": {ok, {Type: "default", Name: "/a.b/d", Message: "the configuration is full"}},
+	} {
+		st := next(v1alpha1.Status{}, &seen{controller: &admin.Controller{Phase: admin.PhaseRunning, Webhooks: webhooks}}, time.Unix(0, 0))
+		got := ""
+		if c := meta.FindStatusCondition(st.Conditions, v1alpha1.WebhooksRegistered); c != nil {
+			got = string(c.Status) + ": " + c.Message
+		}
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }
 
