@@ -5,7 +5,9 @@ package wasmctl
 import (
 	"cmp"
 	"context"
+	"crypto/x509"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/url"
@@ -35,6 +37,9 @@ type Webhooks struct {
 	// CertDir has tls.crt and tls.key, as cert-manager mounts them. If it is empty, the process makes its own certificates, and publishes
 	// their CA.
 	CertDir string
+	// ClientCA is a file of certificates in PEM. If it is not empty, a client that requests an admission must have a certificate that one of
+	// them has signed, and, if ClientName is not empty, with that common name.
+	ClientCA, ClientName string
 	// Unregistered leaves the webhook configurations and the CRDs of the cluster to others: only their caBundle is written. Otherwise the
 	// process writes those of its modules.
 	Unregistered bool
@@ -68,8 +73,17 @@ type hooks struct {
 
 // newHooks returns the hooks for options.
 func newHooks(cluster *rest.Config, o *Webhooks, log *slog.Logger) (h *hooks, err error) {
-	h = &hooks{options: o, cluster: cluster, log: log, metrics: webhook.NewMetrics()}
-	cfg := webhook.Config{Address: o.Address, Logger: log, Metrics: h.metrics}
+	h = &hooks{options: o, cluster: cluster, log: log}
+	cfg := webhook.Config{Address: o.Address, Logger: log, ClientName: o.ClientName}
+	if o.ClientCA != "" {
+		pem, err := os.ReadFile(o.ClientCA)
+		if err != nil {
+			return nil, fmt.Errorf("webhooks: client CA: %w", err)
+		}
+		if cfg.Clients = x509.NewCertPool(); !cfg.Clients.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("webhooks: client CA %s: it has no certificate in PEM", o.ClientCA)
+		}
+	}
 	if o.CertDir != "" {
 		if h.directory, err = certs.NewDirectory(o.CertDir, log); err != nil {
 			return nil, err
@@ -79,6 +93,8 @@ func newHooks(cluster *rest.Config, o *Webhooks, log *slog.Logger) (h *hooks, er
 		h.authority = certs.New(certs.Config{Replica: hostName(), Hosts: o.hosts()})
 		cfg.GetCertificate = h.authority.GetCertificate
 	}
+	h.metrics = webhook.NewMetrics(cfg.GetCertificate)
+	cfg.Metrics = h.metrics
 	h.server = webhook.New(cfg)
 	return h, nil
 }

@@ -4,6 +4,7 @@ package webhook
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -70,6 +71,10 @@ func (s *Server) answer(r *http.Request, to []target) ([]byte, error) {
 	case err != nil || media != "application/json":
 		return nil, refuse(http.StatusUnsupportedMediaType, "the content type is not application/json")
 	}
+	if !to[0].conversion && !s.trusts(r.TLS) {
+		return nil, refuse(http.StatusUnauthorized, "the client has no certificate that --webhook-client-ca and --webhook-client-name accept: "+
+			"the API server has one if its --admission-control-config-file names a kubeconfig for webhooks")
+	}
 	limit, timeout := s.cfg.Limits.Admission, admissionTimeout
 	if to[0].conversion {
 		limit, timeout = s.cfg.Limits.Conversion, conversionTimeout
@@ -86,6 +91,17 @@ func (s *Server) answer(r *http.Request, to []target) ([]byte, error) {
 		return s.convert(ctx, to, packed, memory)
 	}
 	return s.admit(ctx, to[0], packed)
+}
+
+// trusts reports whether the client of a connection may request admissions.
+func (s *Server) trusts(conn *tls.ConnectionState) bool {
+	if s.cfg.Clients == nil {
+		return true
+	}
+	if conn == nil || len(conn.VerifiedChains) == 0 {
+		return false
+	}
+	return s.cfg.ClientName == "" || conn.PeerCertificates[0].Subject.CommonName == s.cfg.ClientName
 }
 
 // withDeadline returns the context of a request, which ends shortly before the API server gives up.

@@ -285,7 +285,7 @@ func (failing) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
 // TestServer_Metrics: requests are counted by path and status, and the series of a webhook end with it.
 func TestServer_Metrics(t *testing.T) {
-	m := NewMetrics()
+	m := NewMetrics(nil)
 	s := New(Config{Metrics: m})
 	b := jobs()
 	remove := s.Add("jobs", "/ns/jobs", b)

@@ -3,6 +3,7 @@
 package webhook
 
 import (
+	"crypto/tls"
 	"strconv"
 	"time"
 
@@ -17,11 +18,16 @@ type Metrics struct {
 	inFlight *prometheus.GaugeVec
 	panics   prometheus.Counter
 	objects  *prometheus.HistogramVec
+	// certificate returns the certificate that is served; nil if that is unknown.
+	certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 }
 
-// NewMetrics returns metrics without a series.
-func NewMetrics() *Metrics {
+var expiry = prometheus.NewDesc("wasmctl_webhook_certificate_expiry_timestamp_seconds", "Time after which the certificate that is served is not valid, in seconds since 1970.", nil, nil)
+
+// NewMetrics returns metrics of a server with this certificate, without a series of requests.
+func NewMetrics(certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)) *Metrics {
 	return &Metrics{
+		certificate: certificate,
 		latency: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "controller_runtime_webhook_latency_seconds", Help: "Time until requests of the API server were answered.",
 			Buckets: prometheus.ExponentialBuckets(10e-9, 10, 12),
@@ -44,11 +50,17 @@ func NewMetrics() *Metrics {
 
 // Describe implements prometheus.Collector.
 func (m *Metrics) Describe(ch chan<- *prometheus.Desc) {
+	ch <- expiry
 	m.each(func(c prometheus.Collector) { c.Describe(ch) })
 }
 
 // Collect implements prometheus.Collector.
 func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
+	if m.certificate != nil {
+		if c, err := m.certificate(nil); err == nil && c.Leaf != nil { // there is none shortly after a start
+			ch <- prometheus.MustNewConstMetric(expiry, prometheus.GaugeValue, float64(c.Leaf.NotAfter.Unix()))
+		}
+	}
 	m.each(func(c prometheus.Collector) { c.Collect(ch) })
 }
 

@@ -57,7 +57,10 @@ func (s *Server) Run(ctx context.Context) error {
 	s.mu.Lock()
 	listener := s.listener
 	s.mu.Unlock()
-	config := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.cfg.GetCertificate}
+	config := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.cfg.GetCertificate, ClientCAs: s.cfg.Clients}
+	if s.cfg.Clients != nil {
+		config.ClientAuth = tls.VerifyClientCertIfGiven // what a client may do without one depends on its request
+	}
 	var protocols http.Protocols // the API server uses HTTP/1.1, and HTTP/2 would be one more surface
 	protocols.SetHTTP1(true)
 	server := &http.Server{

@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"log/slog"
 	"net"
@@ -49,6 +50,10 @@ type Config struct {
 	Address string
 	// GetCertificate returns the server's certificate for a handshake.
 	GetCertificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
+	// Clients are the authorities of the certificate that a client must have to request an admission. If nil, it needs none. The API server
+	// has no certificate for conversions. ClientName, if not empty, is the common name that the certificate must have.
+	Clients    *x509.CertPool
+	ClientName string
 	// Limits bound the work of the server.
 	Limits Limits
 	// Logger logs failures. If nil, nothing is logged.
@@ -82,7 +87,7 @@ type Entry struct {
 // New returns a server without backends.
 func New(cfg Config) *Server {
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
-	cfg.Metrics = cmp.Or(cfg.Metrics, NewMetrics())
+	cfg.Metrics = cmp.Or(cfg.Metrics, NewMetrics(cfg.GetCertificate))
 	cfg.Limits.setDefaults()
 	return &Server{cfg: cfg, memory: budget{limit: cfg.Limits.Memory}, shares: map[string]*share{}, logged: map[string]bool{}}
 }

@@ -188,6 +188,27 @@ tests:
     - {value: 1, labels: 'ALERTS{alertname="WasmctlAbsent", alertstate="firing", severity="critical"}'}
 `
 
+// expiring is a replica that does not renew the certificate of its webhooks, and one that does.
+const expiring = `
+rule_files: [%q]
+evaluation_interval: 1m
+tests:
+- interval: 1m
+  input_series:
+  - {series: 'wasmctl_webhook_certificate_expiry_timestamp_seconds{pod="a"}', values: '43800x120'}
+  - {series: 'wasmctl_webhook_certificate_expiry_timestamp_seconds{pod="b"}', values: '172800x120'}
+  - {series: 'wasmctl_build_info', values: '1x130'}
+  promql_expr_test:
+  - {eval_time: 15m, expr: 'count(ALERTS{alertstate="firing"})', exp_samples: []}
+  - eval_time: 30m
+    expr: 'ALERTS{alertstate="firing"}'
+    exp_samples:
+    - {value: 1, labels: 'ALERTS{alertname="WasmctlWebhookCertificateExpires", alertstate="firing", pod="a", severity="critical"}'}
+`
+
+// TestAlerts_NoticeACertificateThatIsNotRenewed, half a day before it expires.
+func TestAlerts_NoticeACertificateThatIsNotRenewed(t *testing.T) { promtoolTest(t, expiring) }
+
 // TestAlerts_NoticeTheFirstEvent: a series that appears with its first event fires the alert, and stops to do so after
 // the time of the rule.
 func TestAlerts_NoticeTheFirstEvent(t *testing.T) { promtoolTest(t, firstEvents) }

@@ -135,18 +135,19 @@ func (e *eventful) fight(t *testing.T) {
 // quietMetrics are counters that no event of an eventful process increments, with the
 // tests that do.
 var quietMetrics = map[string]string{
-	"controller_runtime_webhook_requests_total":   "TestServer_Metrics of runtime/webhook: there is no server here",
-	"wasmctl_admissions_total":                    "TestWebhooks_OnTheAPIServer: no module has webhooks here",
-	"wasmctl_guest_process_resident_memory_bytes": "TestMetrics_MemoryOfAProcessFollowsItsModules: nothing is isolated here",
-	"wasmctl_shard_slots":                         "TestShards_EachReplicaSaysWhoRunsWhat: this one elects a leader",
-	"wasmctl_shard_epoch":                         "TestShards_EachReplicaSaysWhoRunsWhat",
-	"wasmctl_shard_moves_total":                   "TestShards_EachReplicaSaysWhoRunsWhat",
-	"wasmctl_shard_load":                          "TestShards_EachReplicaSaysWhoRunsWhat",
-	"wasmctl_shard_leases_ended_total":            "TestShards_AnEventSaysThatASlotIsRunTwice",
-	"wasmctl_shard_peer_age_seconds":              "TestShards_EachReplicaSaysWhoRunsWhat",
-	"wasmctl_shard_slot_objects":                  "TestShards_EachReplicaSaysWhoRunsWhat",
-	"rest_client_request_retries_total":           "TestRequests_CountsRetries of runtime/metrics",
-	"wasmctl_stale_reconciles_total":              "the tests of runtime/applier: it needs a watch that is late by seconds while requests are not",
+	"controller_runtime_webhook_requests_total":            "TestServer_Metrics of runtime/webhook: there is no server here",
+	"wasmctl_webhook_certificate_expiry_timestamp_seconds": "TestServer_Metrics of runtime/webhook: there is no server here",
+	"wasmctl_admissions_total":                             "TestWebhooks_OnTheAPIServer: no module has webhooks here",
+	"wasmctl_guest_process_resident_memory_bytes":          "TestMetrics_MemoryOfAProcessFollowsItsModules: nothing is isolated here",
+	"wasmctl_shard_slots":                                  "TestShards_EachReplicaSaysWhoRunsWhat: this one elects a leader",
+	"wasmctl_shard_epoch":                                  "TestShards_EachReplicaSaysWhoRunsWhat",
+	"wasmctl_shard_moves_total":                            "TestShards_EachReplicaSaysWhoRunsWhat",
+	"wasmctl_shard_load":                                   "TestShards_EachReplicaSaysWhoRunsWhat",
+	"wasmctl_shard_leases_ended_total":                     "TestShards_AnEventSaysThatASlotIsRunTwice",
+	"wasmctl_shard_peer_age_seconds":                       "TestShards_EachReplicaSaysWhoRunsWhat",
+	"wasmctl_shard_slot_objects":                           "TestShards_EachReplicaSaysWhoRunsWhat",
+	"rest_client_request_retries_total":                    "TestRequests_CountsRetries of runtime/metrics",
+	"wasmctl_stale_reconciles_total":                       "the tests of runtime/applier: it needs a watch that is late by seconds while requests are not",
 }
 
 // TestMetrics_EachIsCounted makes full scrapes of a real run: it has each metric of docs/metrics.md,

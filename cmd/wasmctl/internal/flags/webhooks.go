@@ -19,17 +19,20 @@ import (
 // Webhooks has the flags of the server of webhooks.
 type Webhooks struct {
 	address, service, url, certDir string
+	clientCA, clientName           string
 	register                       bool
 }
 
 // WebhookFlags are the names of the flags.
-var WebhookFlags = []string{"webhook-address", "webhook-service", "webhook-url", "webhook-cert-dir", "webhook-register"}
+var WebhookFlags = []string{"webhook-address", "webhook-service", "webhook-url", "webhook-cert-dir", "webhook-client-ca", "webhook-client-name", "webhook-register"}
 
 func (o *Webhooks) bind(f *pflag.FlagSet) {
 	f.StringVar(&o.address, "webhook-address", "", `Serve the webhooks of modules over HTTPS on this address, for example :9443 (default: none)`)
 	f.StringVar(&o.service, "webhook-service", "", "Let the API server call webhooks through this Service, `NAMESPACE/NAME`[:PORT]; the port is 443 by default")
 	f.StringVar(&o.url, "webhook-url", "", "Let the API server call webhooks at this https `URL`, for a process outside of the cluster (default: --webhook-address)")
 	f.StringVar(&o.certDir, "webhook-cert-dir", "", "Read tls.crt and tls.key from this `directory`, as cert-manager mounts it (default: the process makes its own certificates)")
+	f.StringVar(&o.clientCA, "webhook-client-ca", "", "Judge only requests of clients with a certificate of an authority in this PEM `file` (default: of all clients)")
+	f.StringVar(&o.clientName, "webhook-client-name", "", "Require this common `name` in certificates of clients; needs --webhook-client-ca")
 	f.BoolVar(&o.register, "webhook-register", true, "Write the webhook configurations, and the conversions of CRDs; if false, apply your own")
 }
 
@@ -38,7 +41,7 @@ func (o *Webhooks) Serves() bool { return IsAddress(o.address) }
 
 func (o *Webhooks) validate() error {
 	if !o.Serves() {
-		for name, value := range map[string]string{"service": o.service, "url": o.url, "cert-dir": o.certDir} {
+		for name, value := range map[string]string{"service": o.service, "url": o.url, "cert-dir": o.certDir, "client-ca": o.clientCA} {
 			if value != "" {
 				return fmt.Errorf("--webhook-%s needs --webhook-address, for example --webhook-address :9443", name)
 			}
@@ -46,6 +49,9 @@ func (o *Webhooks) validate() error {
 		return nil
 	}
 	var errs []error
+	if o.clientName != "" && o.clientCA == "" {
+		errs = append(errs, errors.New("--webhook-client-name needs --webhook-client-ca: a name that no authority has signed proves nothing"))
+	}
 	host, _, err := net.SplitHostPort(o.address)
 	switch ip := net.ParseIP(host); {
 	case err != nil:
@@ -90,7 +96,7 @@ func (o *Webhooks) Options(group string) *wasmctl.Webhooks {
 	if !o.Serves() {
 		return nil
 	}
-	out := &wasmctl.Webhooks{Address: o.address, URL: o.url, CertDir: o.certDir, Unregistered: !o.register, Name: "wasmctl-" + strings.TrimPrefix(group, "wasmctl-")}
+	out := &wasmctl.Webhooks{Address: o.address, URL: o.url, CertDir: o.certDir, ClientCA: o.clientCA, ClientName: o.clientName, Unregistered: !o.register, Name: "wasmctl-" + strings.TrimPrefix(group, "wasmctl-")}
 	if o.service != "" {
 		out.Service, _ = parseService(o.service)
 		out.Name = WebhookName(out.Service.Namespace, out.Service.Name)
