@@ -3,6 +3,7 @@
 package printer
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -42,6 +43,12 @@ func Import(r *operator.Report) []byte {
 	}
 	for _, w := range r.Webhooks {
 		_, _ = fmt.Fprintf(&b, "  %s: %s\n", w.Path, w.Type)
+	}
+	if len(r.Conversions) > 0 {
+		b.WriteString("\nConversions, if main sets them up:\n")
+	}
+	for _, c := range r.Conversions {
+		_, _ = fmt.Fprintf(&b, "  %s: %s to and from the hub %s\n", c.Kind, cmp.Or(strings.Join(c.Spokes, ", "), "no version"), cmp.Or(c.Hub, "(none was found)"))
 	}
 	inputs(&b, r.Inputs)
 	if len(r.Findings) == 0 {

@@ -27,6 +27,8 @@ type Report struct {
 	Hint         string           `json:"hint,omitempty"`
 	// Webhooks are the settings of the webhooks in markers and files.
 	Webhooks []abi.Webhook `json:"webhooks,omitempty"`
+	// Conversions are the types that convert objects.
+	Conversions []Conversion `json:"conversions,omitempty"`
 	// Inputs are the flags and variables that the project's code reads, by kind and name.
 	Inputs []Input `json:"inputs,omitempty"`
 	// Findings are the problems, by file and line.
@@ -97,7 +99,7 @@ func (p *Project) Check(ctx context.Context, sdk SDK, stderr io.Writer) (*Report
 	if err != nil {
 		return nil, err
 	}
-	r := &Report{Name: p.Name(), Controllers: []Controller{}, Capabilities: stage.Capabilities, Refused: stage.Refused, Hint: stage.Hint, Webhooks: stage.found.Webhooks, Findings: []Finding{}}
+	r := &Report{Name: p.Name(), Controllers: []Controller{}, Capabilities: stage.Capabilities, Refused: stage.Refused, Hint: stage.Hint, Webhooks: stage.found.Webhooks, Conversions: stage.conversions, Findings: []Finding{}}
 	c.check(r)
 	r.Findings = append(r.Findings, c.size()...)
 	r.Findings = append(r.Findings, p.version()...)

@@ -41,8 +41,11 @@ type Stage struct {
 	zones    bool              // it loads time zones by name
 	older    []string          // tags for older APIs of its versions
 	found    found             // the input of main in files
-	overlay  string            // the file for go's -overlay; empty for none
-	stderr   io.Writer
+
+	overlay string // the file for go's -overlay; empty for none
+	stderr  io.Writer
+
+	conversions []Conversion
 
 	// Capabilities are the rights that the program requests. Refused are the rules that no manifest
 	// can request. Hint is advice about missing rights.
@@ -77,6 +80,9 @@ func (p *Project) Stage(ctx context.Context, dir string, sdk SDK, stderr io.Writ
 	s.Hint = p.hint(s.Capabilities, s.Refused)
 	if s.found.Objects, err = readObjects(p.Objects); err == nil {
 		s.found.Webhooks, err = p.webhooks(packages)
+	}
+	if err == nil {
+		s.conversions, err = conversions(packages)
 	}
 	return s, err
 }
