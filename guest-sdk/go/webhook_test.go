@@ -176,3 +176,44 @@ func TestManifest_WebhooksAreDescribedWithDefaults(t *testing.T) {
 		equal(t, bad.webhookProblem(), want)
 	}
 }
+
+func TestValidateByReconcile_DeniesOnlyPermanentErrorsOfAChangedObject(t *testing.T) {
+	object := func(generation int, deleting bool) Map {
+		meta := Map{"name": "b", "namespace": "a", "generation": generation}
+		if deleting {
+			meta["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+		}
+		return Map{"apiVersion": "shop.example.com/v1", "kind": "Widget", "metadata": meta, "spec": Map{"size": 3}}
+	}
+	wrong := Permanent(errors.New("spec.size: is odd"))
+	for name, c := range map[string]struct {
+		msg    Map
+		err    error
+		denied string
+		runs   int
+	}{
+		"valid":             {Map{"object": object(1, false)}, nil, "", 1},
+		"wrong":             {Map{"object": object(1, false)}, wrong, "spec.size: is odd", 1},
+		"wrapped":           {Map{"object": object(1, false)}, errors.Join(wrong), "spec.size: is odd", 1},
+		"may be over later": {Map{"object": object(1, false)}, errors.New("no Secret yet"), "", 1},
+		"a conflict":        {Map{"object": object(1, false)}, Conflict(errors.New("x")), "", 1},
+		"changed":           {Map{"object": object(2, false), "old": object(1, false)}, wrong, "spec.size: is odd", 1},
+		"without numbers":   {Map{"object": object(0, false), "old": object(0, false)}, wrong, "spec.size: is odd", 1},
+		"only its metadata": {Map{"object": object(1, false), "old": object(1, false)}, wrong, "", 0},
+		"deleted":           {Map{"old": object(1, false)}, wrong, "", 0},
+		"being deleted":     {Map{"object": object(2, true), "old": object(1, true)}, wrong, "", 0},
+		"its status":        {Map{"object": object(1, false), "target": Map{"subresource": "status"}}, wrong, "", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			runs := 0
+			m := widgets(ValidateByReconcile(func(ctx *Context, obj Object) (Action, error) {
+				runs++
+				equal(t, []any{ctx.DryRun(), obj.Int("spec", "size"), ctx.Key().Name}, []any{true, int64(3), "b"})
+				return AwaitChange(), c.err
+			}))
+			c.msg["webhook"], c.msg["key"] = "/pods", Map{"namespace": "a", "name": "b"}
+			v := callWith(t, m, "validate", c.msg)
+			equal(t, []any{v.String("denied", "message"), v.Exists("error"), runs}, []any{c.denied, false, c.runs})
+		})
+	}
+}

@@ -4,11 +4,12 @@ use std::fmt;
 use serde::de::DeserializeOwned;
 use serde::ser::Serialize;
 
-use crate::action::encode;
+use crate::action::{encode, Action};
 use crate::admission::Admission;
 use crate::context::Context;
-use crate::error::Error;
+use crate::error::{Error, ErrorClass};
 use crate::guest::Entry;
+use crate::input::Input;
 use crate::object::Object;
 use crate::plural;
 use crate::verdict::{append_verdict, Change, Denial, Verdict};
@@ -157,6 +158,40 @@ impl Webhook {
                 return Ok(verdict);
             }
             Ok(verdict.with_change(Ok(Change { object, base })))
+        })
+    }
+
+    /// Makes a webhook that runs `reconcile` on the object of the request and discards its
+    /// action. If `reconcile` returns a [permanent](Error::permanent) error, the request
+    /// is denied with this error. Any other error allows the request, because it may be
+    /// over when the object is reconciled.
+    ///
+    /// The run reads the settings and the cache as they are. [`Context::dry_run`] is true,
+    /// and calls of the client return an error that
+    /// [`ApiError::is_unavailable`](crate::ApiError::is_unavailable) matches, so a
+    /// `reconcile` that uses the client is checked up to its first call. The webhook
+    /// judges the object itself, not its subresources. It allows updates that leave the
+    /// generation unchanged, and updates of an object that is being deleted, so an object
+    /// that is already wrong can be labeled and deleted.
+    pub fn validate_by_reconcile<F, E>(reconcile: F) -> Self
+    where
+        F: Fn(&Object<'_>, &Context<'_>) -> Result<Action, E> + 'static,
+        E: Into<Error>,
+    {
+        Self::validate(move |a, ctx| {
+            let (object, old) = (&a.object, &a.old);
+            let unchanged = old.exists(&[]) && object.generation() != 0 && object.generation() == old.generation();
+            if !object.exists(&[]) || !a.target.subresource.is_empty() || object.is_deleting() || unchanged {
+                return Ok::<_, Error>(Verdict::allow());
+            }
+            let dry = Context::new(ctx.guest, Input { dry_run: true, ..ctx.input.clone() });
+            let error = reconcile(object, &dry).err().map(Into::into);
+            Ok(match error.filter(|e| e.class() == ErrorClass::Permanent) {
+                Some(e) => {
+                    Denial { code: 422, reason: "Invalid".into(), message: e.to_string(), causes: Vec::new() }.into()
+                }
+                None => Verdict::allow(),
+            })
         })
     }
 

@@ -262,3 +262,32 @@ fn a_verdict_stays_within_its_bounds() {
     let out = Host::new().admit(&with(vec![validate]), &none(), &web(None)).unwrap();
     assert_eq!((out.warnings.len(), out.audit.len(), out.denied.unwrap().causes.len()), (50, 20, 200));
 }
+
+#[test]
+fn a_run_of_reconcile_denies_only_permanent_errors_of_a_changed_object() {
+    let check = Webhook::validate_by_reconcile(|obj: &Object, ctx: &Context| {
+        assert!(ctx.dry_run());
+        match obj.int(&["spec", "replicas"]) {
+            n if n < 0 => Err(Error::msg("spec.replicas: must not be negative").permanent()),
+            9 => Err(Error::msg("the node is not ready")),
+            _ => Ok(Action::await_change()),
+        }
+    });
+    let r = with(vec![check]);
+    let at = |replicas, generation: i64| {
+        let mut obj = web(Some(replicas));
+        obj.set(&["metadata", "generation"], &generation).unwrap();
+        obj
+    };
+    let denied =
+        |old: &Object, new: &Object| Host::new().admit(&r, old, new).unwrap().denied.map(|d| (d.code, d.message));
+    let wrong = Some((422, "spec.replicas: must not be negative".to_owned()));
+    assert_eq!(denied(&none(), &at(-1, 1)), wrong);
+    assert_eq!(denied(&at(1, 1), &at(-1, 2)), wrong);
+    assert_eq!(denied(&none(), &at(1, 1)), None);
+    assert_eq!(denied(&none(), &at(9, 1)), None, "a retry may succeed");
+    assert_eq!(denied(&at(-1, 1), &at(-1, 1)), None, "the update changes only metadata");
+    let mut deleting = at(-1, 2);
+    deleting.set(&["metadata", "deletionTimestamp"], "2026-01-01T00:00:00Z").unwrap();
+    assert_eq!(denied(&at(-1, 1), &deleting), None);
+}
