@@ -26,7 +26,7 @@ type validateOptions struct {
 	module   string
 	registry flags.Registry
 	output   string
-	object   string
+	objects  []string // files
 	which    string // the controller, if the module has several
 	config   map[string]string
 	calls    int
@@ -59,7 +59,7 @@ docs/conformance.md describes the checks.`,
 	f := cmd.Flags()
 	o.registry.Bind(f)
 	outputFlag(cmd, &o.output, "text", "json")
-	f.StringVar(&o.object, "object", "", "Validate with the objects in this YAML or JSON `file`; for webhooks and conversions, it may have CustomResourceDefinitions")
+	f.StringArrayVar(&o.objects, "object", nil, "Validate with the objects in this YAML or JSON `file`; for webhooks and conversions, it may have CustomResourceDefinitions; repeatable")
 	f.StringVar(&o.which, "controller", "", "Validate this `controller` of a module that has several")
 	f.StringToStringVar(&o.config, "config", nil, "Set settings of the module as KEY=VALUE")
 	f.IntVar(&o.calls, "calls", validate.DefaultCalls, "Run the memory check this many times")
@@ -72,9 +72,13 @@ func runValidate(ctx context.Context, o *validateOptions) error {
 	if err != nil {
 		return err
 	}
-	objects, err := cases.ReadObjects(o.object)
-	if err != nil {
-		return failure.Usage.Wrap(fmt.Errorf("--object %s: %w", o.object, err))
+	var objects []map[string]any
+	for _, file := range o.objects {
+		read, err := cases.ReadObjects(file)
+		if err != nil {
+			return failure.Usage.Wrap(fmt.Errorf("--object %s: %w", file, err))
+		}
+		objects = append(objects, read...)
 	}
 	cache, err := os.MkdirTemp("", "wasmctl-validate-") // several hosts load the module
 	if err != nil {

@@ -41,11 +41,8 @@ func ReadAll(paths []string) ([]*File, error) {
 	return files, nil
 }
 
-// ReadObjects reads all documents of a file. Without a name, it returns nothing.
+// ReadObjects reads all documents of a file.
 func ReadObjects(path string) ([]map[string]any, error) {
-	if path == "" {
-		return nil, nil
-	}
 	b, err := os.ReadFile(path)
 	if err != nil {
 		if e, ok := errors.AsType[*fs.PathError](err); ok {
