@@ -30,10 +30,11 @@ const typesKubernetes = "kubernetes"
 func newCmdNew(s streams) *cobra.Command {
 	o := &newOptions{streams: s}
 	cmd := &cobra.Command{
-		Use:   "new NAME --lang go|tinygo|rust [--types kubernetes]",
+		Use:   "new NAME --lang go|tinygo|rust [--types kubernetes | --webhooks]",
 		Short: "Create a project with a working, tested reconciler",
 		Long: `Creates the directory NAME with a reconciler that maintains a ConfigMap for each object of a new kind: source, unit tests, cases for
-wasmctl test, CRD, sample, Makefile and README. Existing files are never overwritten.
+wasmctl test, CRD, sample, Makefile and README. Existing files are never overwritten. With --webhooks, it also has a webhook that
+sets defaults and one that validates.
 
 With --types kubernetes, the project is an operator on controller-runtime, of the shape of kubebuilder: Go types for the kind, from
 which controller-gen makes CRD and role, and the types of k8s.io/api. It builds natively too.`,
@@ -55,6 +56,8 @@ which controller-gen makes CRD and role, and the types of k8s.io/api. It builds 
 				return usageError(cmd, fmt.Errorf("--types %q: want %s", o.types, typesKubernetes))
 			case o.Typed && o.Lang != project.Go:
 				return usageError(cmd, fmt.Errorf("--types %s: works only with --lang go, not with --lang %s", o.types, o.lang))
+			case o.Typed && o.Webhooks:
+				return usageError(cmd, fmt.Errorf("--webhooks cannot be combined with --types %s: kubebuilder create webhook adds them to the project", o.types))
 			}
 			return runNew(cmd.Context(), o)
 		},
@@ -62,6 +65,7 @@ which controller-gen makes CRD and role, and the types of k8s.io/api. It builds 
 	f := cmd.Flags()
 	f.StringVar(&o.lang, "lang", "", strings.Join(project.Toolchains, ", ")+"; tinygo builds smaller modules from Go")
 	f.StringVar(&o.types, "types", "", typesKubernetes+" creates an operator on controller-runtime, with Go types (default: fields of objects, without types)")
+	f.BoolVar(&o.Webhooks, "webhooks", false, "Add a webhook that sets defaults and one that validates, with cases")
 	f.StringVar(&o.Kind, "kind", "", "Reconcile this `kind`, written as Widget.example.dev/v1 (default: derived from NAME)")
 	f.StringVar(&o.SDK, "sdk", "", "Use the SDK of this wasmctl `checkout` (default: the released SDK; in a development build, its own checkout)")
 	_ = cmd.RegisterFlagCompletionFunc("types", cobra.FixedCompletions([]string{typesKubernetes}, cobra.ShellCompDirectiveNoFileComp))

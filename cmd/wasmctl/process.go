@@ -12,10 +12,12 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"syscall"
 
 	"github.com/wasmctl/wasmctl"
+	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/follow"
@@ -90,6 +92,20 @@ func runProcess(ctx context.Context, o *runOptions, log *slog.Logger, force <-ch
 	return err
 }
 
+// serveDeclared serves webhooks on the local control plane if a module has any.
+func (o *runOptions) serveDeclared(ctx context.Context) {
+	if !o.process.Dev || o.server != nil {
+		return
+	}
+	for _, c := range o.controllers() {
+		info, err := inspectModule(ctx, &o.process.Registry, c.Module.String(), outline) // checkFiles reports the error
+		if err == nil && slices.ContainsFunc(info.Manifests(), func(m *abi.Manifest) bool { return len(m.Webhooks)+len(m.Conversions) > 0 }) {
+			o.process.Webhooks.ServeLocally()
+			return
+		}
+	}
+}
+
 // runtimeOptions returns the options of the Runtime.
 func (o *runOptions) runtimeOptions(ctx context.Context, log *slog.Logger) (wasmctl.Options, error) {
 	options := o.process.Options()
@@ -105,6 +121,7 @@ func (o *runOptions) runtimeOptions(ctx context.Context, log *slog.Logger) (wasm
 		log.Warn("compiled modules are not cached", "error", err.Error())
 	}
 	o.process.Registry.Logger, o.process.Registry.CacheDir = log, cmp.Or(options.CacheDir, "none")
+	o.serveDeclared(ctx)
 	if options.CacheDir != "" || len(o.memoDirs()) > 0 {
 		if options.CacheKey, err = flags.CacheKey(); err != nil {
 			log.Warn("no cache key: cached modules and remembered runs are not shared with other processes", "error", err.Error())

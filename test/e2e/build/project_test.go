@@ -46,11 +46,13 @@ func TestProject_OfEachLanguageRuns(t *testing.T) {
 				t.Skipf("SKIPPED: a new project in %s is not tested: %v: %s", lang.name, err, out)
 			}
 			dir := filepath.Join(t.TempDir(), "greeter")
-			e2e.Output(t, "new", dir, "--lang", lang.name, "--kind", lang.kind+".project.wasmctl.dev/v1", "--sdk", "../../..")
+			e2e.Output(t, "new", dir, "--lang", lang.name, "--kind", lang.kind+".project.wasmctl.dev/v1", "--webhooks", "--sdk", "../../..")
 			res := build(t, dir)
 			t.Logf("%s: %d bytes, in %v by %s", lang.name, res.Size, res.Took, res.Version)
 			runUnitTests(t, dir, lang.unitTests)
-			casesHold(t, filepath.Join(dir, "greeter.wasm"), filepath.Join(dir, "cases", "basic.yaml"))
+			for _, file := range []string{"basic.yaml", "webhooks.yaml"} {
+				casesHold(t, filepath.Join(dir, "greeter.wasm"), filepath.Join(dir, "cases", file))
+			}
 			reconcilesItsSample(t, dir, "crd.yaml", lang.kind)
 		})
 	}

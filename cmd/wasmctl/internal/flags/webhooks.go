@@ -3,6 +3,7 @@
 package flags
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -27,7 +28,7 @@ type Webhooks struct {
 var WebhookFlags = []string{"webhook-address", "webhook-service", "webhook-url", "webhook-cert-dir", "webhook-client-ca", "webhook-client-name", "webhook-register"}
 
 func (o *Webhooks) bind(f *pflag.FlagSet) {
-	f.StringVar(&o.address, "webhook-address", "", `Serve the webhooks of modules over HTTPS on this address, for example :9443 (default: none)`)
+	f.StringVar(&o.address, "webhook-address", "", `Serve the webhooks of modules over HTTPS on this address, for example :9443 (default: none; with --dev, a free port of this machine if a module has webhooks)`)
 	f.StringVar(&o.service, "webhook-service", "", "Let the API server call webhooks through this Service, `NAMESPACE/NAME`[:PORT]; the port is 443 by default")
 	f.StringVar(&o.url, "webhook-url", "", "Let the API server call webhooks at this https `URL`, for a process outside of the cluster (default: --webhook-address)")
 	f.StringVar(&o.certDir, "webhook-cert-dir", "", "Read tls.crt and tls.key from this `directory`, as cert-manager mounts it (default: the process makes its own certificates)")
@@ -35,6 +36,9 @@ func (o *Webhooks) bind(f *pflag.FlagSet) {
 	f.StringVar(&o.clientName, "webhook-client-name", "", "Require this common `name` in certificates of clients; needs --webhook-client-ca")
 	f.BoolVar(&o.register, "webhook-register", true, "Write the webhook configurations, and the conversions of CRDs; if false, apply your own")
 }
+
+// ServeLocally serves webhooks on a free port of this machine, unless the flags name an address or turn them off.
+func (o *Webhooks) ServeLocally() { o.address = cmp.Or(o.address, "127.0.0.1:0") }
 
 // Serves reports whether webhooks are served.
 func (o *Webhooks) Serves() bool { return IsAddress(o.address) }

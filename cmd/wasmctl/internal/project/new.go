@@ -41,6 +41,9 @@ type New struct {
 	// Typed creates a project on controller-runtime, in the layout of kubebuilder, with Go types
 	// for the kinds. It requires Go.
 	Typed bool
+	// Webhooks adds webhooks that set defaults and validate. They need a project that is not
+	// Typed.
+	Webhooks bool
 	// Kind is the kind to reconcile, for example "Widget.example.dev/v1". If empty, it is derived
 	// from the name.
 	Kind string
@@ -63,7 +66,7 @@ type values struct {
 	SDKCargo             string // the release in Cargo's form
 	UnitTest             string
 	Crate                string // Name in Rust's form
-	Typed                bool
+	Typed, Webhooks      bool
 	CRD                  string // the file of the CRD, or its folder
 }
 
@@ -130,7 +133,7 @@ func (n New) values() (*values, error) {
 	if !nameForm.MatchString(name) {
 		return nil, fmt.Errorf("%w: name %q: want at most 53 lower-case letters, digits and dashes, starting with a letter", ErrBadName, name)
 	}
-	v := &values{Name: name, Lang: string(n.Lang), Crate: strings.ReplaceAll(name, "-", "_"), Typed: n.Typed, CRD: "crd.yaml"}
+	v := &values{Name: name, Lang: string(n.Lang), Crate: strings.ReplaceAll(name, "-", "_"), Typed: n.Typed, Webhooks: n.Webhooks, CRD: "crd.yaml"}
 	kind := n.Kind
 	if kind == "" {
 		kind = camel(name) + ".example.dev/v1"
