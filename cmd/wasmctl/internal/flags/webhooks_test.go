@@ -40,6 +40,15 @@ func TestWebhooks_Validate(t *testing.T) {
 	}
 }
 
+func TestWebhooks_ServeLocallyUnlessAFlagDecides(t *testing.T) {
+	for address, want := range map[string]string{"": "127.0.0.1:0", "none": "none", "127.0.0.1:9443": "127.0.0.1:9443"} {
+		o := Webhooks{address: address, register: true}
+		if o.ServeLocally(); o.address != want || o.validate() != nil || o.Serves() != (want != "none") {
+			t.Errorf("%q: %q, want %q", address, o.address, want)
+		}
+	}
+}
+
 func TestWebhooks_OptionsNameTheGroup(t *testing.T) {
 	if o := (&Webhooks{address: "none"}).Options("a"); o != nil {
 		t.Errorf("not served: %+v", o)
