@@ -16,6 +16,8 @@ type GoFlags struct {
 	// LDFlags set variables: -X NAME=VALUE, and further ones. The flags -s, -w and -buildid have no effect,
 	// because modules are built with them. Other flags are refused.
 	LDFlags string `json:"ldflags,omitempty"`
+
+	modules string // the value of -mod in GOFLAGS
 }
 
 // over returns f, with the fields of other that are empty in f.
@@ -29,8 +31,8 @@ func (f GoFlags) over(other GoFlags) GoFlags {
 	return other
 }
 
-// commandFlags are GoFlags as values of -tags and -ldflags.
-type commandFlags struct{ tags, linker string }
+// commandFlags are GoFlags as values of -tags, -ldflags and -mod.
+type commandFlags struct{ tags, linker, modules string }
 
 // effective returns the flags for a folder: f, and otherwise those of GOFLAGS, as go build has them there.
 // It is an error if GOFLAGS has a flag that would make another program, and that the build of a module does
@@ -47,12 +49,12 @@ func (f GoFlags) effective(ctx context.Context, dir string) (commandFlags, error
 	}
 	f = f.over(own)
 	linker, err := f.linker()
-	return commandFlags{strings.Join(f.Tags, ","), linker}, err
+	return commandFlags{strings.Join(f.Tags, ","), linker, f.modules}, err
 }
 
 // foreign matches the flags of go build that make another program, or take it from other sources. Flags for
 // other commands, and those that only print or save time, are neither taken nor refused.
-var foreign = regexp.MustCompile(`^(asan|asmflags|buildmode|compiler|cover|covermode|coverpkg|gccgoflags|gcflags|linkshared|mod=vendor|modfile|msan|overlay|pgo|race|toolexec)(=|$)`)
+var foreign = regexp.MustCompile(`^(asan|asmflags|buildmode|compiler|cover|covermode|coverpkg|gccgoflags|gcflags|linkshared|modfile|msan|overlay|pgo|race|toolexec)(=|$)`)
 
 func parseGoFlags(text string) (f GoFlags, err error) {
 	words, err := split(text)
@@ -67,6 +69,8 @@ func parseGoFlags(text string) (f GoFlags, err error) {
 			f.Tags = strings.FieldsFunc(value, func(r rune) bool { return r == ',' || r == ' ' })
 		case name == "ldflags":
 			f.LDFlags = value
+		case name == "mod":
+			f.modules = value
 		case foreign.MatchString(flag) && flag != "race=false" && flag != "pgo=off":
 			return f, fmt.Errorf("%s has no effect on a module: build without it", word)
 		}

@@ -11,17 +11,18 @@ import (
 func TestParseGoFlags_TakesWhatDecidesTheProgramOrRefuses(t *testing.T) {
 	for text, want := range map[string]GoFlags{
 		"":                      {},
-		"-trimpath -mod=mod -v": {},
+		"-trimpath -mod=mod -v": {modules: "mod"},
+		"-mod=vendor":           {modules: "vendor"},
 		"-tags=pro,eu":          {Tags: []string{"pro", "eu"}},
 		`"-tags=pro eu"`:        {Tags: []string{"pro", "eu"}},
 		"-ldflags=-X=main.a=b":  {LDFlags: "-X=main.a=b"},
 		`'-ldflags=-s -X "m.a=b c"' --tags=pro -race=false`: {Tags: []string{"pro"}, LDFlags: `-s -X "m.a=b c"`},
 	} {
-		if got, err := parseGoFlags(text); err != nil || !slices.Equal(got.Tags, want.Tags) || got.LDFlags != want.LDFlags {
+		if got, err := parseGoFlags(text); err != nil || !slices.Equal(got.Tags, want.Tags) || got.LDFlags != want.LDFlags || got.modules != want.modules {
 			t.Errorf("%s: got %+v and %v, want %+v", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"-race", "-gcflags=-N", "-modfile=x.mod", "-overlay=o.json", "-mod=vendor", "'-tags=pro"} {
+	for _, text := range []string{"-race", "-gcflags=-N", "-modfile=x.mod", "-overlay=o.json", "'-tags=pro"} {
 		if got, err := parseGoFlags(text); err == nil {
 			t.Errorf("%s: got %+v, want an error", text, got)
 		}

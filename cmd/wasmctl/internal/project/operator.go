@@ -37,7 +37,7 @@ func (p *operatorProject) compile(ctx context.Context, file string, stderr io.Wr
 	if err != nil {
 		return err
 	}
-	p.Tags, p.LDFlags = flags.tags, flags.linker
+	p.Tags, p.LDFlags, p.Modules = flags.tags, flags.linker, flags.modules
 	stage, err := p.Stage(ctx, filepath.Join(filepath.Dir(file), "stage"), p.sdk, stderr)
 	if err != nil {
 		return err
@@ -88,7 +88,7 @@ func Check(ctx context.Context, dir string, o Options) (*operator.Report, error)
 	if err != nil {
 		return nil, fmt.Errorf("project[%s]: %w", dir, err)
 	}
-	p.Tags, p.LDFlags = flags.tags, flags.linker
+	p.Tags, p.LDFlags, p.Modules = flags.tags, flags.linker, flags.modules
 	r, err := p.Check(ctx, p.sdk, o.Stderr)
 	if err != nil {
 		return nil, fmt.Errorf("project[%s]: %w", dir, err)

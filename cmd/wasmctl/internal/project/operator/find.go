@@ -34,6 +34,9 @@ type Project struct {
 	Roles, Objects []string
 	// Tags are the build tags of the program, separated by commas. LDFlags are its flags for the linker.
 	Tags, LDFlags string
+	// Modules is the value of -mod: "vendor" for the project's vendor folder, "mod" or "readonly" to ignore it.
+	// If empty, the folder is used if it exists.
+	Modules string
 }
 
 var requires = regexp.MustCompile(`(?m)^\s*(require\s+)?` + regexp.QuoteMeta(runtimePath) + `\s+v`)

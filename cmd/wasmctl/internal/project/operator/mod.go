@@ -20,8 +20,11 @@ import (
 // goMod is the output of go mod edit -json.
 type goMod struct {
 	Require []version
-	Replace []struct{ Old, New version }
+	Replace []replacement
 }
+
+// replacement is a replace line.
+type replacement struct{ Old, New version }
 
 // version is a module, with a version or without.
 type version struct{ Path, Version string }
@@ -36,8 +39,8 @@ func (v version) String() string {
 
 // writeMod writes go.mod and go.sum. It returns the folder of the stand-in, or "" if the stand-in
 // comes from the registry.
-func (s *Stage) writeMod(ctx context.Context, root string, sdk SDK) (runtime string, err error) {
-	text, err := os.ReadFile(filepath.Join(root, "go.mod"))
+func (s *Stage) writeMod(ctx context.Context, p *Project, sdk SDK) (runtime string, err error) {
+	text, err := os.ReadFile(filepath.Join(p.Root, "go.mod"))
 	if err == nil {
 		err = os.WriteFile(filepath.Join(s.dir, "go.mod"), text, 0o644)
 	}
@@ -48,7 +51,10 @@ func (s *Stage) writeMod(ctx context.Context, root string, sdk SDK) (runtime str
 	if err != nil {
 		return "", err
 	}
-	replaced, err := s.folders(ctx, root, mod)
+	if mod.Replace, err = s.useVendored(ctx, p, mod); err != nil {
+		return "", err
+	}
+	replaced, err := s.folders(ctx, p.Root, mod)
 	if err != nil {
 		return "", err
 	}
@@ -57,7 +63,7 @@ func (s *Stage) writeMod(ctx context.Context, root string, sdk SDK) (runtime str
 	if err != nil {
 		return "", err
 	}
-	return runtime, s.writeSum(root, runtime)
+	return runtime, s.writeSum(p.Root, runtime)
 }
 
 // folders adapts the replace lines of go.mod, which are relative to root, to the stage. It returns
@@ -127,6 +133,7 @@ func (s *Stage) standIn(ctx context.Context, replaced map[string]string, sdk SDK
 	}
 	for _, r := range own.Require {
 		if older(s.pinned[r.Path], r.Version) {
+			delete(s.vendored, r.Path)
 			if err := s.command(ctx, s.stderr, "mod", "edit", "-dropreplace="+r.Path); err != nil {
 				return "", err
 			}

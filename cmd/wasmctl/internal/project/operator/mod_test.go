@@ -16,7 +16,7 @@ func replaced(t *testing.T, lines string) (map[string]string, error) {
 	write(t, filepath.Join(root, "there", "go.mod"), "module example.com/there\n")
 	write(t, filepath.Join(root, "there", "sub", "go.mod"), "module example.com/there/sub\n")
 	s := &Stage{dir: t.TempDir(), stderr: t.Output(), pinned: map[string]string{}, required: map[string]string{}}
-	if _, err := s.writeMod(t.Context(), root, SDK{Checkout: "../../../../.."}); err != nil {
+	if _, err := s.writeMod(t.Context(), &Project{Root: root}, SDK{Checkout: "../../../../.."}); err != nil {
 		return nil, err
 	}
 	mod, err := s.readMod(t.Context(), filepath.Join(s.dir, "go.mod"))

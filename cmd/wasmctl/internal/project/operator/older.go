@@ -21,7 +21,7 @@ func (s *Stage) age(mod goMod) {
 		s.required[r.Path] = v
 		for _, form := range forms {
 			if r.Path == runtimePath && older(v, form.before) {
-				s.older = append(s.older, form.tag)
+				s.forms = append(s.forms, form.tag)
 			}
 		}
 	}

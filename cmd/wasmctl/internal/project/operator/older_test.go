@@ -29,8 +29,8 @@ func TestStage_FormsOfItsVersions(t *testing.T) {
 		volumes := slices.ContainsFunc(readTable(t), func(o overlay) bool {
 			return o.ProjectBefore != "" && o.suits(library{path: kubeAPI, version: "v0.34.0"}, s.required[kubeAPI], nil)
 		})
-		if !slices.Equal(s.older, test.tags) || volumes != test.volumes {
-			t.Errorf("%+v: %q, %v", test, s.older, volumes)
+		if !slices.Equal(s.forms, test.tags) || volumes != test.volumes {
+			t.Errorf("%+v: %q, %v", test, s.forms, volumes)
 		}
 	}
 }

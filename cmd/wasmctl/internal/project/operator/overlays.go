@@ -52,8 +52,11 @@ type edit struct {
 	Replace string `json:"replace"`
 }
 
-// library is a module that the program uses.
-type library struct{ path, version, dir string }
+// library is a module that the program uses. If it is partial, it has only the packages that the project needs.
+type library struct {
+	path, version, dir string
+	partial            bool
+}
 
 // readOverlays reads the table of the stand-in in a folder.
 func readOverlays(runtime string) (table []overlay, err error) {
@@ -68,20 +71,26 @@ func readOverlays(runtime string) (table []overlay, err error) {
 	return table, nil
 }
 
-// librariesOf returns the modules of packages, without those that are folders of the stage.
+// librariesOf returns the modules of packages, without those that are folders of the project or changed already.
 func (s *Stage) librariesOf(packages []pkg) (list []library) {
 	seen := map[string]bool{}
 	for i := range packages {
 		m := packages[i].Module
-		if m == nil || m.Dir == "" || seen[m.Path] || strings.HasPrefix(m.Dir, s.dir) {
+		if m == nil || m.Dir == "" || seen[m.Path] {
 			continue
 		}
 		seen[m.Path] = true
+		if strings.HasPrefix(m.Dir, s.dir) {
+			if strings.HasPrefix(m.Dir, filepath.Join(s.dir, links, vendor)) {
+				list = append(list, library{m.Path, s.vendored[m.Path], m.Dir, true})
+			}
+			continue
+		}
 		version := m.Version
 		if m.Replace != nil {
 			version = cmp.Or(m.Replace.Version, version)
 		}
-		list = append(list, library{m.Path, version, m.Dir})
+		list = append(list, library{m.Path, version, m.Dir, false})
 	}
 	return list
 }
@@ -101,7 +110,7 @@ func (s *Stage) change(ctx context.Context, runtime string, l library, table []o
 	err := copyWithout(l, at, entries, reachable)
 	for i := range entries {
 		if err == nil {
-			err = entries[i].add(runtime, at)
+			err = entries[i].add(runtime, at, l.partial)
 		}
 	}
 	if err == nil {
@@ -147,7 +156,7 @@ func copyWithout(l library, at string, entries []overlay, reachable func(typeNam
 	}
 	for i := range entries {
 		for _, pattern := range entries[i].Remove {
-			if err == nil && !found[pattern] {
+			if err == nil && !found[pattern] && !l.partial {
 				err = entries[i].misfit(fmt.Errorf("%s: %w, but wasmctl wants to remove it", pattern, fs.ErrNotExist))
 			}
 		}
@@ -167,8 +176,9 @@ func matches(pattern, rel string) bool {
 	return ok
 }
 
-// add adds the files of the entry's folder to the copy of a library, and edits its files.
-func (o *overlay) add(runtime, at string) error {
+// add adds the files of the entry's folder to the copy of a library, and edits its files. A partial library may
+// lack some of these.
+func (o *overlay) add(runtime, at string, partial bool) error {
 	if o.Folder != "" {
 		from := filepath.Join(runtime, overlays, o.Folder)
 		if err := linkFiles(from, at, func(rel string) bool { return path.Base(rel) == "doc.go" }); err != nil {
@@ -176,7 +186,7 @@ func (o *overlay) add(runtime, at string) error {
 		}
 	}
 	for _, e := range o.Edits {
-		if err := e.apply(at); err != nil {
+		if err := e.apply(at); err != nil && !(partial && errors.Is(err, fs.ErrNotExist)) {
 			return o.misfit(err)
 		}
 	}

@@ -69,13 +69,13 @@ func TestOverlays_FitTheVersionsOfTheTable(t *testing.T) {
 	}
 	for _, o := range readTable(t) {
 		for _, v := range o.Tested {
-			l := library{o.Library, v, downloaded(t, o.Library, v)}
+			l := library{o.Library, v, downloaded(t, o.Library, v), false}
 			required, unused := "v0.0.1", features{o.Unless: {o.Library: true}}
 			if !o.suits(l, required, unused) {
 				t.Errorf("%s@%s: was tested, but does not get the change", o.Library, v)
 			}
 			at := t.TempDir()
-			if err := errors.Join(copyWithout(l, at, []overlay{o}, func(typeName) bool { return true }), o.add(standIn, at)); err != nil {
+			if err := errors.Join(copyWithout(l, at, []overlay{o}, func(typeName) bool { return true }), o.add(standIn, at, false)); err != nil {
 				t.Errorf("%s@%s: %v", o.Library, v, err)
 			}
 			for _, e := range o.Edits {
@@ -121,7 +121,7 @@ func TestOverlays_WhatDoesNotFitIsAnError(t *testing.T) {
 		s := &Stage{dir: t.TempDir(), stderr: t.Output()}
 		write(t, filepath.Join(s.dir, "go.mod"), "module example.com/op\n")
 		c.change.Library, c.change.Tested = "example.com/x", []string{"v0.9.0"}
-		err := s.change(t.Context(), standIn, library{"example.com/x", "v1.2.3", dir}, []overlay{c.change}, nil, nil)
+		err := s.change(t.Context(), standIn, library{"example.com/x", "v1.2.3", dir, false}, []overlay{c.change}, nil, nil)
 		if !errors.Is(err, c.cause) {
 			t.Errorf("%+v: %v", c.change, err)
 		}

@@ -28,7 +28,7 @@ type pkg struct {
 // packages lists the packages of the program.
 func (s *Stage) packages(ctx context.Context) ([]pkg, error) {
 	var out bytes.Buffer
-	if err := s.command(ctx, &out, "list", "-e", "-deps", "-tags="+s.tags(), "-json=ImportPath,Dir,Standard,GoFiles,IgnoredGoFiles,Imports,Module", s.pkg); err != nil {
+	if err := s.command(ctx, &out, "list", "-e", "-deps", "-tags="+s.tags(), "-json=ImportPath,Dir,Standard,GoFiles,IgnoredGoFiles,Imports,Module,Error", s.pkg); err != nil {
 		return nil, err
 	}
 	return readPackages(&out)

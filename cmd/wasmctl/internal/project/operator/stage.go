@@ -3,6 +3,7 @@
 package operator
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -35,11 +36,11 @@ type Stage struct {
 	dir, pkg string
 	own      string            // the program's build tags
 	ldflags  string            // the program's flags for the linker
-	pinned   map[string]string // versions that the project's replace lines name
+	pinned   map[string]string // versions that the project's replace lines or its vendor folder name
+	vendored map[string]string // the versions of modules that are taken from the vendor folder
 	required map[string]string // versions that the project requires, or pins
-	rest     bool              // the program has clients of client-go
 	zones    bool              // it loads time zones by name
-	older    []string          // tags for older APIs of its versions
+	forms    []string          // tags for the forms of the stand-in that the program needs
 	found    found             // the input of main in files
 
 	overlay string // the file for go's -overlay; empty for none
@@ -60,7 +61,7 @@ func (p *Project) Stage(ctx context.Context, dir string, sdk SDK, stderr io.Writ
 	if err := linkRoot(p.Root, dir); err != nil {
 		return nil, err
 	}
-	runtime, err := s.writeMod(ctx, p.Root, sdk)
+	runtime, err := s.writeMod(ctx, p, sdk)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +69,9 @@ func (p *Project) Stage(ctx context.Context, dir string, sdk SDK, stderr io.Writ
 	if err != nil {
 		return nil, err
 	}
-	s.rest = slices.ContainsFunc(packages, func(p pkg) bool { return p.ImportPath == "k8s.io/client-go/rest" })
+	if slices.ContainsFunc(packages, func(p pkg) bool { return p.ImportPath == "k8s.io/client-go/rest" }) {
+		s.forms = append(s.forms, restTag)
+	}
 	if s.zones, err = anyMatches(packages, zoneByName); err != nil {
 		return nil, err
 	}
@@ -89,7 +92,7 @@ func (p *Project) Stage(ctx context.Context, dir string, sdk SDK, stderr io.Writ
 
 // fit changes the libraries that the program uses, and returns the packages that it then uses.
 func (s *Stage) fit(ctx context.Context, runtime string) ([]pkg, error) {
-	packages, err := s.packages(ctx)
+	packages, err := s.complete(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -137,10 +140,16 @@ func (s *Stage) withOpenAPI(ctx context.Context) ([]pkg, error) {
 	if err != nil || !usesOpenAPI(packages) {
 		return packages, err
 	}
-	if err := s.command(ctx, s.stderr, "mod", "edit", "-dropreplace="+openAPI, "-dropreplace=github.com/google/gnostic-models"); err != nil {
-		return nil, err
+	for _, module := range []string{openAPI, "github.com/google/gnostic-models"} {
+		edit := "-dropreplace=" + module
+		if s.vendored[module] != "" {
+			edit = "-replace=" + module + "=" + vendoredAt(module)
+		}
+		if err := s.command(ctx, s.stderr, "mod", "edit", edit); err != nil {
+			return nil, err
+		}
 	}
-	return s.packages(ctx)
+	return s.complete(ctx)
 }
 
 // dirOf returns the folder of a module.
@@ -178,11 +187,7 @@ func (s *Stage) Build(ctx context.Context, file string, m Main, flags []string, 
 
 // tags returns the build tags of the program, and those of the stand-in's API that it needs.
 func (s *Stage) tags() string {
-	tags := append([]string{s.own}, s.older...)
-	if s.rest {
-		tags = append(tags, restTag)
-	}
-	return strings.Trim(strings.Join(tags, ","), ",")
+	return strings.Trim(strings.Join(append([]string{s.own}, s.forms...), ","), ",")
 }
 
 // writeSum writes go.sum, with the sums of the project and of the stand-in.
@@ -206,11 +211,28 @@ func (s *Stage) command(ctx context.Context, stdout io.Writer, args ...string) e
 	if s.overlay != "" && (args[0] == "list" || args[0] == "build") {
 		args = slices.Insert(slices.Clone(args), 1, "-overlay="+s.overlay)
 	}
+	return goCommand(ctx, s.dir, "mod", stdout, s.stderr, args...)
+}
+
+// goCommand runs the go command for modules in a folder. modules is the value of its flag -mod. If stderr is
+// discarded, the error has the end of its text.
+func goCommand(ctx context.Context, dir, modules string, stdout, stderr io.Writer, args ...string) error {
 	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, stdout, s.stderr
-	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOWASM=", "GOWORK=off", "GOFLAGS=-mod=mod", "PWD="+s.dir)
-	if err := cmd.Run(); err != nil {
+	var said bytes.Buffer
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, stdout, stderr
+	if stderr == io.Discard {
+		cmd.Stderr = &said
+	}
+	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOWASM=", "GOWORK=off", "GOFLAGS=-mod="+modules, "PWD="+dir)
+	err := cmd.Run()
+	if text := bytes.TrimSpace(said.Bytes()); err != nil && len(text) > 0 {
+		return fmt.Errorf("go %s: %w: %s", args[0], err, text[max(0, len(text)-maxSaid):])
+	}
+	if err != nil {
 		return fmt.Errorf("go %s: %w", args[0], err)
 	}
 	return nil
 }
+
+// maxSaid is the maximum length of a command's output in an error.
+const maxSaid = 2 << 10
