@@ -214,22 +214,16 @@ func (s *Stage) command(ctx context.Context, stdout io.Writer, args ...string) e
 	return goCommand(ctx, s.dir, "mod", stdout, s.stderr, args...)
 }
 
-// goCommand runs the go command for modules in a folder. modules is the value of its flag -mod. If stderr is
-// discarded, the error has the end of its text.
+// goCommand runs the go command for modules in a folder. modules is the value of its flag -mod. The
+// error is a goError.
 func goCommand(ctx context.Context, dir, modules string, stdout, stderr io.Writer, args ...string) error {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	var said bytes.Buffer
-	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, stdout, stderr
-	if stderr == io.Discard {
-		cmd.Stderr = &said
-	}
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, stdout, io.MultiWriter(stderr, &said)
 	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOWASM=", "GOWORK=off", "GOFLAGS=-mod="+modules, "PWD="+dir)
-	err := cmd.Run()
-	if text := bytes.TrimSpace(said.Bytes()); err != nil && len(text) > 0 {
-		return fmt.Errorf("go %s: %w: %s", args[0], err, text[max(0, len(text)-maxSaid):])
-	}
-	if err != nil {
-		return fmt.Errorf("go %s: %w", args[0], err)
+	if err := cmd.Run(); err != nil {
+		text := bytes.TrimSpace(said.Bytes())
+		return &goError{fmt.Errorf("go %s: %w", args[0], err), string(text[max(0, len(text)-maxSaid):]), stderr != io.Discard}
 	}
 	return nil
 }

@@ -109,7 +109,7 @@ func (s *Stage) complete(ctx context.Context) ([]pkg, error) {
 	for {
 		packages, err := s.packages(ctx)
 		if err != nil {
-			return nil, err
+			return nil, s.absence(nil, err)
 		}
 		edit := []string{"mod", "edit"}
 		for i := range packages {
@@ -121,7 +121,7 @@ func (s *Stage) complete(ctx context.Context) ([]pkg, error) {
 			}
 		}
 		if len(edit) == 2 {
-			return packages, nil
+			return packages, s.absence(packages, nil)
 		}
 		if err := s.command(ctx, s.stderr, edit...); err != nil {
 			return nil, err
