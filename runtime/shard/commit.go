@@ -54,7 +54,7 @@ func (c *Core) next(now time.Time, again *time.Time) *Record {
 			}
 		}
 	}
-	if c.record == nil && c.known && !c.heardAll(now) {
+	if c.record == nil && !c.agreed(now, "") {
 		return nil
 	}
 	if early := c.begin.Add(c.timing.Settle / 4); now.Before(early) {
@@ -63,20 +63,9 @@ func (c *Core) next(now time.Time, again *time.Time) *Record {
 	}
 	fresh := &Record{Slots: make([]Slot, c.slots)}
 	if c.record != nil {
-		fresh.Epoch = c.record.Epoch
+		fresh.ID, fresh.Epoch = c.record.ID, c.record.Epoch
 	}
 	return fresh
-}
-
-// heardAll reports whether each living replica has renewed its lease since the record was deleted. One that has not may be cut off, and may be
-// about to run slots of the deleted record that its lease does not show yet.
-func (c *Core) heardAll(now time.Time) bool {
-	for _, m := range c.live(now) {
-		if s := c.members[m.ID]; m.ID != c.id && (!s.heard || !s.since.After(c.missed)) {
-			return false
-		}
-	}
-	return true
 }
 
 // give gives closed slots away, once the replica's own lease shows them as closed.

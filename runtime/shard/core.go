@@ -11,6 +11,7 @@
 package shard
 
 import (
+	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -89,19 +90,18 @@ type Result struct {
 // Its safety rests on three rules. Only the owner of a slot can give it away, and only after its runs have ended. A replica that takes the
 // slots of a dead one must first end the dead one's lease, which fails if the lease was renewed meanwhile. And a replica stops writing
 // before its lease can be ended. A replica that could not renew its lease for longer than it lasts still has its slots if it can renew it
-// later.
+// later. A fourth rule covers a record that was deleted: see follows.
 type Core struct {
 	id     string
 	former string // its ID before it lost its lease; empty if it has not
 	timing Timing
 	begin  time.Time
 
-	slots   int       // of a new record
-	record  *Record   // as last read or written; nil if there is none
-	version string    // of the record
-	read    bool      // the record existed at the last call of Saw
-	known   bool      // a record has existed
-	missed  time.Time // when it was found to be deleted, or this replica joined again
+	slots   int     // of a new record
+	record  *Record // as last read or written; nil if there is none
+	version string  // of the record
+	read    bool    // the record existed at the last call of Saw
+	known   bool    // a record has existed
 	moved   time.Time
 	members map[string]*seen
 
@@ -198,11 +198,12 @@ func (c *Core) Saw(now time.Time, leases []Lease, record *Record, version string
 	if own := c.members[c.id]; own != nil && (own.Ended || own.gone) && !c.renewed.IsZero() {
 		c.lost = true
 	}
-	switch {
-	case record == nil && (c.read || is(c.stale, c.version)): // it was deleted
+	deleted := record == nil && (c.read || is(c.stale, c.version))
+	if deleted || record != nil && c.record != nil && record.ID != c.record.ID {
 		c.lost = c.lost || c.holds(opening)
-		c.record, c.version, c.missed = nil, "", now
-	case record != nil && (c.record == nil || !reflector.Older(version, c.version)): // the epochs of a new record begin again
+		c.record, c.version = nil, ""
+	}
+	if record != nil && (c.record == nil || !reflector.Older(version, c.version)) {
 		c.take(now, record, version)
 	}
 	c.read = record != nil
@@ -237,7 +238,7 @@ func (c *Core) take(now time.Time, record *Record, version string) {
 			c.gained[i].Heard = from.alive
 		}
 		if s.Owner != c.id && s.Owner != "" && c.members[s.Owner] == nil { // its lease was deleted, perhaps just now
-			c.members[s.Owner] = &seen{Lease: Lease{ID: s.Owner, Lasts: c.timing.Lease}, since: now, gone: true}
+			c.members[s.Owner] = &seen{Lease: Lease{ID: s.Owner, Lasts: c.timing.Lease, State: State{Record: record.ID}}, since: now, gone: true}
 		}
 		if s.Owner == c.id && (was.Owner != c.id || was.Epoch != s.Epoch) {
 			c.gained[i].Since = now
@@ -245,19 +246,27 @@ func (c *Core) take(now time.Time, record *Record, version string) {
 	}
 }
 
-// live returns the replicas whose lease is not over, ordered by ID, including this one. Another replica is dead once its lease was ended,
-// or was deleted for as long as it would have lasted, or at once if it was the former one of this replica.
+// others yields the other replicas that may write. One may not once its lease was ended, or was deleted for as long as it would have lasted;
+// the former one of this replica may not once its lease is gone.
+func (c *Core) others(now time.Time) iter.Seq[*seen] {
+	return func(yield func(*seen) bool) {
+		for id, s := range c.members {
+			over := s.Ended || s.gone && (id == c.former || now.Sub(s.since) >= max(s.Lasts, c.timing.Lease))
+			if id != c.id && !over && !yield(s) {
+				return
+			}
+		}
+	}
+}
+
+// live returns the replicas whose lease is not over, ordered by ID, including this one.
 func (c *Core) live(now time.Time) []Replica {
 	var out []Replica
-	for id, s := range c.members {
-		if id == c.id || s.Ended || s.gone && (id == c.former || now.Sub(s.since) >= max(s.Lasts, c.timing.Lease)) {
-			continue
-		}
-		m := Replica{ID: id, Takes: !s.gone && s.State.Takes && now.Sub(s.since) < s.Lasts, Open: s.State.Open, Load: s.State.Load}
-		out = append(out, m)
+	for s := range c.others(now) {
+		out = append(out, Replica{ID: s.ID, Takes: !s.gone && s.State.Takes && now.Sub(s.since) < s.Lasts, Load: s.State.Load})
 	}
 	if c.MayWrite(now) {
-		out = append(out, Replica{ID: c.id, Takes: c.takes(), Open: c.said.Open, Load: c.load})
+		out = append(out, Replica{ID: c.id, Takes: c.takes(), Load: c.load})
 	}
 	slices.SortFunc(out, func(a, b Replica) int {
 		if a.ID < b.ID {
@@ -279,5 +288,5 @@ func (c *Core) Slots(now time.Time) (record *Record, leases []Lease, own State) 
 			leases = append(leases, l)
 		}
 	}
-	return c.record, leases, c.state()
+	return c.record, leases, c.state(now)
 }

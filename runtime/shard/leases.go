@@ -181,7 +181,9 @@ func (l *leases) read(list []*coordinationv1.Lease) (all []Lease, record *Record
 	for _, lease := range list {
 		if lease.Name == l.recordName() {
 			version = lease.ResourceVersion
-			record, err = decodeRecord(lease.Annotations[recordAnnotation])
+			if record, err = decodeRecord(lease.Annotations[recordAnnotation]); err == nil {
+				record.ID = string(lease.UID)
+			}
 			continue
 		}
 		out := Lease{ID: lease.Name, Version: lease.ResourceVersion, Ended: ended(lease)}

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/wasmctl/wasmctl/runtime/shard/slots"
 )
 
 // Replica is a replica as seen by the others.
@@ -16,8 +14,7 @@ type Replica struct {
 	ID string
 	// Takes reports whether it may be given slots.
 	Takes bool
-	// Open are the slots that it runs, and Load is their load, in ms of computing per second.
-	Open slots.Set
+	// Load is the load of the slots that it runs, in ms of computing per second.
 	Load map[int]int
 }
 
@@ -129,28 +126,12 @@ func (p *planner) move(slot int, to string) {
 	p.changed = true
 	switch s.Owner {
 	case "":
-		if p.runsElsewhere(slot, to) { // the record was lost
-			p.counts[to]--
-			p.changed = false
-			return
-		}
 		s.give(to, p.r.Epoch, p.now, s.Handover)
 	case to:
 		s.Next = ""
 	default:
 		s.Next = to
 	}
-}
-
-// runsElsewhere reports whether another replica runs a slot that has no owner, because the record was deleted. That replica ends when it
-// notices.
-func (p *planner) runsElsewhere(slot int, to string) bool {
-	for id, m := range p.live {
-		if id != to && m.Open.Has(slot) {
-			return true
-		}
-	}
-	return false
 }
 
 // balance moves slots until the numbers of slots of any two replicas differ by at most one.

@@ -15,6 +15,8 @@ import (
 // Record specifies which replica runs each slot. All replicas share it, and change it only by compare-and-swap. A replica of an older
 // version removes fields that it does not know when it changes the record, so a new field must be safe to lose.
 type Record struct {
+	// ID identifies the record: it is the UID of its Lease. A record that replaces a deleted one has another ID.
+	ID string `json:"-"`
 	// Version is the version of the format, 0 so far. A replica that does not know the version starts nothing, and stops what it runs.
 	Version int `json:"version,omitempty"`
 	// Epoch counts the changes.
@@ -84,6 +86,8 @@ type State struct {
 	// Warm are the slots whose watches have synced; Open are those that it runs.
 	Warm slots.Set `json:"warm,omitzero"`
 	Open slots.Set `json:"open,omitzero"`
+	// Record is the ID of the record that the replica follows: it may run slots of this record, and of no other one.
+	Record string `json:"record,omitempty"`
 	// Load is the load of the slots, in ms of computing per second.
 	Load map[int]int `json:"load,omitempty"`
 	// Summary is for people. A change of only the summary is not written at once.

@@ -12,7 +12,7 @@ func (c *Core) Rejoin(id string, now time.Time) *Core {
 		return nil
 	}
 	next := NewCore(id, c.slots, c.timing, now)
-	next.former, next.known, next.missed = c.id, c.known, now
+	next.former, next.known = c.id, c.known
 	next.ready, next.leaving, next.hurry, next.keys, next.load, next.summary, next.wishes = c.ready, c.leaving, c.hurry, c.keys, c.load, c.summary, c.wishes
 	next.phases, next.left, next.gained = make([]phase, len(c.phases)), make([]map[string]Handover, len(c.phases)), make([]Gained, len(c.phases))
 	for i, p := range c.phases {

@@ -363,7 +363,12 @@ func (r *replica) carryOut(e effect) {
 				w.fail("%v", err)
 				return
 			}
-			res.Version = w.change(func(s *snapshot, version string) { s.record, s.version = record, version })
+			res.Version = w.change(func(s *snapshot, version string) {
+				if record.ID = version; s.record != nil {
+					record.ID = s.record.ID
+				}
+				s.record, s.version = record, version
+			})
 		}, answer)
 	case Warm:
 		r.listed[e.Slot], r.since[e.Slot] = r.clock(), 1<<62

@@ -52,7 +52,7 @@ func (c *Core) slot(now time.Time, i int, effects []Effect) []Effect {
 		}
 	case warm:
 		switch {
-		case mine && c.takes() && c.MayWrite(now):
+		case mine && c.takes() && c.MayWrite(now) && c.follows(now):
 			do(opening, Effect{Kind: Open, Handover: s.Handover, Gained: c.gained[i]})
 		case !mine && s.Next != c.id:
 			do(cooling, Effect{Kind: Cool})
@@ -96,8 +96,8 @@ func (c *Core) gives(now time.Time, s *Slot, i int) bool {
 }
 
 // state returns the state to publish.
-func (c *Core) state() State {
-	s := State{Takes: c.takes(), Load: c.load, Summary: c.summary}
+func (c *Core) state(now time.Time) State {
+	s := State{Takes: c.takes(), Record: c.follow(now), Load: c.load, Summary: c.summary}
 	for i, p := range c.phases {
 		s.Warm.Put(i, p >= warm)
 		s.Open.Put(i, p >= opening && p < closed)
@@ -107,12 +107,12 @@ func (c *Core) state() State {
 
 // renew renews the lease, or updates it if the state has changed.
 func (c *Core) renew(now time.Time, effects []Effect, again *time.Time) []Effect {
-	s := c.state()
+	s := c.state(now)
 	due := c.tried.Add(c.timing.Renew)
 	if c.failed {
 		due = c.tried.Add(c.timing.Renew / 4)
 	}
-	if s.Takes != c.said.Takes || s.Warm != c.said.Warm || s.Open != c.said.Open {
+	if s.Takes != c.said.Takes || s.Record != c.said.Record || s.Warm != c.said.Warm || s.Open != c.said.Open {
 		due = c.tried.Add(minGap)
 	}
 	if c.busy[Renew] {
@@ -178,11 +178,11 @@ func (c *Core) Done(now time.Time, e Effect, r Result) {
 	case Commit:
 		c.busy[Commit] = false
 		switch {
-		case r.Lost:
+		case r.Lost && e.Version != "":
 			c.stale = &e.Version
-		case r.Err:
+		case r.Err || e.Version == "": // a new record is taken when it is read, which tells its ID
 			c.doubt, c.retry = &e.Version, now.Add(c.timing.Renew/4)
-		case c.record == nil || c.writing.Epoch > c.record.Epoch: // otherwise it was read before the response came
+		case c.record != nil && c.writing.Epoch > c.record.Epoch: // otherwise it was read before the response came
 			c.take(now, c.writing, r.Version)
 		}
 		c.writing = nil
@@ -204,7 +204,9 @@ func (c *Core) heardFrom(now time.Time) {
 		return
 	}
 	for _, s := range c.members {
-		s.since = now
+		if !s.gone {
+			s.since = now
+		}
 	}
 }
 
