@@ -45,6 +45,7 @@ RIGHTS     ?= 50000
 RIGHTS_SEED ?= 1
 ATTACKERS  ?= 10 500
 MINUTES    ?= 60
+FLEET      ?= 15
 
 .DEFAULT_GOAL := help
 
@@ -208,8 +209,8 @@ test-build: build guests $(DEVCLUSTER) ## Build projects, published operators an
 
 .PHONY: test-all
 test-all: export WASMCTL_TESTS := all
-test-all: test test-build ## Run all tests: also the longest, all attacks, many rights, the oldest Kubernetes, race and soak
-	@$(MAKE) --no-print-directory hostile rights race race-processes fairness soak
+test-all: test test-build ## Run all tests: also the longest, all attacks, many rights, a fleet, the oldest Kubernetes, race and soak
+	@$(MAKE) --no-print-directory hostile rights race race-processes fairness fleet soak
 	@$(MAKE) --no-print-directory test KUBERNETES=1.33
 
 .PHONY: race
@@ -234,6 +235,10 @@ fairness: build guests $(DEVCLUSTER) ## Measure one tenant under fifteen attacks
 .PHONY: fairness-soak
 fairness-soak: build guests $(DEVCLUSTER) ## Run all attacks at once, again and again, for MINUTES
 	WASMCTL_FAIRNESS_MINUTES=$(MINUTES) $(DEVCLUSTER) --unsafe-no-fsync -- go test -timeout 0 -count=1 -v -run 'TestFairness_Soak$$' ./test/e2e/tenants
+
+.PHONY: fleet
+fleet: build guests $(DEVCLUSTER) ## Let replicas that share objects suffer faults for FLEET minutes, and judge each write
+	WASMCTL_FLEET_MINUTES=$(FLEET) WASMCTL_TEST_SHARDS=20 $(DEVCLUSTER) --unsafe-no-fsync -- go test -timeout 0 -count=1 -v -run 'TestShards_Fleet$$' ./test/e2e/shards
 
 .PHONY: rights
 rights: $(DEVCLUSTER) ## Compare the rights of writes with a model, in RIGHTS random cases

@@ -70,8 +70,8 @@ func (a *audit) newUser() (rc *rest.Config, user string) {
 	return rc, e2e.WhoAmI(a.t, client)
 }
 
-// writes returns the writes of a user to a namespace: those of Leases, and the others.
-func (a *audit) writes(user, ns string) (leases, others []written) {
+// all returns the writes to objects of namespaces that have succeeded.
+func (a *audit) all() (all []written) {
 	a.t.Helper()
 	text, err := os.ReadFile(a.file)
 	if err != nil {
@@ -82,8 +82,19 @@ func (a *audit) writes(user, ns string) (leases, others []written) {
 		if err := json.Unmarshal([]byte(line), &w); err != nil {
 			a.t.Fatalf("%s: %v", line, err)
 		}
+		if w.Object.Namespace != "" && w.Response.Code < 300 {
+			all = append(all, w)
+		}
+	}
+	return all
+}
+
+// writes returns the writes of a user to a namespace: those of Leases, and the others.
+func (a *audit) writes(user, ns string) (leases, others []written) {
+	a.t.Helper()
+	for _, w := range a.all() {
 		switch {
-		case w.User.Username != user || w.Object.Namespace != ns || w.Response.Code >= 300:
+		case w.User.Username != user || w.Object.Namespace != ns:
 		case w.Object.Resource == "leases":
 			leases = append(leases, w)
 		default:

@@ -17,7 +17,8 @@ import (
 type replica struct {
 	*e2e.Process
 	user   string               // of the API server
-	id     string               // the name of its Lease, if replicas share the objects
+	id     string               // if replicas share the objects: the name of its first Lease
+	lease  string               // the name of its present Lease
 	link   *devclustertest.Link // to it
 	socket string
 }

@@ -37,7 +37,8 @@ type sharded struct {
 	audit      *audit
 	client     dynamic.Interface
 	core       kubernetes.Interface
-	leases     string // the namespace of the leases
+	leases     string   // the namespace of the leases
+	flags      []string // of the leases
 	namespaces []string
 	each       int // objects in a namespace
 
@@ -52,7 +53,7 @@ func newSharded(t *testing.T, namespaces, each int, apiServerFlags ...string) *s
 	t.Helper()
 	a := newAudit(t, apiServerFlags...)
 	devclustertest.ApplyFile(t, a.cluster, "../../../examples/configmapgenerator/crd.yaml")
-	c := &sharded{t: t, audit: a, each: each, want: map[string]string{}, leases: devclustertest.Namespace(t, a.cluster)}
+	c := &sharded{t: t, audit: a, each: each, want: map[string]string{}, flags: e2e.ShortLeases, leases: devclustertest.Namespace(t, a.cluster)}
 	var err error
 	if c.client, err = dynamic.NewForConfig(a.cluster.RESTConfig()); err != nil {
 		t.Fatal(err)
@@ -97,21 +98,21 @@ func (c *sharded) member() *replica {
 	args := append([]string{
 		e2e.Example(c.t, "configmapgenerator"), "--socket", "none", "--kubeconfig", e2e.WriteKubeconfig(c.t, link.Through(rc)),
 		"--shards", fmt.Sprint(shardsOfTest), "--leader-elect-resource-namespace", c.leases, "--leader-elect-resource-name", "crowd",
-	}, e2e.ShortLeases...)
+	}, c.flags...)
 	r := &replica{Process: e2e.Run(c.t, args...), user: user, link: link}
 	var line struct{ Replica string }
 	if err := json.Unmarshal([]byte(r.WantLine(`"msg":"sharing the objects`)), &line); err != nil {
 		c.t.Fatal(err)
 	}
-	r.id = line.Replica
+	r.id, r.lease = line.Replica, line.Replica
 	return r
 }
 
 // fenced waits until another replica has ended the lease of a replica.
 func (c *sharded) fenced(r *replica) {
 	c.t.Helper()
-	enginetest.Until(c.t, "the lease of "+r.id+" is ended", func() bool {
-		lease, err := c.core.CoordinationV1().Leases(c.leases).Get(c.t.Context(), r.id, metav1.GetOptions{})
+	enginetest.Until(c.t, "the lease "+r.lease+" is ended", func() bool {
+		lease, err := c.core.CoordinationV1().Leases(c.leases).Get(c.t.Context(), r.lease, metav1.GetOptions{})
 		return apierrors.IsNotFound(err) || err == nil && lease.Spec.HolderIdentity == nil
 	})
 }
@@ -146,10 +147,10 @@ func (c *sharded) putAll() {
 	wg.Wait()
 }
 
-// churn changes all objects in rounds, about one a second, until stop is called.
-func (c *sharded) churn() (stop func()) {
+// churn changes all objects in rounds of the given duration, or longer ones, until stop is called.
+func (c *sharded) churn(round time.Duration) (stop func()) {
 	ctx, cancel := context.WithCancel(c.t.Context())
-	pace := 2 * time.Second / time.Duration(len(c.namespaces)*c.each) // of each of two writers
+	pace := 2 * round / time.Duration(len(c.namespaces)*c.each) // of each of two writers
 	var wg sync.WaitGroup
 	for w := range 2 {
 		wg.Go(func() {
@@ -248,17 +249,9 @@ func (c *sharded) wantOwnersOnly(replicas ...*replica) {
 	for _, r := range replicas {
 		byUser[r.user] = r
 	}
-	text, err := os.ReadFile(c.audit.file)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	for line := range strings.Lines(string(text)) {
-		var w written
-		if err := json.Unmarshal([]byte(line), &w); err != nil {
-			c.t.Fatalf("%s: %v", line, err)
-		}
+	for _, w := range c.audit.all() {
 		r := byUser[w.User.Username]
-		if r == nil || w.Object.Namespace == "" || w.Object.Resource == "leases" || w.Response.Code >= 300 {
+		if r == nil || w.Object.Resource == "leases" {
 			continue
 		}
 		if w.Object.Resource == "configmaps" && w.Response.Code == 201 {
@@ -331,7 +324,7 @@ func TestShards_EachObjectHasOneReplica(t *testing.T) {
 			first := c.member()
 			first.WantLine(fmt.Sprintf(`"selects":%t`, flags != nil))
 			c.covered(1)
-			stop := c.churn()
+			stop := c.churn(time.Second)
 			second, third := c.member(), c.member()
 			c.covered(3)
 			first.Signal(syscall.SIGKILL)
@@ -368,7 +361,7 @@ func TestShards_ScaleAndRollingRestart(t *testing.T) {
 	c.putAll()
 	live := []*replica{c.member()}
 	c.covered(1)
-	stop := c.churn()
+	stop := c.churn(time.Second)
 	for range 4 {
 		live = append(live, c.member())
 	}
