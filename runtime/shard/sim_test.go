@@ -749,8 +749,8 @@ func (w *world) run(until time.Duration) {
 }
 
 // Whatever happens to replicas: no two of them run a slot at once, none writes after the next one has, the next one's
-// cache includes all earlier writes, and once the faults are over, each slot is run by one. WASMCTL_SIM_SEEDS sets the
-// number of seeds.
+// cache includes all earlier writes. A minute after the last fault, each slot is run by one, and all changes have been
+// run; from then on, each is run soon. WASMCTL_SIM_SEEDS sets the number of seeds.
 func TestCore_OneRunsEachSlot(t *testing.T) {
 	n := uint64(200)
 	if testing.Short() {
@@ -766,14 +766,23 @@ func TestCore_OneRunsEachSlot(t *testing.T) {
 		w := newWorld(t, seed)
 		w.after(w.within(10*time.Second), w.fault)
 		w.run(3 * time.Minute)
-		w.run(w.rest() + 2*time.Minute)
+		w.run(w.rest() + time.Minute)
+		w.checkRun(w.now - soon)
+		w.slowest = 0
+		w.run(w.now + time.Minute)
 		w.checkCovered()
-		w.checkRun(w.now - 30*time.Second)
+		w.checkRun(w.now - soon)
+		if w.slowest > soon {
+			w.fail("a change was run after %v, when all faults were over", w.slowest)
+		}
 		if w.failed != "" {
 			t.Fatalf("seed %d: %s", seed, w.failed)
 		}
 	}
 }
+
+// soon is how long a change may wait while there are no faults.
+const soon = time.Second
 
 // rest ends all faults, and load that would move slots. It returns when the last outage ends.
 func (w *world) rest() (end time.Duration) {
