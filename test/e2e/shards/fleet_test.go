@@ -22,6 +22,7 @@ type fleet struct {
 	*sharded
 
 	live, all []*replica
+	next      []int // faults that have not been chosen yet in this round
 	faults    []fault
 }
 
@@ -88,9 +89,14 @@ func (f *fleet) suffer() {
 	f.faults = append(f.faults, fault{name, begin, time.Now()})
 }
 
-// choose returns a fault of a replica, or of all.
+// choose returns a fault of a replica, or of all: each once, in random order, and then again.
 func (f *fleet) choose(r *replica) (name string, cause func()) {
-	switch rand.IntN(7) {
+	if len(f.next) == 0 {
+		f.next = rand.Perm(7)
+	}
+	chosen := f.next[0]
+	f.next = f.next[1:]
+	switch chosen {
 	case 0:
 		return "kill", func() {
 			r.Signal(syscall.SIGKILL)
