@@ -42,8 +42,6 @@ type Exchange struct {
 	Event *events.Event
 	// TakenFrom are the field managers whose fields the controller takes over with this patch.
 	TakenFrom []string
-	// Missing is the rule that the policy lacks. It is nil unless Status is StatusDenied.
-	Missing *abi.Capability
 }
 
 // Before is the state of an object when a write of it was sent.
@@ -142,7 +140,7 @@ func (a *API) seen(ctx context.Context, r *request, answer abi.Response) abi.Res
 func (r *request) exchanged(err error) *Exchange {
 	e := &Exchange{Op: r.op, Kind: r.kind, Subresource: r.Subresource, Key: r.key, DryRun: r.DryRun, Err: err, Created: r.created, TakenFrom: r.takenFrom}
 	if denied, ok := errors.AsType[*refusal](err); ok {
-		e.Status, e.Missing = denied.status, denied.rule
+		e.Status = denied.status
 	}
 	return e
 }

@@ -30,10 +30,8 @@ const (
 
 // Subject is the subject of a Verify.
 type Subject struct {
-	// Ref is the reference, with its digest. Digest is the manifest's, and Layer is the module's.
-	// If Manifest is an index, Inner is the module's own manifest.
-	Ref             Ref
-	Digest, Layer   string
+	// Digest is that of the manifest. If Manifest is an index, Inner is the module's own manifest.
+	Digest          string
 	Manifest, Inner []byte
 
 	manifest ocispec.Descriptor

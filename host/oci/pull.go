@@ -177,7 +177,7 @@ func (c *Client) fetch(ctx context.Context, from source, at Ref, name string) (a
 	if err != nil {
 		return nil, nil, err
 	}
-	s := &Subject{Ref: at, Digest: at.Digest, Layer: string(m.layer.Digest), Manifest: top.content, manifest: top.Descriptor, from: from}
+	s := &Subject{Digest: at.Digest, Manifest: top.content, manifest: top.Descriptor, from: from}
 	if len(blobs) > 1 {
 		s.Inner = blobs[1].content
 	}

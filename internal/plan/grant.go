@@ -99,7 +99,7 @@ func (g *granted) narrow(k Watched) (Watched, error) {
 
 // needs returns the watch as package grant sees it.
 func (k *Watched) needs() grant.Watch {
-	w := grant.Watch{Kind: k.Kind, Namespaces: k.Watch.Namespaces, Optional: k.Watch.Optional, Seen: k.Watch.Map == abi.MapFunc}
+	w := grant.Watch{Kind: k.Kind, Namespaces: k.Watch.Namespaces, Seen: k.Watch.Map == abi.MapFunc}
 	if filter, err := predicate.Parse(k.Watch.Predicates, predicate.Options{}); err == nil && filter.Asks() {
 		w.Seen = true
 	}

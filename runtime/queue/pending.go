@@ -16,16 +16,13 @@ type HookState struct {
 	// Waiting is the number of objects with waiting changes; Failing is the number of objects whose last attempt to map failed. Each
 	// waiting object holds up to MaxChanges+1 states in memory, even if it has been deleted meanwhile.
 	Waiting, Failing int
-	// FailingSince is when Failing was last zero; LastError is the last error and names the object. Both are zero while Failing is zero.
-	FailingSince time.Time
-	LastError    error
+	// LastError is the last error and names the object. It is nil while Failing is zero.
+	LastError error
 	// Handled counts completed changes, and Dropped those that the guest's filter rejected. Merged counts changes that were merged into
 	// another because of MaxChanges.
 	Handled, Dropped, Merged uint64
 	// MapErrors and FilterErrors count failed calls.
 	MapErrors, FilterErrors uint64
-	// FilterError is the last error of the filter, or nil if it never failed.
-	FilterError error
 }
 
 // State returns the current state. It never blocks.
@@ -149,7 +146,7 @@ func (p *pending) done(now time.Time, key abi.Key, ch change, err error) {
 	if o.tries > 0 {
 		o.tries = 0
 		if p.state.Failing--; p.state.Failing == 0 {
-			p.state.FailingSince, p.state.LastError = time.Time{}, nil
+			p.state.LastError = nil
 		}
 	}
 	p.state.Handled++
@@ -165,9 +162,7 @@ func (p *pending) done(now time.Time, key abi.Key, ch change, err error) {
 // failed schedules a retry of the first change of an object.
 func (p *pending) failed(now time.Time, key abi.Key, o *object, err error) {
 	if o.tries++; o.tries == 1 {
-		if p.state.Failing++; p.state.Failing == 1 {
-			p.state.FailingSince = now
-		}
+		p.state.Failing++
 	}
 	p.state.LastError = err
 	p.state.MapErrors++
@@ -196,7 +191,6 @@ func (p *pending) filtered(keep bool, err error) {
 	switch {
 	case err != nil:
 		p.state.FilterErrors++
-		p.state.FilterError = err
 	case !keep:
 		p.state.Dropped++
 	}

@@ -318,11 +318,8 @@ func (m *model) oldestReady() (time.Time, bool) {
 	return slices.MinFunc(times, time.Time.Compare), true
 }
 
-func (m *model) lookup(now time.Time, key string) scheduler.View[string] {
+func (m *model) lookup(key string) scheduler.View[string] {
 	var v scheduler.View[string]
-	if delay, ok := m.holds[key]; ok && delay.After(now) {
-		v.DelayedUntil = delay
-	}
 	if i := m.runs(key); i >= 0 {
 		r := m.running[i]
 		v.Running, v.Since, v.Msg, v.Priority = true, r.since, r.msg, r.prio

@@ -39,8 +39,6 @@ type View[M any] struct {
 	// Running reports whether the key is running, and Since when the run started. A request may be pending at the same time.
 	Running bool
 	Since   time.Time
-	// DelayedUntil is when the delay of the key expires, whether or not a request is pending. It is zero if the key is not delayed.
-	DelayedUntil time.Time
 }
 
 // Lookup returns the state of a key as of the last time passed in, or the zero View if the key is unknown. It is O(1).
@@ -52,9 +50,6 @@ func (s *Scheduler[K, M]) Lookup(key K) View[M] {
 	v := View[M]{Msg: e.msg, Priority: e.priority, Running: e.running}
 	if e.running {
 		v.Since = s.time(e.started)
-	}
-	if s.delayed(e) {
-		v.DelayedUntil = s.time(e.delay)
 	}
 	if e.pending {
 		v.At, v.State = s.time(e.due()), e.state()

@@ -89,7 +89,6 @@ const (
 
 // Func is one function.
 type Func struct {
-	Name            string
 	Params, Results []byte // types, in the encoding of the binary format
 	// Call reads its parameters from the stack and leaves its result there.
 	Call func(g Guest, stack []uint64)
@@ -106,7 +105,7 @@ func Funcs() map[string]Func {
 				params[i] = typeI64
 			}
 		}
-		f := Func{Name: name, Params: params, Results: []byte{typeI32}}
+		f := Func{Params: params, Results: []byte{typeI32}}
 		if row.f == nil { // proc_exit alone has no result
 			f.Results, f.Call = nil, func(g Guest, stack []uint64) { g.Exit(u32(stack[0])) }
 		} else {

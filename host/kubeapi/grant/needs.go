@@ -23,8 +23,6 @@ type Watch struct {
 	// Seen means that the module sees the objects: it may read the cache, or has a map or a filter.
 	// Then a watch also needs the right to get them.
 	Seen bool
-	// Optional means that the module runs without this watch.
-	Optional bool
 }
 
 // Needs are the rights that a module needs.
