@@ -35,6 +35,7 @@ var forbidden = []struct {
 	{".", outside},
 	{"./internal/...", slices.Concat(programs, []string{module})},
 	{"./internal/suggest", []string{module + "/", "k8s.io/", "github.com/"}},
+	{"./internal/atomicfile", []string{module + "/", "k8s.io/", "github.com/"}},
 	{"./internal/packed", []string{module + "/", "k8s.io/", "github.com/"}},
 	{"./internal/text", []string{module + "/", "k8s.io/", "github.com/"}},
 	{"./internal/humanize", []string{module + "/", "k8s.io/", "github.com/"}},

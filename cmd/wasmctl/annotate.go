@@ -16,6 +16,7 @@ import (
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/project"
 	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/host/share"
+	"github.com/wasmctl/wasmctl/internal/atomicfile"
 	"github.com/wasmctl/wasmctl/internal/engine"
 	"github.com/wasmctl/wasmctl/internal/humanize"
 )
@@ -59,7 +60,7 @@ func runAnnotate(ctx context.Context, o *annotateOptions) error {
 		return engine.ModuleError(err)
 	}
 	output := cmp.Or(o.output, o.module)
-	if err := project.ReplaceFile(output, annotated); err != nil {
+	if err := atomicfile.Replace(output, annotated, 0o644); err != nil {
 		return fmt.Errorf("module[%s]: write: %w", output, err)
 	}
 	warn(o.streams, output, d)

@@ -140,7 +140,7 @@ func (b *devBuild) build(ctx context.Context) error {
 	b.log.Info("building", "dir", b.options.dir)
 	var output bytes.Buffer // of the compiler, because the log must be JSON only
 	o := project.Options{Toolchain: project.Toolchain(b.options.toolchain), Output: b.module, Stderr: b.options.streams.err}
-	o.CacheDir, o.CacheKey = b.options.process.CodeCache()
+	o.CacheDir, o.CacheKey = flags.CodeCache(b.options.process.CacheDir)
 	if b.options.process.LogFormat == "json" {
 		o.Stderr = &output
 	}

@@ -117,7 +117,7 @@ func (o *runOptions) runtimeOptions(ctx context.Context, log *slog.Logger) (wasm
 		return compile(ctx, job)
 	}
 	var err error
-	if options.CacheDir, err = o.process.CacheDir(); err != nil {
+	if options.CacheDir, err = flags.CacheDir(o.process.CacheDir); err != nil {
 		log.Warn("compiled modules are not cached", "error", err.Error())
 	}
 	o.process.Registry.Logger, o.process.Registry.CacheDir = log, cmp.Or(options.CacheDir, "none")

@@ -21,6 +21,7 @@ import (
 	"github.com/wasmctl/wasmctl/host/load"
 	"github.com/wasmctl/wasmctl/host/oci"
 	"github.com/wasmctl/wasmctl/host/oci/signature"
+	"github.com/wasmctl/wasmctl/internal/atomicfile"
 	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/internal/humanize"
 )
@@ -144,7 +145,7 @@ or 1.x.`,
 			if output == "" {
 				output = ref.Name() + ".wasm"
 			}
-			if err := project.ReplaceFile(output, a.Wasm); err != nil {
+			if err := atomicfile.Replace(output, a.Wasm, 0o644); err != nil {
 				return fmt.Errorf("module[%s]: write: %w", output, err)
 			}
 			_, err = fmt.Fprintf(s.out, "%s\n%s: %s, %s\n", a.Ref, output, humanize.BytesExact(int64(len(a.Wasm))), a.Layer)

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
-	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/project"
 	"github.com/wasmctl/wasmctl/host/oci"
+	"github.com/wasmctl/wasmctl/internal/atomicfile"
 	"github.com/wasmctl/wasmctl/internal/humanize"
 )
 
@@ -48,7 +48,7 @@ REF is oci://HOST/REPOSITORY[:TAG][@sha256:HEX]. TAG can be a range of versions,
 				return err
 			}
 			var b bytes.Buffer
-			if err := errors.Join(k.WriteArchive(&b), project.ReplaceFile(output, b.Bytes())); err != nil {
+			if err := errors.Join(k.WriteArchive(&b), atomicfile.Replace(output, b.Bytes(), 0o644)); err != nil {
 				return fmt.Errorf("archive[%s]: write: %w", output, err)
 			}
 			_, err = fmt.Fprintf(s.out, "%s\n%s: %s, %s\n", k.Artifact.Ref, output, humanize.BytesExact(int64(b.Len())), attachedText(k))

@@ -20,6 +20,7 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"github.com/wasmctl/wasmctl/host/strictjson"
+	"github.com/wasmctl/wasmctl/internal/atomicfile"
 )
 
 // Annotations of the entries in the cache's index, in addition to the standard name.
@@ -32,9 +33,6 @@ const (
 
 // maxIndexed is the maximum number of entries in the index: users who can name images must not let it grow.
 const maxIndexed = 4096
-
-// newPrefix starts the names of files that are being written.
-const newPrefix = ".new-"
 
 // lockLook is the interval at which a lock of another process is tried.
 const lockLook = 20 * time.Millisecond
@@ -169,7 +167,7 @@ func (c *cache) put(ctx context.Context, repository, name string, blobs []blob, 
 		if c.blob(b.Digest, b.Size) != nil {
 			continue
 		}
-		if err := writeFile(c.blobPath(b.Digest), b.content); err != nil {
+		if err := atomicfile.Replace(c.blobPath(b.Digest), b.content, 0o600); err != nil {
 			return err
 		}
 		c.touch(b.Digest)
@@ -186,10 +184,10 @@ func (c *cache) put(ctx context.Context, repository, name string, blobs []blob, 
 	}
 	index.Manifests = index.Manifests[max(len(index.Manifests)-maxIndexed, 0):]
 	removed := c.trim(&index, blobs[0].Digest)
-	if err := writeFile(filepath.Join(c.dir, ocispec.ImageLayoutFile), encode(ocispec.ImageLayout{Version: ocispec.ImageLayoutVersion})); err != nil {
+	if err := atomicfile.Replace(filepath.Join(c.dir, ocispec.ImageLayoutFile), encode(ocispec.ImageLayout{Version: ocispec.ImageLayoutVersion}), 0o600); err != nil {
 		return err
 	}
-	if err := writeFile(filepath.Join(c.dir, ocispec.ImageIndexFile), encode(index)); err != nil {
+	if err := atomicfile.Replace(filepath.Join(c.dir, ocispec.ImageIndexFile), encode(index), 0o600); err != nil {
 		return err
 	}
 	for _, path := range removed { // last, so that no index names a missing file
@@ -234,20 +232,4 @@ func (c *cache) lock(ctx context.Context) (unlock func(), err error) {
 			return nil, errors.Join(fmt.Errorf("another process has locked it: %w", context.Cause(ctx)), f.Close())
 		}
 	}
-}
-
-// writeFile replaces a file atomically. The new content survives a crash.
-func writeFile(path string, content []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), newPrefix+"*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(content)
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
-	}
-	return err
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"github.com/wasmctl/wasmctl/internal/atomicfile"
 )
 
 // trim removes entries from the index, the least recently used one first, until the needed blobs
@@ -60,7 +62,7 @@ func (c *cache) files() (size map[digest.Digest]int64, used map[digest.Digest]ti
 			info, err := f.Info()
 			switch {
 			case err != nil:
-			case strings.HasPrefix(f.Name(), newPrefix):
+			case strings.HasPrefix(f.Name(), atomicfile.Prefix):
 				left = append(left, filepath.Join(dir, f.Name()))
 			case dir == blobs:
 				d := digest.NewDigestFromEncoded(digest.SHA256, f.Name())

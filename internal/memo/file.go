@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/internal/atomicfile"
 )
 
 // magic is the beginning of a file. The entries follow, and finally an HMAC of everything before it.
@@ -57,7 +58,11 @@ func (m *Memo) save() error {
 	if !changed {
 		return nil
 	}
-	if err := replace(m.cfg.Path, seal(m.cfg.Key, entries)); err != nil {
+	err := os.MkdirAll(filepath.Dir(m.cfg.Path), 0o700)
+	if err == nil {
+		err = atomicfile.Replace(m.cfg.Path, seal(m.cfg.Key, entries), 0o600)
+	}
+	if err != nil {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		m.changed = true
@@ -98,25 +103,6 @@ func readFile(path string, key []byte) (map[abi.Key]entry, error) {
 		return nil, err
 	}
 	return open(key, b)
-}
-
-// replace writes a file by renaming, so that there is always a complete file, even if the process is killed.
-func replace(path string, b []byte) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-	file, err := os.CreateTemp(filepath.Dir(path), ".memo-*") // of mode 0600
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(b)
-	if err = errors.Join(err, file.Close()); err == nil {
-		err = os.Rename(file.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(file.Name()))
-	}
-	return nil
 }
 
 // seal encodes the content of a file.

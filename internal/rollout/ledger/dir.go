@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/wasmctl/wasmctl/internal/atomicfile"
 )
 
 // Dir is a folder with notes and with the bytes of the module that was live last of each
@@ -59,23 +61,9 @@ func (d Dir) read(key, suffix string) ([]byte, error) {
 	return b, err
 }
 
-// write replaces a file by a rename, so that it has either the old or the new content even
-// if the process crashes.
 func (d Dir) write(key, suffix string, b []byte) error {
 	if err := os.MkdirAll(string(d), 0o700); err != nil {
 		return err
 	}
-	file, err := os.CreateTemp(string(d), ".new-*")
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(b)
-	err = errors.Join(err, file.Sync(), file.Close())
-	if err == nil {
-		err = os.Rename(file.Name(), d.path(key, suffix))
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(file.Name()))
-	}
-	return nil
+	return atomicfile.Replace(d.path(key, suffix), b, 0o600)
 }

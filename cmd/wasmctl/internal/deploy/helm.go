@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/wasmctl/wasmctl/abi"
-	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/project"
+	"github.com/wasmctl/wasmctl/internal/atomicfile"
 )
 
 // A chart is created from the objects of a Config that has these placeholders for the name and the
@@ -278,7 +278,7 @@ func WriteFiles(dir string, files map[string][]byte) error {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // for everybody
 			return err
 		}
-		if err := project.ReplaceFile(path, content); err != nil {
+		if err := atomicfile.Replace(path, content, 0o644); err != nil {
 			return err
 		}
 	}

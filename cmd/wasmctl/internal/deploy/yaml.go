@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
-	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/project"
+	"github.com/wasmctl/wasmctl/internal/atomicfile"
 )
 
 // YAML writes an object like kubectl, without the fields that only a server sets.
@@ -105,10 +105,10 @@ func WriteBase(dir string, objects []any) error {
 		}
 		written[name] = true
 		name += ".yaml"
-		if err := project.ReplaceFile(filepath.Join(dir, name), b); err != nil {
+		if err := atomicfile.Replace(filepath.Join(dir, name), b, 0o644); err != nil {
 			return err
 		}
 		fmt.Fprintf(&base, "- %s\n", name)
 	}
-	return project.ReplaceFile(filepath.Join(dir, "kustomization.yaml"), base.Bytes())
+	return atomicfile.Replace(filepath.Join(dir, "kustomization.yaml"), base.Bytes(), 0o644)
 }

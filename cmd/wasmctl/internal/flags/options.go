@@ -18,7 +18,7 @@ import (
 
 	"github.com/wasmctl/wasmctl"
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
-	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/project"
+	"github.com/wasmctl/wasmctl/internal/atomicfile"
 	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/internal/plan"
 )
@@ -31,12 +31,6 @@ func (o *Process) Options() wasmctl.Options {
 	}
 	return out
 }
-
-// CacheDir calls CacheDir with the value of --cache-dir.
-func (o *Process) CacheDir() (string, error) { return CacheDir(o.cacheDir) }
-
-// CodeCache calls CodeCache with the value of --cache-dir.
-func (o *Process) CodeCache() (dir string, key []byte) { return CodeCache(o.cacheDir) }
 
 // CacheDir returns the directory of compiled modules for a value of --cache-dir, or "" if there is no
 // cache.
@@ -85,7 +79,7 @@ func Options(s *v1alpha1.ControllerSpec, files *Files, stdin io.Reader, dev bool
 		out.Grant = nil
 	}
 	if s.AuditFile != "" {
-		out.Audit = func(grant []byte) error { return project.ReplaceFile(s.AuditFile, grant) }
+		out.Audit = func(grant []byte) error { return atomicfile.Replace(s.AuditFile, grant, 0o644) }
 	}
 	return out
 }
@@ -104,7 +98,7 @@ func ReadFiles(s *v1alpha1.ControllerSpec) (*Files, error) {
 	f := &Files{}
 	var err error
 	if s.AuditFile != "" {
-		if err := project.CanReplace(s.AuditFile); err != nil {
+		if err := atomicfile.Check(s.AuditFile); err != nil {
 			return nil, failure.Usage.Wrap(fmt.Errorf("--audit %s: cannot be written: %w", s.AuditFile, reason(err)))
 		}
 	}

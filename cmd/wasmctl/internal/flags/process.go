@@ -37,9 +37,10 @@ type Process struct {
 
 	Kubeconfig, Context string
 	// Dev uses a local control plane, which stores its data in DevData.
-	Dev      bool
-	DevData  string
-	cacheDir string
+	Dev     bool
+	DevData string
+	// CacheDir is the value of --cache-dir: see the function CacheDir.
+	CacheDir string
 	stateDir string
 	// Socket is the socket for wasmctl status and other commands. If empty, it is the default one. The
 	// value "none" turns it off.
@@ -72,7 +73,7 @@ func (o *Process) Bind(cmd *cobra.Command) {
 	f.StringVar(&o.Context, "context", "", "Use this `context` of the kubeconfig")
 	f.BoolVar(&o.Dev, "dev", false, "Use a local control plane, and start it if needed")
 	f.StringVar(&o.DevData, "dev-data-dir", "", "Keep the data of the local control plane in this `directory` (default: in the user's cache directory)")
-	f.StringVar(&o.cacheDir, "cache-dir", "", `Cache compiled modules in this directory, at most 2 GiB; "none" turns it off (default: in the user's cache directory)`)
+	f.StringVar(&o.CacheDir, "cache-dir", "", `Cache compiled modules in this directory, at most 2 GiB; "none" turns it off (default: in the user's cache directory)`)
 	f.StringVar(&o.stateDir, "state-dir", "", "Record the live and the rolled-back modules in this `directory`, for the next start (default: no record; replicas record them in their Lease)")
 	f.StringVar(&o.Socket, "socket", "", `Listen on this socket for commands such as wasmctl status; "none" turns it off (default: in the user's runtime directory)`)
 	f.StringVar((*string)(&o.Harden), "harden", string(harden.Auto), "Give up system calls and privileges that the process does not need: auto, off, or required (an error if the system lacks support)")

@@ -31,8 +31,8 @@ type Registry struct {
 	CA CA
 	// VerifyKeys are files of public keys, one of which must have signed each module.
 	VerifyKeys VerifyKeys
-	// CacheDir is the directory of cached modules. If empty, it is in the user's cache directory. The
-	// value "none" turns the cache off. Logger logs warnings. Both must be set before the first use.
+	// CacheDir is the value of --cache-dir: see the function CacheDir. Logger logs warnings. Both must be
+	// set before the first use.
 	CacheDir string
 	Logger   *slog.Logger
 	// Progress shows transfers. It may be nil.
@@ -75,15 +75,7 @@ func (o *Registry) Client() *oci.Client {
 
 // Options returns the options of a client without credentials.
 func (o *Registry) Options() oci.Options {
-	dir := o.CacheDir
-	if dir == "" {
-		if base, err := os.UserCacheDir(); err == nil {
-			dir = filepath.Join(base, "wasmctl", "modules")
-		}
-	}
-	if dir == "none" {
-		dir = ""
-	}
+	dir, _ := CacheDir(o.CacheDir) // with an error, there is no cache
 	if o.Logger == nil {
 		o.Logger, _ = logging.New(os.Stderr, "text", 0) // the format is known
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/project/operator"
 	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/host/load"
+	"github.com/wasmctl/wasmctl/internal/atomicfile"
 )
 
 // Options configure a build. The zero value builds the project in the folder, and writes the module
@@ -230,7 +231,7 @@ func finish(ctx context.Context, wasm []byte, cfg host.Config, res *Result) erro
 	if err := os.MkdirAll(filepath.Dir(res.File), 0o755); err != nil {
 		return fmt.Errorf("module[%s]: %w", cfg.Name, err)
 	}
-	if err := ReplaceFile(res.File, wasm); err != nil {
+	if err := atomicfile.Replace(res.File, wasm, 0o644); err != nil {
 		return fmt.Errorf("module[%s]: write: %w", cfg.Name, err)
 	}
 	return nil

@@ -95,34 +95,3 @@ func (f *File) checkPaths(dir string) error {
 	}
 	return nil
 }
-
-// ReplaceFile writes a file atomically: a reader sees the old or the new content.
-func ReplaceFile(path string, data []byte) error {
-	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.Remove(tmp.Name()) }() // after a rename it does not exist
-	if _, err = tmp.Write(data); err == nil {
-		err = tmp.Chmod(0o644)
-	}
-	if closeErr := tmp.Close(); err == nil {
-		err = closeErr
-	}
-	if err != nil {
-		return err
-	}
-	return os.Rename(tmp.Name(), path)
-}
-
-// CanReplace returns an error if ReplaceFile could not write the file.
-func CanReplace(path string) error {
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return errors.New("is not a regular file")
-	}
-	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
-	if err != nil {
-		return err
-	}
-	return errors.Join(tmp.Close(), os.Remove(tmp.Name()))
-}
