@@ -21,7 +21,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/history"
 )
 
-// Explain implements admin.Explainer.
+// Explain implements admin.Service.
 func (s Service) Explain(ctx context.Context, q admin.Question) ([]admin.Explanation, error) {
 	if q.Object.Name == "" {
 		return nil, failure.Usage.Wrap(errors.New("object: name is missing"))

@@ -13,7 +13,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
-// Logs implements admin.Logger.
+// Logs implements admin.Service.
 func (s Service) Logs(ctx context.Context, controller string, q admin.LogQuery, emit func([]byte) error) error {
 	c, err := s.find(controller)
 	if err != nil {
@@ -50,7 +50,7 @@ func (s Service) Logs(ctx context.Context, controller string, q admin.LogQuery, 
 	}
 }
 
-// LogLevel implements admin.Logger.
+// LogLevel implements admin.Service.
 func (s Service) LogLevel(controller, level string) (string, error) {
 	c, err := s.find(controller)
 	if err != nil {

@@ -180,7 +180,7 @@ func (s Service) PauseObject(ctx context.Context, name string, object abi.Key, p
 	return c.Engine.PauseObject(ctx, withNamespace(c.Engine, object), paused)
 }
 
-// Release implements admin.Releaser.
+// Release implements admin.Service.
 func (s Service) Release(ctx context.Context, name string, what admin.Release) ([]admin.Released, error) {
 	c, err := s.running(name)
 	if err != nil {
@@ -192,7 +192,7 @@ func (s Service) Release(ctx context.Context, name string, what admin.Release) (
 	return c.Engine.ReleaseObjects(ctx, what)
 }
 
-// History implements admin.Historian.
+// History implements admin.Service.
 func (s Service) History(name string) ([]admin.Change, error) {
 	c, err := s.find(name)
 	if err != nil {

@@ -38,15 +38,27 @@ var ErrUnknown = errors.New("unknown controller")
 // Service is the process behind the endpoint. Its methods are safe for concurrent use. A client gets their errors with the class that ClassOf
 // returns.
 type Service interface {
-	Explainer
+	// Explain returns one Explanation for each controller that reconciles the object's
+	// kind; controllers that know the object come first. If no controller reconciles the
+	// kind, the error matches failure.Usage and lists the alternatives.
+	Explain(ctx context.Context, q Question) ([]Explanation, error)
 	// Top returns the busiest controllers and at most this many objects. It must not block.
 	Top(objects int) Top
 	// PauseObject pauses an object by an annotation in the API server, or removes the
 	// annotation. Other replicas see it too.
 	PauseObject(ctx context.Context, controller string, object abi.Key, paused bool) error
-	Logger
-	Releaser
-	Historian
+	// Logs calls emit with each requested line of a controller's log that is still
+	// available, as JSON with a newline. It returns after the last one or, when following,
+	// when ctx ends. An error of emit ends it.
+	Logs(ctx context.Context, controller string, q LogQuery, emit func(line []byte) error) error
+	// LogLevel sets the minimum level of a controller's log, unless level is empty, and
+	// returns the current one: debug, info, warn or error.
+	LogLevel(controller, level string) (string, error)
+	// Release takes the finalizer off the objects, or off all stranded ones: see Stranded. With DryRun, it changes nothing. The error matches failure.Usage if the
+	// controller has no finalizer, and it is an error if it would add the finalizer again.
+	Release(ctx context.Context, controller string, what Release) ([]Released, error)
+	// History returns the last changes of the module of a controller, the oldest first.
+	History(controller string) ([]Change, error)
 	// Status returns the state of the process. It must not block.
 	Status() Status
 	// Trigger requests reconciles of the objects, or of all objects of the controller if

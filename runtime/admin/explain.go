@@ -14,14 +14,6 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/queue"
 )
 
-// Explainer explains why objects run, or do not.
-type Explainer interface {
-	// Explain returns one Explanation for each controller that reconciles the object's
-	// kind; controllers that know the object come first. If no controller reconciles the
-	// kind, the error matches failure.Usage and lists the alternatives.
-	Explain(ctx context.Context, q Question) ([]Explanation, error)
-}
-
 // Question identifies an object by the name of its controller, by its kind, or by both.
 type Question struct {
 	Controller string
@@ -121,7 +113,7 @@ func (s *Server) explain(w http.ResponseWriter, r *http.Request) {
 	answer(w, explainResponse{list}, err)
 }
 
-// Explain implements Explainer.Explain.
+// Explain implements Service.Explain.
 func (c *Client) Explain(ctx context.Context, q Question) ([]Explanation, error) {
 	values := url.Values{"controller": {q.Controller}, "kind": {q.Kind}, "namespace": {q.Object.Namespace}, "name": {q.Object.Name}}
 	var res explainResponse

@@ -9,12 +9,6 @@ import (
 	"time"
 )
 
-// Historian has the history of controllers.
-type Historian interface {
-	// History returns the last changes of the module of a controller, the oldest first.
-	History(controller string) ([]Change, error)
-}
-
 // ChangeStarted is the Result of a start. The others are those of package life.
 const ChangeStarted = "started"
 
@@ -45,7 +39,7 @@ func (s *Server) history(w http.ResponseWriter, r *http.Request) {
 	answer(w, historyResponse{changes}, err)
 }
 
-// History implements Historian.History.
+// History implements Service.History.
 func (c *Client) History(ctx context.Context, controller string) ([]Change, error) {
 	var res historyResponse
 	err := c.do(ctx, http.MethodGet, "controllers/"+url.PathEscape(controller)+"/history", nil, &res)

@@ -15,17 +15,6 @@ import (
 	"time"
 )
 
-// Logger reads the logs of controllers and sets their level.
-type Logger interface {
-	// Logs calls emit with each requested line of a controller's log that is still
-	// available, as JSON with a newline. It returns after the last one or, when following,
-	// when ctx ends. An error of emit ends it.
-	Logs(ctx context.Context, controller string, q LogQuery, emit func(line []byte) error) error
-	// LogLevel sets the minimum level of a controller's log, unless level is empty, and
-	// returns the current one: debug, info, warn or error.
-	LogLevel(controller, level string) (string, error)
-}
-
 // LogQuery selects lines of a log.
 type LogQuery struct {
 	// Object is "namespace/name", or the name for a cluster-scoped kind; if empty, all
@@ -89,13 +78,13 @@ func (s *Server) logLevel(_ context.Context, controller string, req levelRequest
 	return levelResponse{level}, err
 }
 
-// LogLevel implements Logger.LogLevel.
+// LogLevel implements Service.LogLevel.
 func (c *Client) LogLevel(ctx context.Context, controller, level string) (string, error) {
 	res, err := post[levelResponse](ctx, c, controller, "log-level", levelRequest{level})
 	return res.Level, err
 }
 
-// Logs implements Logger.Logs. It returns an error if the process ends while the log is
+// Logs implements Service.Logs. It returns an error if the process ends while the log is
 // followed, or if ctx ends.
 func (c *Client) Logs(ctx context.Context, controller string, q LogQuery, emit func(line []byte) error) error {
 	values := url.Values{"object": {q.Object}, "follow": {strconv.FormatBool(q.Follow)}, "tail": {strconv.Itoa(q.Tail)}}

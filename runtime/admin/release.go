@@ -8,13 +8,6 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// Releaser takes the finalizer of a controller off objects that it does not finalize.
-type Releaser interface {
-	// Release takes the finalizer off the objects, or off all stranded ones: see Stranded. With DryRun, it changes nothing. The error matches failure.Usage if the
-	// controller has no finalizer, and it is an error if it would add the finalizer again.
-	Release(ctx context.Context, controller string, what Release) ([]Released, error)
-}
-
 // Release selects the objects of a release: either Objects or All is set.
 type Release struct {
 	Objects []abi.Key
@@ -54,7 +47,7 @@ func (s *Server) release(ctx context.Context, controller string, req releaseRequ
 	return res, err
 }
 
-// Release implements Releaser.Release.
+// Release implements Service.Release.
 func (c *Client) Release(ctx context.Context, controller string, what Release) ([]Released, error) {
 	req := releaseRequest{All: what.All, DryRun: what.DryRun}
 	for _, key := range what.Objects {

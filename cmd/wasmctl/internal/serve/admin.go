@@ -80,7 +80,7 @@ func (u *unit) summary(of id) (r admin.Reconciler, ok bool) {
 	}, true
 }
 
-// Explain implements admin.Explainer. The explanation of a Reconciler begins with the reason why it is not
+// Explain implements admin.Service. The explanation of a Reconciler begins with the reason why it is not
 // ready.
 func (s service) Explain(ctx context.Context, q admin.Question) ([]admin.Explanation, error) {
 	list, err := s.Service.Explain(ctx, q)
