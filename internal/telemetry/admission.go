@@ -12,7 +12,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host/redact"
-	"github.com/wasmctl/wasmctl/runtime/diff"
+	"github.com/wasmctl/wasmctl/internal/text"
 	"github.com/wasmctl/wasmctl/runtime/history"
 	"github.com/wasmctl/wasmctl/runtime/metrics"
 )
@@ -39,7 +39,7 @@ func (r *Recorder) Admitted(a *abi.Admission, res *abi.AdmissionResult, revision
 	}
 	if t := &a.Target; message != "" && a.Key.Name != "" && t.Group == r.kind.Group && t.Resource == r.kind.Resource {
 		r.History.Deny(a.Key, &history.Denial{
-			ID: a.ID, Time: started, User: diff.Clip(a.User.Name, maxUserBytes), Operation: a.Operation, Subresource: t.Subresource, DryRun: a.DryRun,
+			ID: a.ID, Time: started, User: text.Clip(a.User.Name, maxUserBytes), Operation: a.Operation, Subresource: t.Subresource, DryRun: a.DryRun,
 			Webhook: a.Webhook, Revision: revision, Failed: err != nil, Message: message,
 		})
 	}
@@ -54,7 +54,7 @@ func (r *Recorder) shownMessage(a *abi.Admission, message string) string {
 	if redact.IsSecret(a.Target.Group, a.Target.Kind) {
 		return "(hidden, because the request is about a Secret)"
 	}
-	return diff.Clip(r.Secrets.Text(message), maxErrorBytes)
+	return text.Clip(r.Secrets.Text(message), maxErrorBytes)
 }
 
 // Denials returns the last denials of requests about an object, without values of Secrets that have

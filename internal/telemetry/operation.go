@@ -10,8 +10,8 @@ import (
 	"github.com/wasmctl/wasmctl/host/kubeapi"
 	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 	"github.com/wasmctl/wasmctl/host/redact"
+	"github.com/wasmctl/wasmctl/internal/text"
 	"github.com/wasmctl/wasmctl/internal/transcode"
-	"github.com/wasmctl/wasmctl/runtime/diff"
 	"github.com/wasmctl/wasmctl/runtime/history"
 	"github.com/wasmctl/wasmctl/runtime/reflector"
 )
@@ -24,7 +24,7 @@ func (r *Recorder) operation(run *abi.Run, e *kubeapi.Exchange) (op history.Oper
 		Started: e.Started, Took: history.Duration(e.Took), Effect: effectOf(e), TakenFrom: e.TakenFrom,
 	}
 	if e.Err != nil {
-		op.Error = diff.Clip(r.Secrets.Text(e.Err.Error()), maxErrorBytes)
+		op.Error = text.Clip(r.Secrets.Text(e.Err.Error()), maxErrorBytes)
 		op.Object.Name = r.Secrets.Text(op.Object.Name) // the API server may not know this name, and a guest may have put a secret into it
 		return op, about
 	}

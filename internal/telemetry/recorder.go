@@ -15,8 +15,8 @@ import (
 	"github.com/wasmctl/wasmctl/host/kubeapi"
 	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 	"github.com/wasmctl/wasmctl/host/redact"
+	"github.com/wasmctl/wasmctl/internal/text"
 	"github.com/wasmctl/wasmctl/runtime/applier"
-	"github.com/wasmctl/wasmctl/runtime/diff"
 	"github.com/wasmctl/wasmctl/runtime/history"
 	"github.com/wasmctl/wasmctl/runtime/metrics"
 	"github.com/wasmctl/wasmctl/runtime/queue"
@@ -101,7 +101,7 @@ func (r *Recorder) Ended(out *applier.Outcome) {
 		Cost: history.Cost{Guest: out.Cost.Guest, Host: out.HostTime(), Requests: int64(out.Cost.Requests), Answers: out.Cost.Answers},
 	}
 	if out.Err != nil {
-		run.Error = diff.Clip(r.Secrets.Text(ErrorText(out.Err)), maxErrorBytes)
+		run.Error = text.Clip(r.Secrets.Text(ErrorText(out.Err)), maxErrorBytes)
 	}
 	r.History.End(out.Key, &run)
 	if r.cfg.Tracing != nil {

@@ -23,3 +23,11 @@ func Shorten(s string, limit int) string {
 	}
 	return fmt.Sprintf("%s... (%d bytes)", Truncate(s, limit), len(s))
 }
+
+// Clip is like Truncate, and appends "..." if s is too long.
+func Clip(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	return Truncate(s, limit) + "..."
+}

@@ -88,15 +88,7 @@ func part(before, after string, n int) (from, to string) {
 		for at > 0 && !utf8.RuneStart(before[at]) {
 			at--
 		}
-		return "..." + Clip(before[at:], n), "..." + Clip(after[at:], n)
+		return "..." + text.Clip(before[at:], n), "..." + text.Clip(after[at:], n)
 	}
-	return Clip(before, n), Clip(after, n)
-}
-
-// Clip returns at most about n bytes of a text, followed by "..." if it is longer. It does not retain the remainder of the text.
-func Clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	return text.Truncate(s, n) + "..."
+	return text.Clip(before, n), text.Clip(after, n)
 }

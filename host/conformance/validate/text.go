@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/internal/humanize"
+	"github.com/wasmctl/wasmctl/internal/text"
 )
 
 // size formats a number of bytes for people.
@@ -79,11 +81,4 @@ func outcome(res abi.Result, asked []string) string {
 	return s
 }
 
-func clip(s string) string {
-	const most = 160
-	s, _, _ = strings.Cut(s, "\n")
-	if len(s) > most {
-		s = s[:most] + "..."
-	}
-	return strings.ToValidUTF8(s, "")
-}
+func clip(s string) string { return text.Clip(humanize.FirstLine(s), 160) }

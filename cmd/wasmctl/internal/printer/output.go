@@ -107,5 +107,5 @@ func textsOf(v any) string {
 	if v == nil {
 		return ""
 	}
-	return diff.Clip(strings.ReplaceAll(fmt.Sprint(v), "\n", `\n`), limit)
+	return text.Clip(strings.ReplaceAll(fmt.Sprint(v), "\n", `\n`), limit)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/printer"
+	"github.com/wasmctl/wasmctl/internal/text"
 	"github.com/wasmctl/wasmctl/runtime/history"
 )
 
@@ -58,13 +59,13 @@ func (u *unit) wouldWrite(w wasmctl.Write) {
 	for line := range strings.Lines(changes) {
 		lines = append(lines, strings.TrimSpace(line))
 	}
-	text := cut(strings.Join(lines, "\n"), maxWrite)
+	write := text.Clip(strings.Join(lines, "\n"), maxWrite-len("..."))
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if slices.Contains(u.audit.Writes, text) {
+	if slices.Contains(u.audit.Writes, write) {
 		return
 	}
-	u.audit.Writes = append(u.audit.Writes[max(0, len(u.audit.Writes)-maxWrites+1):], text)
+	u.audit.Writes = append(u.audit.Writes[max(0, len(u.audit.Writes)-maxWrites+1):], write)
 }
 
 // auditOf returns the recorded requests and writes in audit mode. In other modes, it resets them and

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
+	"github.com/wasmctl/wasmctl/internal/text"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
@@ -164,12 +165,4 @@ func missing(rights []admin.MissingRight) string {
 }
 
 // short truncates a message.
-func short(s string) string { return cut(s, maxMessage) }
-
-// cut truncates a text to at most this many bytes.
-func cut(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most-3], "") + "..."
-}
+func short(s string) string { return text.Clip(s, maxMessage-len("...")) }
