@@ -24,10 +24,10 @@ import (
 
 // checkOptions are the flags of check.
 type checkOptions struct {
-	streams             streams
-	name, namespace     string
-	kubeconfig, context string
-	registry            flags.Registry
+	streams         streams
+	name, namespace string
+	kubeconfig      flags.Kubeconfig
+	registry        flags.Registry
 }
 
 func newCmdCheck(s streams) *cobra.Command {
@@ -49,10 +49,8 @@ not answer.`,
 	f := cmd.Flags()
 	f.SortFlags = false
 	bindInstallation(cmd, &o.name, &o.namespace)
-	f.StringVar(&o.kubeconfig, "kubeconfig", "", "Use this kubeconfig `file`")
-	f.StringVar(&o.context, "context", "", "Use this `context` of the kubeconfig")
+	o.kubeconfig.Bind(cmd, "Use this kubeconfig `file`")
 	o.registry.Bind(f)
-	_ = cmd.MarkFlagFilename("kubeconfig")
 	return cmd
 }
 
@@ -74,7 +72,7 @@ func (o *checkOptions) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	config, err := requestConfig(o.kubeconfig, o.context)
+	config, err := requestConfig(o.kubeconfig)
 	if err != nil {
 		return err
 	}

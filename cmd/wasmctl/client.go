@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/pods"
 	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/internal/text"
@@ -22,10 +23,10 @@ const reachLimit = 20 * time.Second
 
 // steerOptions are the common options of the commands that talk to a running process.
 type steerOptions struct {
-	socket              string
-	in, pod             string
-	kubeconfig, context string
-	streams             streams
+	socket     string
+	in, pod    string
+	kubeconfig flags.Kubeconfig
+	streams    streams
 }
 
 func (o *steerOptions) bind(cmd *cobra.Command) {
@@ -33,9 +34,7 @@ func (o *steerOptions) bind(cmd *cobra.Command) {
 	f.StringVar(&o.socket, "socket", "", "Connect to this `socket` (default: that of the only process on this machine)")
 	f.StringVar(&o.in, "in", "", "Connect to the pods of wasmctl in this `namespace` of the cluster, as kubectl exec does")
 	f.StringVar(&o.pod, "pod", "", "Connect to this `pod` only (default namespace: that of the kubeconfig)")
-	f.StringVar(&o.kubeconfig, "kubeconfig", "", "Use this kubeconfig `file` to connect to the cluster (default: as wasmctl run)")
-	f.StringVar(&o.context, "context", "", "Use this `context` of the kubeconfig")
-	_ = cmd.MarkFlagFilename("kubeconfig")
+	o.kubeconfig.Bind(cmd, "Use this kubeconfig `file` to connect to the cluster (default: as wasmctl run)")
 }
 
 // remote reports whether the processes run in pods of a cluster.
@@ -64,15 +63,13 @@ func (o *steerOptions) reach(ctx context.Context) (fleet, error) {
 		st, err := c.Status(asking)
 		return fleet{{client: c, status: st}}, err
 	}
-	config, err := requestConfig(o.kubeconfig, o.context)
+	config, err := requestConfig(o.kubeconfig)
 	if err != nil {
 		return nil, err
 	}
-	namespace := o.in
-	if namespace == "" {
-		if namespace, _, err = clientConfig(o.kubeconfig, o.context).Namespace(); err != nil {
-			return nil, failure.Cluster.Wrap(err)
-		}
+	namespace, err := namespaceOr(o.in, o.kubeconfig)
+	if err != nil {
+		return nil, err
 	}
 	found, err := pods.Find(asking, config, namespace, o.pod)
 	if err != nil {

@@ -27,14 +27,14 @@ var errDevEnded = errors.New("the local control plane has exited; the next run w
 
 // loadConfig finds the cluster as kubectl does. Without a kubeconfig, it uses the pod's service
 // account.
-func loadConfig(kubeconfig, kubecontext string) (*rest.Config, error) {
-	config := clientConfig(kubeconfig, kubecontext)
+func loadConfig(k flags.Kubeconfig) (*rest.Config, error) {
+	config := k.Config()
 	rc, err := config.ClientConfig()
 	switch {
 	case clientcmd.IsEmptyConfig(err):
 		return nil, plan.ErrNoCluster
-	case err != nil && kubecontext != "" && !hasContext(config, kubecontext):
-		return nil, fmt.Errorf("--context %q: not in the kubeconfig; list its contexts with kubectl config get-contexts", kubecontext)
+	case err != nil && k.Context != "" && !hasContext(config, k.Context):
+		return nil, fmt.Errorf("--context %q: not in the kubeconfig; list its contexts with kubectl config get-contexts", k.Context)
 	case err != nil:
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}
@@ -46,8 +46,8 @@ const requestLimit = time.Minute
 
 // requestConfig is like loadConfig, for a command that sends single requests: it does not wait without end for an API server that does not
 // answer.
-func requestConfig(kubeconfig, kubecontext string) (*rest.Config, error) {
-	config, err := loadConfig(kubeconfig, kubecontext)
+func requestConfig(k flags.Kubeconfig) (*rest.Config, error) {
+	config, err := loadConfig(k)
 	if err != nil {
 		return nil, failure.Cluster.Wrap(err)
 	}
@@ -56,12 +56,13 @@ func requestConfig(kubeconfig, kubecontext string) (*rest.Config, error) {
 	return config, nil
 }
 
-// clientConfig returns the configuration of a kubeconfig, which is not read yet.
-func clientConfig(kubeconfig, kubecontext string) clientcmd.ClientConfig {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = kubeconfig
-	rules.WarnIfAllMissing = false
-	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: kubecontext})
+// namespaceOr returns a namespace or, if it is empty, that of the kubeconfig.
+func namespaceOr(namespace string, k flags.Kubeconfig) (string, error) {
+	if namespace != "" {
+		return namespace, nil
+	}
+	namespace, _, err := k.Config().Namespace()
+	return namespace, failure.Cluster.Wrap(err)
 }
 
 // hasContext reports whether a kubeconfig has a context. If the kubeconfig cannot be read, it reports
@@ -82,7 +83,7 @@ func connect(ctx context.Context, o *flags.Process, s streams, log *slog.Logger)
 	if o.Dev {
 		c, err = startDev(ctx, o, s, log)
 	} else {
-		c.config, err = loadConfig(o.Kubeconfig, o.Context)
+		c.config, err = loadConfig(o.Kubeconfig)
 	}
 	if errors.Is(err, plan.ErrNoCluster) {
 		err = fmt.Errorf("%w, or use a local control plane with --dev", err)

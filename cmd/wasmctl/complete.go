@@ -68,7 +68,7 @@ func argWord(use string, index int) string {
 // reachFor returns the processes that the flags of a command name, or nil if none answers.
 func reachFor(ctx context.Context, cmd *cobra.Command) fleet {
 	o := &steerOptions{}
-	for name, value := range map[string]*string{"socket": &o.socket, "in": &o.in, "pod": &o.pod, "kubeconfig": &o.kubeconfig, "context": &o.context} {
+	for name, value := range map[string]*string{"socket": &o.socket, "in": &o.in, "pod": &o.pod, "kubeconfig": &o.kubeconfig.Path, "context": &o.kubeconfig.Context} {
 		*value, _ = cmd.Flags().GetString(name)
 	}
 	f, err := o.reach(ctx)

@@ -4,6 +4,9 @@ package main
 
 import (
 	"github.com/spf13/cobra"
+
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/runfile"
 )
 
 func newCmdConfig(s streams) *cobra.Command {
@@ -15,4 +18,17 @@ func newCmdConfig(s streams) *cobra.Command {
 	}
 	cmd.AddCommand(newCmdConfigCheck(s), newCmdConfigSchema(s), newCmdConfigSet(s))
 	return cmd
+}
+
+func newCmdConfigSchema(s streams) *cobra.Command {
+	return &cobra.Command{
+		Use:     "schema",
+		Short:   "Print the JSON Schema of controllers files",
+		Example: "  wasmctl config schema > controllers.schema.json",
+		Args:    exactArgs(),
+		RunE: func(*cobra.Command, []string) error {
+			_, err := s.out.Write(runfile.Schema(flags.Format()))
+			return err
+		},
+	}
 }

@@ -59,10 +59,8 @@ plural and prints a note.`,
 	f := cmd.Flags()
 	f.SortFlags = false
 	flags.Bind(cmd, &controller, "for", "namespace", "name", "controller")
-	f.StringVar(&process.Kubeconfig, "kubeconfig", "", "Use this kubeconfig `file` (default: as wasmctl run)")
-	f.StringVar(&process.Context, "context", "", "Use this `context` of the kubeconfig")
+	process.Kubeconfig.Bind(cmd, "Use this kubeconfig `file` (default: as wasmctl run)")
 	process.Registry.Bind(f)
 	process.Registry.BindVerify(f)
-	_ = cmd.MarkFlagFilename("kubeconfig")
 	return cmd
 }

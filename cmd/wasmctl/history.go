@@ -62,7 +62,7 @@ func (o *historyOptions) changes(cmd *cobra.Command, args []string) ([]admin.Cha
 		if len(list) != 1 {
 			return nil, usageError(cmd, errors.New("want exactly one Reconciler"))
 		}
-		o.servedOptions.kubeconfig, o.servedOptions.context = o.steerOptions.kubeconfig, o.steerOptions.context
+		o.servedOptions.kubeconfig = o.steerOptions.kubeconfig
 		r, err := o.open(list[0])
 		if err != nil {
 			return nil, err

@@ -88,9 +88,7 @@ func (o *manifestsOptions) bindServe(cmd *cobra.Command) {
 	f.Int32Var(&o.maxReplicas, "max-replicas", 0, "With --shards: add a HorizontalPodAutoscaler that adds replicas up to this many")
 	f.BoolVar(&o.webhooks, "webhooks", false, "Serve the webhooks of modules, and give the processes the rights to register them")
 	f.BoolVar(&o.podMonitor, "pod-monitor", false, "Add a PodMonitor, as the last object, for clusters with the Prometheus operator")
-	f.StringVar(&o.process.Kubeconfig, "kubeconfig", "", "Use this kubeconfig `file` to look up kinds")
-	f.StringVar(&o.process.Context, "context", "", "Use this `context` of the kubeconfig")
-	_ = cmd.MarkFlagFilename("kubeconfig")
+	o.process.Kubeconfig.Bind(cmd, "Use this kubeconfig `file` to look up kinds")
 	serve := &cobra.Command{}
 	serve.Flags().SortFlags = false
 	o.served.bind(serve)
@@ -136,7 +134,7 @@ func (o *manifestsOptions) serveArgs() (args []string) {
 }
 
 func (o *installOptions) run(ctx context.Context) error {
-	config, err := requestConfig(o.manifests.process.Kubeconfig, o.manifests.process.Context)
+	config, err := requestConfig(o.manifests.process.Kubeconfig)
 	if err != nil {
 		return err
 	}

@@ -32,7 +32,7 @@ wasmctl.dev/paused, if it has the right to patch it.`
 		Example: "  wasmctl " + verb + " configmapgenerator\n  wasmctl " + verb + " configmapgenerator default/hello\n  wasmctl " + verb + " hello -n default",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if _, ok := parseServed(args); ok && !paused {
-				r.kubeconfig, r.context, r.namespace = o.kubeconfig, o.context, t.namespace
+				r.kubeconfig, r.namespace = o.kubeconfig, t.namespace
 				return r.each(cmd, args, r.suspend(false))
 			}
 			f, controller, keys, err := t.of(cmd.Context(), o, args)

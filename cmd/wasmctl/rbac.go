@@ -86,12 +86,10 @@ print the rights that it needs as this account. The account needs its own rights
 	f.StringVar(&o.leader.Namespace, "leader-elect-resource-namespace", "", "Put the Lease into this `namespace` (default: that of the service account)")
 	f.StringVar(&o.leader.Name, "leader-elect-resource-name", "", "Name the Lease (default: wasmctl- and the controller's name)")
 	o.serve.bind(cmd)
-	f.StringVar(&o.process.Kubeconfig, "kubeconfig", "", "Use this kubeconfig `file` (default: as wasmctl run)")
-	f.StringVar(&o.process.Context, "context", "", "Use this `context` of the kubeconfig")
+	o.process.Kubeconfig.Bind(cmd, "Use this kubeconfig `file` (default: as wasmctl run)")
 	o.process.Registry.Bind(f)
 	o.process.Registry.BindVerify(f)
 	outputFlag(cmd, &o.output, "yaml", "json")
-	_ = cmd.MarkFlagFilename("kubeconfig")
 	return cmd
 }
 
@@ -192,7 +190,7 @@ func least(ctx context.Context, kinds *plan.Guess, from *flags.Registry, o *v1al
 
 // newGuess returns a Guess that looks kinds up in the cluster of the flags, if there is one.
 func newGuess(o *flags.Process) *plan.Guess {
-	config, err := requestConfig(o.Kubeconfig, o.Context)
+	config, err := requestConfig(o.Kubeconfig)
 	if err != nil {
 		return &plan.Guess{}
 	}

@@ -145,7 +145,7 @@ func (o *releaseOptions) ofCluster(ctx context.Context, args []string) ([]admin.
 
 // connect returns a Finder for the kind of the flags.
 func (o *releaseOptions) connect(ctx context.Context) (*stranded.Finder, error) {
-	config, err := requestConfig(o.kubeconfig, o.context)
+	config, err := requestConfig(o.kubeconfig)
 	if err != nil {
 		return nil, err
 	}

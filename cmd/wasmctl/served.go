@@ -19,19 +19,22 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/internal/failure"
 )
 
 // servedOptions are the flags of commands about Reconcilers in the cluster.
-type servedOptions struct{ kubeconfig, context, namespace string }
+type servedOptions struct {
+	kubeconfig flags.Kubeconfig
+	namespace  string
+}
 
 // bind adds the flags that the command does not have already.
 func (o *servedOptions) bind(cmd *cobra.Command) {
 	f := cmd.Flags()
 	if f.Lookup("kubeconfig") == nil {
-		f.StringVar(&o.kubeconfig, "kubeconfig", "", "For a Reconciler: use this kubeconfig `file` (default: as wasmctl run)")
-		f.StringVar(&o.context, "context", "", "For a Reconciler: use this `context` of the kubeconfig")
-		_ = cmd.MarkFlagFilename("kubeconfig")
+		o.kubeconfig.Bind(cmd, "For a Reconciler: use this kubeconfig `file` (default: as wasmctl run)")
+		f.Lookup("context").Usage = "For a Reconciler: use this `context` of the kubeconfig"
 	}
 	if f.Lookup("namespace") == nil {
 		f.StringVarP(&o.namespace, "namespace", "n", "", "For a Reconciler: its `namespace` (default: that of the kubeconfig)")
@@ -80,7 +83,7 @@ type served struct {
 
 // open connects to the cluster. It sends no request.
 func (o *servedOptions) open(of servedName) (*served, error) {
-	config, err := requestConfig(o.kubeconfig, o.context)
+	config, err := requestConfig(o.kubeconfig)
 	if err != nil {
 		return nil, err
 	}
@@ -93,14 +96,9 @@ func (o *servedOptions) open(of servedName) (*served, error) {
 	if of.kind == v1alpha1.KindCluster {
 		return r, nil
 	}
-	namespace := o.namespace
-	if namespace == "" {
-		if namespace, _, err = clientConfig(o.kubeconfig, o.context).Namespace(); err != nil {
-			return nil, failure.Cluster.Wrap(err)
-		}
-	}
-	r.api, r.namespace = all.Namespace(namespace), namespace
-	return r, nil
+	r.namespace, err = namespaceOr(o.namespace, o.kubeconfig)
+	r.api = all.Namespace(r.namespace)
+	return r, err
 }
 
 // flag returns the flag that names the namespace of the object.

@@ -9,13 +9,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/uninstall"
 )
 
 // uninstallOptions are the flags of uninstall.
 type uninstallOptions struct {
-	removal             uninstall.Options
-	kubeconfig, context string
+	removal    uninstall.Options
+	kubeconfig flags.Kubeconfig
 }
 
 func newCmdUninstall(s streams) *cobra.Command {
@@ -57,9 +58,7 @@ rights, which are those of an administrator of the cluster.`,
 	f.BoolVar(&o.removal.DryRun, "dry-run", false, "Only print what would be done, in order")
 	f.BoolVar(&o.removal.Force, "force", false, "Stop the processes first, and take the finalizers off without any cleanup")
 	f.DurationVar(&o.removal.Timeout, "timeout", 5*time.Minute, "Wait for each step for at most this long")
-	f.StringVar(&o.kubeconfig, "kubeconfig", "", "Use this kubeconfig `file`")
-	f.StringVar(&o.context, "context", "", "Use this `context` of the kubeconfig")
-	_ = cmd.MarkFlagFilename("kubeconfig")
+	o.kubeconfig.Bind(cmd, "Use this kubeconfig `file`")
 	return cmd
 }
 
@@ -70,7 +69,7 @@ func bindInstallation(cmd *cobra.Command, name, namespace *string) {
 }
 
 func (o *uninstallOptions) run(ctx context.Context) error {
-	config, err := requestConfig(o.kubeconfig, o.context)
+	config, err := requestConfig(o.kubeconfig)
 	if err != nil {
 		return err
 	}

@@ -35,7 +35,7 @@ type Process struct {
 	HTTP     HTTP
 	Webhooks Webhooks
 
-	Kubeconfig, Context string
+	Kubeconfig Kubeconfig
 	// Dev uses a local control plane, which stores its data in DevData.
 	Dev     bool
 	DevData string
@@ -69,8 +69,7 @@ func (o *Process) Bind(cmd *cobra.Command) {
 	f.StringVar(&o.memoryBudget, "memory-budget", "", `Limit the memory of all modules together, for example 1Gi; "none" is no limit (default: half of the container's or machine's memory)`)
 	f.StringVar(&o.compression, "cache-compression", compressionOff, "Compress cached objects that were not read for a minute, except Secrets: off or on")
 	o.Compile.bind(f)
-	f.StringVar(&o.Kubeconfig, "kubeconfig", "", "Use this kubeconfig `file` (default: $KUBECONFIG, ~/.kube/config, or the pod's service account)")
-	f.StringVar(&o.Context, "context", "", "Use this `context` of the kubeconfig")
+	o.Kubeconfig.Bind(cmd, "Use this kubeconfig `file` (default: $KUBECONFIG, ~/.kube/config, or the pod's service account)")
 	f.BoolVar(&o.Dev, "dev", false, "Use a local control plane, and start it if needed")
 	f.StringVar(&o.DevData, "dev-data-dir", "", "Keep the data of the local control plane in this `directory` (default: in the user's cache directory)")
 	f.StringVar(&o.CacheDir, "cache-dir", "", `Cache compiled modules in this directory, at most 2 GiB; "none" turns it off (default: in the user's cache directory)`)
@@ -85,7 +84,6 @@ func (o *Process) Bind(cmd *cobra.Command) {
 	f.StringVar(&o.OTLPEndpoint, "otlp-endpoint", "", "Send traces to this OTLP/HTTP `URL` (default: $OTEL_EXPORTER_OTLP_ENDPOINT, or no traces)")
 	f.StringVar(&o.LogFormat, "log-format", "text", "Log in this `format`: text or json")
 	f.CountVarP(&o.Verbosity, "verbose", "v", "Log more; repeat for even more")
-	_ = cmd.MarkFlagFilename("kubeconfig")
 	_ = cmd.MarkFlagDirname("dev-data-dir")
 	_ = cmd.MarkFlagDirname("state-dir")
 	_ = cmd.RegisterFlagCompletionFunc("cache-compression", cobra.FixedCompletions([]string{compressionOff, compressionOn}, cobra.ShellCompDirectiveNoFileComp))
@@ -111,7 +109,7 @@ func (o *Process) Fits(controllers int) error {
 func (o *Process) Validate() error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if o.Dev && (o.Kubeconfig != "" || o.Context != "") {
+	if o.Dev && o.Kubeconfig != (Kubeconfig{}) {
 		bad("--dev uses its own cluster: omit --kubeconfig and --context")
 	}
 	if o.workers < 0 || o.workers > runner.MaxConcurrency {
