@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/internal/failure"
 )
 
@@ -18,11 +19,11 @@ func TestRequestConfig_BoundsRequests(t *testing.T) {
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	config, err := requestConfig(path, "")
+	config, err := requestConfig(flags.Kubeconfig{Path: path})
 	if err != nil || config.Timeout != requestLimit {
 		t.Errorf("%v, %v", config, err)
 	}
-	if _, err := requestConfig(path, "b"); !errors.Is(err, failure.Cluster) {
+	if _, err := requestConfig(flags.Kubeconfig{Path: path, Context: "b"}); !errors.Is(err, failure.Cluster) {
 		t.Errorf("an unknown context: %v", err)
 	}
 }

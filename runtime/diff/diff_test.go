@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/internal/text"
 )
 
 func packOf(t testing.TB, v any) []byte {
@@ -48,7 +49,7 @@ func TestPacked_NamesWhatDiffers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	long := Clip(`"`+strings.Repeat("é", MaxValue), MaxValue)
+	long := text.Clip(`"`+strings.Repeat("é", MaxValue), MaxValue)
 	want := []Change{
 		{"metadata.labels[app.kubernetes.io/name]", `"web"`, `"shop"`},
 		{"spec.args[0]", `"x"`, `"y"`},
@@ -280,7 +281,7 @@ func TestPacked_AgreesWithADumbModel(t *testing.T) {
 			got[c.Path] = [2]string{c.Before, c.After}
 		}
 		for path, w := range want {
-			want[path] = [2]string{Clip(w[0], MaxValue), Clip(w[1], MaxValue)}
+			want[path] = [2]string{text.Clip(w[0], MaxValue), text.Clip(w[1], MaxValue)}
 		}
 		if diff := cmp.Diff(want, got); diff != "" || len(got) != len(changes) {
 			t.Fatalf("%v to %v (-want +got):\n%s", before, after, diff)

@@ -25,13 +25,9 @@ type closing struct {
 // finalize performs a step in the deletion of a Reconciler. It requests another call unless the Reconciler
 // can go.
 func (s *Server) finalize(ctx context.Context, kind string, r *wasmctl.Request) (wasmctl.Action, error) {
-	o, err := read(kind, r.Decode)
-	if err != nil {
-		return wasmctl.Action{}, err
-	}
-	u := s.unit(o)
-	if u.uid != o.meta.UID { // another object of this name
-		return wasmctl.Action{Requeue: true}, s.remove(ctx, o.id(), true)
+	u, o, err := s.current(ctx, kind, r)
+	if u == nil {
+		return wasmctl.Action{Requeue: true}, err
 	}
 	if s.cfg.ShareObjects && !s.rt.Owns(string(o.meta.UID)) {
 		return wasmctl.Action{Requeue: true, After: onTrial}, u.assist(ctx, o)

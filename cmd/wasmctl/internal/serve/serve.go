@@ -163,13 +163,9 @@ func (s *Server) reconcile(ctx context.Context, kind string, r *wasmctl.Request)
 	if r.Object == nil {
 		return wasmctl.Action{}, s.remove(ctx, id{kind, r.Key}, true)
 	}
-	o, err := read(kind, r.Decode)
-	if err != nil {
-		return wasmctl.Action{}, err
-	}
-	u := s.unit(o)
-	if u.uid != o.meta.UID { // another object of this name
-		return wasmctl.Action{Requeue: true}, s.remove(ctx, o.id(), true)
+	u, o, err := s.current(ctx, kind, r)
+	if u == nil {
+		return wasmctl.Action{Requeue: true}, err
 	}
 	looking, end := u.begin(ctx, o)
 	defer end()
@@ -181,6 +177,19 @@ func (s *Server) reconcile(ctx context.Context, kind string, r *wasmctl.Request)
 		return wasmctl.Action{}, err
 	}
 	return wasmctl.Action{Requeue: true, After: u.pause(in)}, nil
+}
+
+// current returns the unit of the object of a request, and the object. If the unit is that of an earlier object of this name, current
+// removes the unit, and returns nil.
+func (s *Server) current(ctx context.Context, kind string, r *wasmctl.Request) (*unit, *reconciler, error) {
+	o, err := read(kind, r.Decode)
+	if err != nil {
+		return nil, nil, err
+	}
+	if u := s.unit(o); u.uid == o.meta.UID {
+		return u, o, nil
+	}
+	return nil, nil, s.remove(ctx, o.id(), true)
 }
 
 // unit returns the unit of an object.

@@ -12,6 +12,7 @@ import (
 	"github.com/wasmctl/wasmctl"
 	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/host/share"
+	"github.com/wasmctl/wasmctl/internal/rollout/ledger"
 )
 
 // want makes the controller run the module and the options of the spec. If the spec requests a shadow,
@@ -87,18 +88,8 @@ func (u *unit) first(ctx context.Context, o *reconciler, user string) (*fetched,
 
 // rolledBack reports whether a module was rolled back according to a record.
 func rolledBack(record, digest string) bool {
-	var e struct {
-		Failed []struct {
-			Digest string `json:"digest"`
-		} `json:"failed"`
-	}
-	if json.Unmarshal([]byte(record), &e) != nil {
-		return false
-	}
-	for _, f := range e.Failed {
-		if f.Digest == digest {
-			return true
-		}
-	}
-	return false
+	var e ledger.Entry
+	err := json.Unmarshal([]byte(record), &e)
+	_, failed := e.Failure(digest)
+	return err == nil && failed
 }
