@@ -76,27 +76,15 @@ type Config struct {
 // concurrent use. Between calls it only remembers its logged texts and the facts that Declare
 // needs, both within limits. Only Run starts goroutines.
 type API struct {
-	client   *Client
-	resolver *kinds.Resolver
-	policy   *Policy
-	manager  string
-	// formerManagers are those of Config.
-	formerManagers []string
-	log            *slog.Logger
-	gate           Gate
-	cache          Cache
-	children       Children
-	observer       Observer
-	limits         *limiter
-	account        Account
-	secrets        *redact.Values
-	dry            DryRun
-	audits         bool
-	events         *events.Recorder
-	scope          *byte // of the module's indexes; only its address matters
-	*lasting
+	cfg     Config
+	manager string
+	limits  *limiter
+	dry     DryRun
+	audits  bool
+	events  *events.Recorder
+	scope   *byte // of the module's indexes; only its address matters
 
-	reconciled kinds.Kind
+	*lasting
 }
 
 // lasting is the state of an API between calls. The APIs of WithPolicy share it.
@@ -118,17 +106,13 @@ func New(c Config) (*API, error) {
 		return nil, fmt.Errorf("controller[%s]: name has %d bytes, the limit is %d for the field manager %q",
 			c.Controller, len(c.Controller), maxManager-len("wasmctl/"), "wasmctl/NAME")
 	}
-	log := cmp.Or(c.Logger, slog.Default()).With("controller", c.Controller)
-	recorder, err := NewRecorder(c.Client, c.Gate, events.Config{Controller: c.Controller, Logger: log})
+	c.Logger, c.Policy = cmp.Or(c.Logger, slog.Default()).With("controller", c.Controller), cmp.Or(c.Policy, NewPolicy(nil))
+	recorder, err := NewRecorder(c.Client, c.Gate, events.Config{Controller: c.Controller, Logger: c.Logger})
 	if err != nil {
 		return nil, err
 	}
 	return &API{
-		client: c.Client, resolver: c.Resolver, policy: cmp.Or(c.Policy, NewPolicy(nil)), manager: manager, formerManagers: c.FormerManagers, reconciled: c.Reconciled, log: log,
-		gate: c.Gate, cache: c.Cache, children: c.Children, observer: c.Observer, limits: newLimiter(c.Rate, &limitHits{}), account: c.Account, secrets: c.Secrets,
-		events:  recorder,
-		scope:   new(byte),
-		lasting: &lasting{},
+		cfg: c, manager: manager, limits: newLimiter(c.Rate, &limitHits{}), events: recorder, scope: new(byte), lasting: &lasting{},
 	}, nil
 }
 
@@ -137,7 +121,7 @@ func New(c Config) (*API, error) {
 // state between calls, except for indexes, and one Run serves both.
 func (a *API) WithPolicy(p *Policy) *API {
 	other := *a
-	other.policy, other.scope = cmp.Or(p, NewPolicy(nil)), new(byte)
+	other.cfg.Policy, other.scope = cmp.Or(p, NewPolicy(nil)), new(byte)
 	return &other
 }
 
@@ -145,7 +129,7 @@ func (a *API) WithPolicy(p *Policy) *API {
 // not count.
 func (a *API) WithObserver(o Observer) *API {
 	other := *a
-	other.observer = o
+	other.cfg.Observer = o
 	return &other
 }
 
@@ -189,7 +173,7 @@ func (a *API) Call(ctx context.Context, op abi.Op, req []byte) abi.Response {
 // newRequest returns a request that has not been decoded. The caller must close its ledger.
 func (a *API) newRequest(op abi.Op) *request {
 	r := &request{op: op}
-	r.own.account, r.ledger = a.account, &r.own
+	r.own.account, r.ledger = a.cfg.Account, &r.own
 	return r
 }
 
@@ -206,7 +190,7 @@ func (a *API) admit(ctx context.Context, r *request, req []byte) *abi.Response {
 	if err != nil {
 		return refused(refuse(abi.StatusBadRequest, err.Error()))
 	}
-	kind, err := a.resolver.ResolveGVK(ctx, gvk)
+	kind, err := a.cfg.Resolver.ResolveGVK(ctx, gvk)
 	if err != nil {
 		return refused(fromError(ctx, abi.OpAPIGet, err)) // no write was sent
 	}
@@ -251,7 +235,7 @@ func (a *API) Admits(ctx context.Context, op abi.Op, req []byte) (answer abi.Res
 // serves reports whether this package serves an operation.
 func (a *API) serves(op abi.Op) bool {
 	if slices.Contains(opsCache, op) {
-		return a.cache != nil
+		return a.cfg.Cache != nil
 	}
 	return verbs[op] != "" || op == abi.OpEventRecord
 }
@@ -264,7 +248,7 @@ func (a *API) report(op abi.Op, unknown []string) {
 	a.unknownKeys.Add(uint64(len(unknown)))
 	for _, key := range unknown {
 		if key = shorten(key); a.logged.first(string(op) + "\x00" + key) {
-			a.log.Warn("ignoring an unknown key in a request of the module", "op", string(op), "key", key)
+			a.cfg.Logger.Warn("ignoring an unknown key in a request of the module", "op", string(op), "key", key)
 		}
 	}
 }
@@ -279,6 +263,6 @@ func (w warnings) HandleWarningHeaderWithContext(_ context.Context, code int, _,
 		return
 	}
 	if text = shorten(text); w.logged.first(text) {
-		w.log.Warn("warning from the API server", "warning", text)
+		w.cfg.Logger.Warn("warning from the API server", "warning", text)
 	}
 }

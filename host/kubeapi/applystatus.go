@@ -95,14 +95,14 @@ func (r *request) setStatus(o *owner, packed []byte) error {
 // checkStatus checks that the kind has a status subresource. Otherwise the API server would
 // silently ignore the status in an ordinary apply.
 func (a *API) checkStatus(ctx context.Context, kind kinds.Kind) *WriteError {
-	known, err := a.resolver.ResolveGVK(ctx, kind.GVK())
+	known, err := a.cfg.Resolver.ResolveGVK(ctx, kind.GVK())
 	if err != nil {
 		return a.writeError(ctx, StepStatus, &request{kind: kind}, err)
 	}
 	if _, ok := known.Subresources[subresourceStatus]; ok {
 		return nil
 	}
-	a.resolver.Expire() // its CustomResourceDefinition may get one
+	a.cfg.Resolver.Expire() // its CustomResourceDefinition may get one
 	e := a.writeError(ctx, StepStatus, &request{kind: kind}, fmt.Errorf("%s has no status subresource, so the result cannot have a status: "+
 		"add \"subresources: {status: {}}\" to its CustomResourceDefinition", kind))
 	e.Reason = ReasonNoStatus

@@ -34,7 +34,7 @@ func TestStatus_IsAppliedToTheSubresource(t *testing.T) {
 	}
 	d.refuse(abi.ErrorPermanent, "InvalidResult", "want a map", &abi.Declared{Status: []byte{1}})
 	d.refuse(abi.ErrorTransient, "InternalError", "status.size: expected numeric", &abi.Declared{Status: msg(t, map[string]any{"size": "text"})})
-	d.policy = NewPolicy(nil)
+	d.cfg.Policy = NewPolicy(nil)
 	d.refuse(abi.ErrorPermanent, "Denied", `"subresources":["status"]`, status(4))
 }
 
@@ -51,7 +51,7 @@ func TestStatus_OfAnObjectThatIsGoneIsAConflict(t *testing.T) {
 
 func TestStatus_NeedsTheSubresource(t *testing.T) {
 	d := newDeclarer(t)
-	kind, err := d.resolver.Resolve(t.Context(), "configmaps")
+	kind, err := d.cfg.Resolver.Resolve(t.Context(), "configmaps")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -110,7 +110,7 @@ func BenchmarkDeclare_Sent(b *testing.B) {
 	api, owner, r := benchDeclare(b)
 	b.ReportAllocs()
 	for b.Loop() {
-		api.children = nil
+		api.cfg.Children = nil
 		api.memory = memory{}
 		if err := api.Declare(b.Context(), owner, r); err != nil {
 			b.Fatal(err)
@@ -160,7 +160,7 @@ func benchDeclare(b *testing.B) (*API, Owner, *abi.Declared) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	kind, err := api.resolver.Resolve(b.Context(), "sprockets.kubeapi.wasmctl.dev")
+	kind, err := api.cfg.Resolver.Resolve(b.Context(), "sprockets.kubeapi.wasmctl.dev")
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -171,7 +171,7 @@ func benchDeclare(b *testing.B) (*API, Owner, *abi.Declared) {
 		r.Apply = append(r.Apply, msg(b, configMap(fmt.Sprint("c", i), strings.Repeat("x", 1000))))
 	}
 	cached := &children{t: b, admin: client, gvrs: []schema.GroupVersionResource{configMaps}, ns: ns}
-	api.children = cached
+	api.cfg.Children = cached
 	if err := api.Declare(b.Context(), owner, r); err != nil {
 		b.Fatal(err)
 	}

@@ -64,7 +64,7 @@ func (a *API) cached(ctx context.Context, r *request) abi.Response {
 
 // cacheGet serves a permitted cache_get.
 func (a *API) cacheGet(r *request) abi.Response {
-	object, err := a.cache.Get(r.kind.GVR(), r.key)
+	object, err := a.cfg.Cache.Get(r.kind.GVR(), r.key)
 	if err != nil {
 		return r.fromCache(err)
 	}
@@ -97,12 +97,12 @@ func (a *API) cacheList(ctx context.Context, r *request) abi.Response {
 		return refuse(abi.StatusBadRequest, err.Error())
 	}
 	if len(r.Entries) > 0 {
-		a.cache.Learn(r.kind.GVR(), index, r.Entries)
+		a.cfg.Cache.Learn(r.kind.GVR(), index, r.Entries)
 	}
 	p := page{items: []msgpack.RawMessage{}, last: after, more: true, room: pageRoom}
 	for limit := min(cmp.Or(r.Limit, defaultPage), MaxListItems); p.more && !p.full && int64(len(p.items)) < limit; {
 		left := int(min(limit-int64(len(p.items)), defaultPage))
-		objects, more, last, err := a.cache.List(r.kind.GVR(), r.key.Namespace, r.Owner, index, where.match, p.last, left)
+		objects, more, last, err := a.cfg.Cache.List(r.kind.GVR(), r.key.Namespace, r.Owner, index, where.match, p.last, left)
 		if err != nil {
 			return r.fromCache(err)
 		}

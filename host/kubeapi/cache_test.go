@@ -117,7 +117,7 @@ func cachedSession(t *testing.T) (*session, *packedCache) {
 	t.Helper()
 	p := &packedCache{}
 	s := &session{API: offlineAPI(t, everything()), t: t, ns: "a", log: &strings.Builder{}}
-	s.cache = p
+	s.cfg.Cache = p
 	return s, p
 }
 
@@ -154,7 +154,7 @@ func TestCache_SaysWhyThereIsNoAnswer(t *testing.T) {
 		s.fails(want.status, want.text, abi.OpCacheGet, with(list, "namespace", "a", "name", "none"))
 		s.fails(want.status, want.text, abi.OpCacheList, list)
 	}
-	s.cache = nil
+	s.cfg.Cache = nil
 	s.fails(abi.StatusUnsupported, "cache_list", abi.OpCacheList, list)
 }
 
@@ -163,12 +163,12 @@ func TestCache_SaysWhyThereIsNoAnswer(t *testing.T) {
 func TestCache_AsksThePolicyAsTheAPIDoes(t *testing.T) {
 	s, p := cachedSession(t)
 	p.add("a", "x", 1)
-	s.policy = NewPolicy([]abi.Capability{{Resource: "configmaps", Verbs: []string{"get"}, Names: []string{"x"}, Namespaces: []string{"a"}}})
+	s.cfg.Policy = NewPolicy([]abi.Capability{{Resource: "configmaps", Verbs: []string{"get"}, Names: []string{"x"}, Namespaces: []string{"a"}}})
 	all := map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}
 	s.ok(abi.OpCacheGet, s.ref("x"))
 	s.fails(abi.StatusDenied, "may not get configmaps in namespace a", abi.OpCacheGet, s.ref("y"))
 	s.fails(abi.StatusDenied, "may not list configmaps in namespace a", abi.OpCacheList, with(all, "namespace", "a"))
-	s.policy = NewPolicy([]abi.Capability{{Resource: "configmaps", Verbs: []string{"list"}, Namespaces: []string{"a"}}})
+	s.cfg.Policy = NewPolicy([]abi.Capability{{Resource: "configmaps", Verbs: []string{"list"}, Namespaces: []string{"a"}}})
 	s.ok(abi.OpCacheList, with(all, "namespace", "a"))
 	s.fails(abi.StatusDenied, "may not list configmaps in all namespaces", abi.OpCacheList, all)
 }
@@ -196,7 +196,7 @@ func TestCacheList_IndexesAreOfOneModule(t *testing.T) {
 	cache := &packedCache{}
 	cache.add("a", "x", 1)
 	api := offlineAPI(t, everything())
-	api.cache = cache
+	api.cfg.Cache = cache
 	list := map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}
 	type index struct {
 		scope any

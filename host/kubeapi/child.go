@@ -92,7 +92,7 @@ func (a *API) prepareChild(ctx context.Context, o *owner, packed []byte, force b
 		return r, err
 	}
 	r.kind = kinds.Kind{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind} // for the error, in case the kind is unknown
-	kind, err := a.resolver.ResolveGVK(ctx, gvk)
+	kind, err := a.cfg.Resolver.ResolveGVK(ctx, gvk)
 	if err != nil {
 		return r, err
 	}

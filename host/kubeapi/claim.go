@@ -31,7 +31,7 @@ type holding struct {
 // looks at the child before it applies it. An apply that changes the controller is bound to the version
 // that the host has seen. A child that the cache does not have is looked up only for the first apply.
 func (a *API) claim(ctx context.Context, o *owner, c *child, first bool) error {
-	if a.cache == nil {
+	if a.cfg.Cache == nil {
 		return nil
 	}
 	r := c.request
@@ -52,7 +52,7 @@ func (a *API) claim(ctx context.Context, o *owner, c *child, first bool) error {
 // holdingOf returns the state of a child, or nil if it is not known. It is that in the cache, unless the
 // apply was judged against another one. For the first apply of any other child, the API server is asked.
 func (a *API) holdingOf(ctx context.Context, r *request, first bool) (*holding, error) {
-	cached, complete := a.cache.Stored(r.kind.GVR(), r.key)
+	cached, complete := a.cfg.Cache.Stored(r.kind.GVR(), r.key)
 	version := neverVersion
 	if cached != nil {
 		version = cached.ResourceVersion()
@@ -110,7 +110,7 @@ func (a *API) mayExist(o *owner, r *request, controller *metav1.OwnerReference) 
 	if key == o.key {
 		return false // o has another UID
 	}
-	now, complete := a.cache.Stored(o.kind.GVR(), key)
+	now, complete := a.cfg.Cache.Stored(o.kind.GVR(), key)
 	if now == nil {
 		return !complete
 	}

@@ -41,7 +41,7 @@ func (w *ofRuns) sibling(name string) (context.Context, Owner) {
 	}
 	object := msg(w.t, o.Object)
 	run := &abi.Run{ID: name, Key: abi.Key{Namespace: "a", Name: name}, Object: object, Wrote: func(abi.Write) {}}
-	return abi.WithRun(w.t.Context(), run), Owner{Kind: w.reconciled, Object: object}
+	return abi.WithRun(w.t.Context(), run), Owner{Kind: w.cfg.Reconciled, Object: object}
 }
 
 // shared returns the data and the owners of the ConfigMap that several objects declare.
@@ -85,7 +85,7 @@ func TestDeclare_TakesNoChildOfAnotherObject(t *testing.T) {
 				t.Fatal(err)
 			}
 			before := w.shared()
-			w.cache = tt.cache(w)
+			w.cfg.Cache = tt.cache(w)
 			text := ""
 			if tt.reason == ReasonForeignController {
 				text = "it is controlled by Sprocket s (uid "
@@ -171,7 +171,7 @@ func TestDeclare_AdoptsWhatTheCacheHas(t *testing.T) {
 					{Resource: "configmaps", Verbs: []string{"get", "create"}}, {Resource: "configmaps", Verbs: []string{"patch"}, Fields: []string{"data"}},
 				}))
 			}
-			w.formerManagers = []string{"operator"}
+			w.cfg.FormerManagers = []string{"operator"}
 			d := w.declares(value)
 			d.Force = false
 			if err := w.Declare(run, owner, d); err != nil {
@@ -189,7 +189,7 @@ func TestDeclare_AdoptsWhatTheCacheHas(t *testing.T) {
 func TestDeclare_HasTheStateOfAnUnwatchedChild(t *testing.T) {
 	w := newOfRuns(t)
 	run, owner := w.create()
-	w.cache = unwatched{w.objects}
+	w.cfg.Cache = unwatched{w.objects}
 	if err := w.Declare(run, owner, w.declares("v")); err != nil || w.told[0].Before.JSON != nil {
 		t.Errorf("%v, before: %s", err, w.told[0].Before.JSON)
 	}
@@ -230,9 +230,9 @@ func TestDeclare_HammerGivesAChildOneController(t *testing.T) {
 			}
 			w.objects.refresh()
 			if blind {
-				w.cache = unwatched{w.objects}
+				w.cfg.Cache = unwatched{w.objects}
 			}
-			w.observer, w.client.rest.Client.Transport = nil, w.server
+			w.cfg.Observer, w.cfg.Client.rest.Client.Transport = nil, w.server
 			var wg sync.WaitGroup
 			var mu sync.Mutex
 			succeeded := map[int]bool{} // guarded by mu
@@ -266,8 +266,8 @@ func TestDeclare_NamesAFormerManagerThatIsNotFound(t *testing.T) {
 	w := newOfRuns(t)
 	run, owner := w.create()
 	var log strings.Builder
-	w.log = slog.New(slog.NewTextHandler(&log, nil))
-	w.formerManagers = []string{"operator", "manger"}
+	w.cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	w.cfg.FormerManagers = []string{"operator", "manger"}
 	for _, name := range []string{"a", "b", "c"} {
 		object := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name, "namespace": "a"}, "data": map[string]any{"old": "x"}}
 		manager := map[string]string{"a": "operator", "b": "manager", "c": "manager"}[name]

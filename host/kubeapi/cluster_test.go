@@ -271,7 +271,7 @@ func TestServerDown_IsUnavailableAndHeals(t *testing.T) {
 	said := make(chan error, 10)
 	found := make(chan error, 1)
 	go func() {
-		_, err := fresh.resolver.Wait(t.Context(), "cm", func(err error) { said <- err })
+		_, err := fresh.cfg.Resolver.Wait(t.Context(), "cm", func(err error) { said <- err })
 		found <- err
 	}()
 	if err := <-said; !errors.Is(err, kinds.ErrUnavailable) {
@@ -298,12 +298,12 @@ func testBrokenAPIService(t *testing.T, s *session) {
 		t.Fatal(err)
 	}
 	path := "apis/apiregistration.k8s.io/v1/apiservices"
-	if err := s.client.rest.Post().AbsPath(path).SetHeader("Content-Type", "application/json").Body(body).Do(t.Context()).Error(); err != nil {
+	if err := s.cfg.Client.rest.Post().AbsPath(path).SetHeader("Content-Type", "application/json").Body(body).Do(t.Context()).Error(); err != nil {
 		t.Fatal(err)
 	}
 	deadline := time.Now().Add(30 * time.Second)
 	for {
-		_, _, err := s.client.Discover(t.Context())
+		_, _, err := s.cfg.Client.Discover(t.Context())
 		if _, partly := discovery.GroupDiscoveryFailedErrorGroups(err); partly {
 			break
 		}
@@ -311,8 +311,8 @@ func testBrokenAPIService(t *testing.T, s *session) {
 			t.Fatalf("discovery takes no notice of the broken API: %v", err)
 		}
 	}
-	s = newSession(t, s.client.config, "default")
-	if _, err := s.resolver.Resolve(t.Context(), "deploy"); err != nil {
+	s = newSession(t, s.cfg.Client.config, "default")
+	if _, err := s.cfg.Resolver.Resolve(t.Context(), "deploy"); err != nil {
 		t.Error(err)
 	}
 	if n := strings.Count(s.log.String(), "an aggregated API does not answer"); n != 1 {
@@ -328,13 +328,13 @@ func TestCall_KindThatHasGoneIsForgotten(t *testing.T) {
 	plural, kind := "things"+suffix, "Thing"+suffix
 	devclustertest.Apply(t, devclustertest.Shared(t), fmt.Appendf(nil, gadgetCRD, plural, kind, "thing"+suffix))
 	gvk := schema.GroupVersionKind{Group: "late.wasmctl.dev", Version: "v1", Kind: kind}
-	k, err := s.resolver.WaitGVK(t.Context(), gvk, nil)
+	k, err := s.cfg.Resolver.WaitGVK(t.Context(), gvk, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.policy = NewModulePolicy(k, nil, nil)
+	s.cfg.Policy = NewModulePolicy(k, nil, nil)
 	path := "apis/apiextensions.k8s.io/v1/customresourcedefinitions/" + plural + ".late.wasmctl.dev"
-	if err := s.client.rest.Delete().AbsPath(path).Do(t.Context()).Error(); err != nil {
+	if err := s.cfg.Client.rest.Delete().AbsPath(path).Do(t.Context()).Error(); err != nil {
 		t.Fatal(err)
 	}
 	req := map[string]any{"apiVersion": "late.wasmctl.dev/v1", "kind": kind, "name": "x"}

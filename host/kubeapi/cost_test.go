@@ -95,7 +95,7 @@ func TestCall_ValuesAtTheirBound(t *testing.T) {
 		}
 	}
 	api := offlineAPI(t, everything())
-	owner := Owner{Kind: resolve(t, api.resolver, "configmaps"), Object: msg(t, map[string]any{
+	owner := Owner{Kind: resolve(t, api.cfg.Resolver, "configmaps"), Object: msg(t, map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "web", "namespace": "default", "uid": "u-1", "resourceVersion": "7"},
 	})}
 	child := msg(t, map[string]any{"apiVersion": "v1", "data": "BODY", "kind": "ConfigMap", "metadata": map[string]any{"name": "x"}})
@@ -115,7 +115,7 @@ func TestCall_ValuesAtTheirBound(t *testing.T) {
 // parsed.
 func TestCall_TextsAtTheirBounds(t *testing.T) {
 	api := offlineAPI(t, everything())
-	api.cache = &packedCache{}
+	api.cfg.Cache = &packedCache{}
 	list := map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}
 	long := strings.Repeat("a,", abi.MaxBytes/2-200) + "b"
 	for _, tt := range []struct {
@@ -174,7 +174,7 @@ func (c *endless) List(
 func TestCacheList_EndsWithItsRun(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	api := offlineAPI(t, everything())
-	api.cache = &endless{cease: cancel}
+	api.cfg.Cache = &endless{cease: cancel}
 	got := api.Call(ctx, abi.OpCacheList, msg(t, map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "labelSelector": "a=y"}))
 	if got.Status != abi.StatusCancelled {
 		t.Errorf("%v %s", got.Status, got.Body)

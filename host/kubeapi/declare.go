@@ -49,7 +49,7 @@ func (a *API) Declare(ctx context.Context, of Owner, d *abi.Declared) error {
 	if err != nil {
 		return fmt.Errorf("declared result of %s: %w", of.Kind.Name(), err)
 	}
-	o.ledger.account = a.account
+	o.ledger.account = a.cfg.Account
 	defer o.ledger.close()
 	if err := o.ledger.takeBytes(declaredCopies * sizeOf(d)); err != nil {
 		return a.writeError(ctx, StepApply, &request{kind: o.kind, key: o.key}, err)
@@ -97,8 +97,8 @@ func (a *API) recall(o *owner) (m *remembered, keep func()) {
 		return &remembered{uid: o.uid, children: map[childRef]applied{}}, func() {}
 	}
 	var epoch uint64
-	if a.cache != nil {
-		epoch = a.cache.Epoch()
+	if a.cfg.Cache != nil {
+		epoch = a.cfg.Cache.Epoch()
 	}
 	m = a.memory.take(o.key, o.uid, epoch)
 	return m, func() { a.memory.put(o.key, m) }
@@ -113,10 +113,10 @@ func (a *API) Renew(objects []abi.Key) { a.memory.renew(objects) }
 
 func (a *API) cachedChildren(o *owner) []cachedChild {
 	var cached []cachedChild
-	if a.children == nil {
+	if a.cfg.Children == nil {
 		return nil
 	}
-	a.children.Children(o.key, o.uid, func(gvr schema.GroupVersionResource, key abi.Key, uid, resourceVersion string) bool {
+	a.cfg.Children.Children(o.key, o.uid, func(gvr schema.GroupVersionResource, key abi.Key, uid, resourceVersion string) bool {
 		cached = append(cached, cachedChild{gvr, key, uid, resourceVersion})
 		return true
 	})

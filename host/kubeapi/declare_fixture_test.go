@@ -125,7 +125,7 @@ func declarerIn(t *testing.T, rc *rest.Config, ns string) *declarer {
 	config, sent := recorded(rc)
 	d := &declarer{session: newSession(t, config, ns), sent: sent}
 	d.cache = &children{t: t, admin: admin, gvrs: []schema.GroupVersionResource{configMaps, deployments}, ns: ns}
-	d.children = d.cache
+	d.cfg.Children = d.cache
 	d.owner = d.newOwner("owner")
 	return d
 }
@@ -134,7 +134,7 @@ func declarerIn(t *testing.T, rc *rest.Config, ns string) *declarer {
 func (d *declarer) newOwner(name string) Owner {
 	d.t.Helper()
 	made := d.ok(abi.OpAPICreate, map[string]any{"object": d.sprocket(name, "spec", map[string]any{"size": 1})})
-	kind, err := d.resolver.Resolve(d.t.Context(), "sprockets.kubeapi.wasmctl.dev")
+	kind, err := d.cfg.Resolver.Resolve(d.t.Context(), "sprockets.kubeapi.wasmctl.dev")
 	if err != nil {
 		d.t.Fatal(err)
 	}

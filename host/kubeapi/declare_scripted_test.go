@@ -66,7 +66,7 @@ func scriptedOwner(t *testing.T, answers ...http.HandlerFunc) (*API, Owner, *scr
 	t.Helper()
 	s, cached := &script{answers: answers}, &fixedChildren{key: abi.Key{Namespace: "a", Name: "x"}}
 	api := scripted(t, s.ServeHTTP)
-	api.children = cached
+	api.cfg.Children = cached
 	owner := Owner{
 		Kind:   kinds.Kind{Group: "g.dev", Version: "v1", Kind: "Owner", Resource: "owners", Namespaced: true},
 		Object: msg(t, map[string]any{"metadata": map[string]any{"name": "o", "namespace": "a", "uid": "owner-uid", "resourceVersion": "1"}}),
@@ -171,7 +171,7 @@ func TestPrune_GivesUpOnWhatKeepsChanging(t *testing.T) {
 func TestInspect_ReturnsTheAnswer(t *testing.T) {
 	const js = `{"kind":"ConfigMap", "metadata":{"managedFields":[]}}`
 	api, _, s, _ := scriptedOwner(t, answer("application/json", 200, js), status(404, "NotFound", ""))
-	api.policy = NewPolicy(nil)
+	api.cfg.Policy = NewPolicy(nil)
 	got, err := api.Inspect(t.Context(), configMaps, abi.Key{Namespace: "a", Name: "x"})
 	if err != nil || string(got) != js {
 		t.Errorf("%s, %v", got, err)

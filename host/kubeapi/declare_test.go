@@ -102,7 +102,7 @@ func TestDeclare_ChangesNothingUnlessTheWholeListIsRight(t *testing.T) {
 // TestDeclare_ChildrenOfAClusterScopedOwner may be anywhere, and say where.
 func TestDeclare_ChildrenOfAClusterScopedOwner(t *testing.T) {
 	d := newDeclarer(t)
-	kind, err := d.resolver.Resolve(t.Context(), "namespaces")
+	kind, err := d.cfg.Resolver.Resolve(t.Context(), "namespaces")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func TestDeclare_ChildrenOfAClusterScopedOwner(t *testing.T) {
 	d.refuse(abi.ErrorPermanent, "InvalidResult", "omit the namespace", d.result(inMeta(role, "namespace", d.ns)))
 	d.declare(d.result(inMeta(configMap("a", "1"), "namespace", d.ns), role))
 	t.Cleanup(func() {
-		_ = d.client.rest.Delete().AbsPath("apis/rbac.authorization.k8s.io/v1/clusterroles/declared-" + d.ns).Do(context.Background()).Error()
+		_ = d.cfg.Client.rest.Delete().AbsPath("apis/rbac.authorization.k8s.io/v1/clusterroles/declared-" + d.ns).Do(context.Background()).Error()
 	})
 	for _, o := range []map[string]any{d.ref("a"), {"apiVersion": role["apiVersion"], "kind": "ClusterRole", "name": "declared-" + d.ns}} {
 		if got := d.ok(abi.OpAPIGet, o); at(got, "metadata", "ownerReferences", 0, "name") != d.ns {

@@ -51,11 +51,11 @@ func (a *API) Denied() []Denied { return a.refused.all(time.Now()) }
 // deny remembers a refusal, logs the first one of its kind, and notifies the observer.
 func (a *API) deny(ctx context.Context, r *request, denied *refusal) {
 	if a.refused.add(denied, r, time.Now()) {
-		a.log.Warn("denied a request of the module; further ones of this kind are only counted, see wasmctl status",
-			"op", string(r.op), "object", a.secrets.Text(r.key.String()), "error", a.secrets.Text(denied.message))
+		a.cfg.Logger.Warn("denied a request of the module; further ones of this kind are only counted, see wasmctl status",
+			"op", string(r.op), "object", a.cfg.Secrets.Text(r.key.String()), "error", a.cfg.Secrets.Text(denied.message))
 	}
-	if a.observer != nil {
-		a.observer(ctx, r.exchanged(denied))
+	if a.cfg.Observer != nil {
+		a.cfg.Observer(ctx, r.exchanged(denied))
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 func TestDenied_IsLoggedOnceAndCounted(t *testing.T) {
 	var log strings.Builder
 	api := offlineAPI(t, nil)
-	api.log = slog.New(slog.NewTextHandler(&log, nil))
+	api.cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	get := func(name, ns string) {
 		api.Call(t.Context(), abi.OpAPIGet, msg(t, map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "namespace": ns, "name": name}))
 	}

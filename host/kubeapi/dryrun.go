@@ -47,7 +47,7 @@ func (a *API) WithDryRun(mode DryRun) *API {
 func (a *API) rehearse(ctx context.Context, r *request) ([]byte, error) {
 	r.DryRun = true
 	var before *prior
-	if a.observer != nil || a.dry == DryRunClient {
+	if a.cfg.Observer != nil || a.dry == DryRunClient {
 		var err error
 		if before, err = a.prior(ctx, r); err != nil {
 			return nil, err

@@ -111,10 +111,10 @@ func TestDryRun_AnswersAsTheWriteWould(t *testing.T) {
 			w := dryWrites(d.session)[i]
 			before := d.stored()
 			var reported *Exchange
-			d.observer = func(_ context.Context, e *Exchange) { c := *e; reported = &c }
+			d.cfg.Observer = func(_ context.Context, e *Exchange) { c := *e; reported = &c }
 			dry := &session{API: d.WithDryRun(mode), t: t, ns: d.ns}
 			dryStatus, dryBody := dry.do(w.op, w.req)
-			d.observer = nil
+			d.cfg.Observer = nil
 			if after := d.stored(); after != before {
 				t.Fatalf("%s changed what is stored:\n%s", w.name, cmp.Diff(before, after))
 			}
@@ -142,7 +142,7 @@ func TestDryRun_DeclaresWithoutBelief(t *testing.T) {
 		d.declare(d.result(configMap("a", "1"), configMap("gone", "1")))
 		before := d.stored()
 		var reported []string
-		d.observer = func(_ context.Context, e *Exchange) {
+		d.cfg.Observer = func(_ context.Context, e *Exchange) {
 			if !e.Writes() {
 				return
 			}
@@ -163,7 +163,7 @@ func TestDryRun_DeclaresWithoutBelief(t *testing.T) {
 				t.Errorf("told %s", got)
 			}
 		}
-		d.observer = nil
+		d.cfg.Observer = nil
 		if after := d.stored(); after != before {
 			t.Fatalf("changed what is stored:\n%s", cmp.Diff(before, after))
 		}
@@ -206,7 +206,7 @@ func TestDryRun_AddsAFinalizerToTheAnswerOnly(t *testing.T) {
 func TestDryRun_DropsEvents(t *testing.T) {
 	api := offlineAPI(t, NewPolicy(eventRules()))
 	var reported []Exchange
-	api.observer = func(_ context.Context, e *Exchange) { reported = append(reported, *e) }
+	api.cfg.Observer = func(_ context.Context, e *Exchange) { reported = append(reported, *e) }
 	req := msg(t, map[string]any{"reason": "Broken", "note": "x", "regarding": map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "namespace": "a", "name": "x",
 	}})

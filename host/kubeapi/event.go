@@ -49,14 +49,14 @@ func (a *API) recordEvent(ctx context.Context, req []byte) abi.Response {
 	if err != nil {
 		return refuse(abi.StatusBadRequest, err.Error())
 	}
-	e.Note = a.secrets.Text(e.Note)
+	e.Note = a.cfg.Secrets.Text(e.Note)
 	namespace := e.Regarding.Namespace
 	if namespace == "" {
 		namespace = metav1.NamespaceDefault // client-go uses it for events of cluster-scoped objects
 	}
 	where := Attributes{Group: eventsKind.Group, Resource: eventsKind.Resource, Namespace: namespace}
 	about := &request{op: abi.OpEventRecord, kind: eventsKind, key: abi.Key{Namespace: namespace}}
-	if denied := a.policy.check(where, VerbCreate, VerbPatch); denied != nil {
+	if denied := a.cfg.Policy.check(where, VerbCreate, VerbPatch); denied != nil {
 		a.deny(ctx, about, denied)
 		return denied.response()
 	}
@@ -69,13 +69,13 @@ func (a *API) recordEvent(ctx context.Context, req []byte) abi.Response {
 
 // reportEvent notifies the observer of an event.
 func (a *API) reportEvent(ctx context.Context, r *request, e *events.Event) {
-	if a.observer == nil {
+	if a.cfg.Observer == nil {
 		return
 	}
 	r.DryRun = a.dry != DryRunNone
 	reported := r.exchanged(nil)
 	reported.Event = e
-	a.observer(ctx, reported)
+	a.cfg.Observer(ctx, reported)
 }
 
 // eventOf checks a request. Errors are badRequest.
@@ -134,7 +134,7 @@ func (a *API) referenceOf(ctx context.Context, key string, o *abi.EventObject) (
 			return nil, badf("%s: %q %s", key, shorten(segment), msgs[0])
 		}
 	}
-	if run := abi.RunFrom(ctx); run != nil && o.UID == "" && gv.Group == a.reconciled.Group && o.Kind == a.reconciled.Kind &&
+	if run := abi.RunFrom(ctx); run != nil && o.UID == "" && gv.Group == a.cfg.Reconciled.Group && o.Kind == a.cfg.Reconciled.Kind &&
 		(abi.Key{Namespace: o.Namespace, Name: o.Name}) == run.Key {
 		named := *o
 		named.UID = versionIn(run.Object).UID

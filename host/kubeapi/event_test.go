@@ -54,8 +54,8 @@ func eventRules() []abi.Capability {
 // TestEvent_IsRecordedWithItsSeries about the object that is reconciled.
 func TestEvent_IsRecordedWithItsSeries(t *testing.T) {
 	d := newDeclarer(t)
-	d.policy, d.secrets = NewPolicy(eventRules()), &redact.Values{}
-	d.secrets.LearnObject(map[string]any{"kind": "Secret", "stringData": map[string]any{"a": "hunter2-hunter2"}})
+	d.cfg.Policy, d.cfg.Secrets = NewPolicy(eventRules()), &redact.Values{}
+	d.cfg.Secrets.LearnObject(map[string]any{"kind": "Secret", "stringData": map[string]any{"a": "hunter2-hunter2"}})
 	d.recording()
 	about := map[string]any{"type": "Warning", "reason": "Broken", "action": "Fix", "note": "100% größe: hunter2-hunter2", "related": map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "namespace": d.ns, "name": "a",
@@ -93,7 +93,7 @@ func TestEvent_IsRecordedWithItsSeries(t *testing.T) {
 // TestEvent_AboutAClusterScopedObject lies in namespace default.
 func TestEvent_AboutAClusterScopedObject(t *testing.T) {
 	d := newDeclarer(t)
-	d.policy = NewPolicy(eventRules())
+	d.cfg.Policy = NewPolicy(eventRules())
 	d.recording()
 	d.record(map[string]any{"reason": "Seen", "regarding": map[string]any{"apiVersion": "v1", "kind": "Namespace", "name": d.ns}})
 	d.awaitEvents("default", func(items []any) bool {
@@ -153,7 +153,7 @@ func TestEvent_NeedsACapability(t *testing.T) {
 	if got := ask(node); !strings.Contains(got, rule("default")) {
 		t.Error(got)
 	}
-	d.policy = NewPolicy([]abi.Capability{{Group: "events.k8s.io", Resource: "events", Verbs: []string{"create", "patch"}, Namespaces: []string{"a"}}})
+	d.cfg.Policy = NewPolicy([]abi.Capability{{Group: "events.k8s.io", Resource: "events", Verbs: []string{"create", "patch"}, Namespaces: []string{"a"}}})
 	if got := ask(map[string]any{"reason": "R"}); got != "" {
 		t.Error(got)
 	}

@@ -83,7 +83,7 @@ func (a *API) exchange(ctx context.Context, r *request) ([]byte, error) {
 	a.lookUp(r)
 	started := time.Now()
 	js, err := a.carryOut(ctx, r)
-	if err = a.noted(ctx, r, err); a.observer == nil {
+	if err = a.noted(ctx, r, err); a.cfg.Observer == nil {
 		return js, err
 	}
 	e := r.exchanged(err)
@@ -91,16 +91,16 @@ func (a *API) exchange(ctx context.Context, r *request) ([]byte, error) {
 	if err != nil {
 		e.Status = fromError(ctx, r.op, err).Status
 	}
-	a.observer(ctx, e)
+	a.cfg.Observer(ctx, e)
 	return js, err
 }
 
 // lookUp sets the cached state of a request's object, which a write is about to replace.
 func (a *API) lookUp(r *request) {
-	if a.cache == nil || r.key.Name == "" || r.op == abi.OpAPIList {
+	if a.cfg.Cache == nil || r.key.Name == "" || r.op == abi.OpAPIList {
 		return
 	}
-	cached, complete := a.cache.Stored(r.kind.GVR(), r.key)
+	cached, complete := a.cfg.Cache.Stored(r.kind.GVR(), r.key)
 	r.before = Before{Cached: cached, Partial: !complete}
 	if cached == nil {
 		r.before.JSON = r.found
@@ -114,13 +114,13 @@ func (a *API) compare(r *request, version string) {
 		return
 	}
 	if c, err := resourceversion.CompareResourceVersion(version, r.before.Cached.ResourceVersion()); err == nil && c < 0 {
-		a.cache.RanBackwards(r.kind.GVR())
+		a.cfg.Cache.RanBackwards(r.kind.GVR())
 	}
 }
 
 // check asks the policy for each of the verbs. A refusal is remembered and reported.
 func (a *API) check(ctx context.Context, r *request, verbs ...string) *refusal {
-	denied := a.policy.check(r.attributes(), verbs...)
+	denied := a.cfg.Policy.check(r.attributes(), verbs...)
 	if denied != nil {
 		a.deny(ctx, r, denied)
 	}
@@ -129,10 +129,10 @@ func (a *API) check(ctx context.Context, r *request, verbs ...string) *refusal {
 
 // seen notifies the observer of an answer of the cache, and returns it.
 func (a *API) seen(ctx context.Context, r *request, answer abi.Response) abi.Response {
-	if a.observer != nil {
+	if a.cfg.Observer != nil {
 		e := r.exchanged(nil)
 		e.Status = answer.Status
-		a.observer(ctx, e)
+		a.cfg.Observer(ctx, e)
 	}
 	return answer
 }

@@ -37,7 +37,7 @@ func TestObserver_IsToldOfEveryOperation(t *testing.T) {
 	}
 	var got []reported
 	run := &abi.Run{ID: "r1"}
-	s.observer = func(ctx context.Context, e *Exchange) {
+	s.cfg.Observer = func(ctx context.Context, e *Exchange) {
 		if abi.RunFrom(ctx) != run {
 			t.Errorf("%s: not told of its run", e.Op)
 		}

@@ -37,10 +37,10 @@ func (a *API) confine(ctx context.Context, r *request) error {
 // create. It costs nothing without limits. Otherwise, the write is judged against the current object,
 // and is then bound to that version. See docs/capabilities.md.
 func (a *API) limit(ctx context.Context, r *request) error {
-	if a.policy.all || !slices.Contains(opsWrite, r.op) {
+	if a.cfg.Policy.all || !slices.Contains(opsWrite, r.op) {
 		return nil
 	}
-	j := a.policy.judgement(r)
+	j := a.cfg.Policy.judgement(r)
 	if j.fields != nil {
 		r.FieldManager = a.ownManager(r.FieldManager)
 	}
@@ -184,7 +184,7 @@ func (a *API) checkLimited(ctx context.Context, r *request, j *judgement) error 
 	if j.fields == nil && j.created == nil {
 		return nil
 	}
-	preferred, err := a.resolver.ResolveGVK(ctx, schema.GroupVersionKind{Group: r.kind.Group, Kind: r.kind.Kind})
+	preferred, err := a.cfg.Resolver.ResolveGVK(ctx, schema.GroupVersionKind{Group: r.kind.Group, Kind: r.kind.Kind})
 	if err != nil {
 		return err
 	}
@@ -204,7 +204,7 @@ func (a *API) checkLimited(ctx context.Context, r *request, j *judgement) error 
 
 // denyLimited refuses a write that cannot be limited to fields.
 func (a *API) denyLimited(ctx context.Context, r *request, j *judgement, why string) error {
-	rule := a.policy.Missing(j.at)
+	rule := a.cfg.Policy.Missing(j.at)
 	denied := &refusal{status: abi.StatusDenied, rule: &rule, where: inBoth}
 	denied.message = "the module may " + j.at.Verb + " only some fields of " + resourceName(r.kind.Group, r.kind.Resource, r.Subresource) +
 		", " + why
@@ -218,7 +218,7 @@ func (a *API) within(ctx context.Context, r *request, at Attributes, limits *fie
 	if len(missing) == 0 {
 		return nil
 	}
-	denied := a.policy.deniedFields(at, missing)
+	denied := a.cfg.Policy.deniedFields(at, missing)
 	a.deny(ctx, r, denied)
 	return denied
 }

@@ -161,7 +161,7 @@ func TestFields_OfDeclaredResults(t *testing.T) {
 		{Resource: "configmaps", Verbs: []string{"*"}, Fields: []string{"data.k"}},
 		{Group: "kubeapi.wasmctl.dev", Resource: "sprockets", Subresources: []string{"status"}, Verbs: []string{"patch"}, Fields: []string{"status.size"}},
 	}
-	d.policy = NewPolicy(rules)
+	d.cfg.Policy = NewPolicy(rules)
 	result := d.result(configMap("a", "1"))
 	result.Status = msg(t, map[string]any{"size": 2})
 	d.declare(result)

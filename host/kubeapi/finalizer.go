@@ -42,7 +42,7 @@ func (a *API) AddFinalizer(ctx context.Context, kind kinds.Kind, object []byte, 
 	} else {
 		patch = append(patch, test("/metadata/finalizers", seen), operation("add", "/metadata/finalizers/-", name))
 	}
-	l := ledger{account: a.account}
+	l := ledger{account: a.cfg.Account}
 	defer l.close()
 	js, err := a.patchFinalizers(ctx, &l, StepAddFinalizer, kind, p.key(), patch)
 	if err != nil {
@@ -70,7 +70,7 @@ func (a *API) RemoveFinalizer(ctx context.Context, kind kinds.Kind, object []byt
 		return nil
 	}
 	path := "/metadata/finalizers/" + strconv.Itoa(i)
-	l := ledger{account: a.account}
+	l := ledger{account: a.cfg.Account}
 	defer l.close()
 	_, err = a.patchFinalizers(ctx, &l, StepRemoveFinalizer, kind, p.key(), []any{
 		test("/metadata/uid", p.Metadata.UID), test(path, name), operation("remove", path, nil),

@@ -157,7 +157,7 @@ func TestFinalizer_WithoutADomainIsForCustomResources(t *testing.T) {
 	made := d.ok(abi.OpAPICreate, map[string]any{"object": map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "x", "namespace": d.ns},
 	}})
-	builtIn, err := d.resolver.Resolve(t.Context(), "configmaps")
+	builtIn, err := d.cfg.Resolver.Resolve(t.Context(), "configmaps")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,13 +38,13 @@ func (a *API) noted(ctx context.Context, r *request, err error) error {
 		return err
 	}
 	if !strings.HasPrefix(why, toUser) {
-		user := cmp.Or(a.client.config.Impersonate.UserName, "the user of wasmctl")
+		user := cmp.Or(a.cfg.Client.config.Impersonate.UserName, "the user of wasmctl")
 		err = text.Replace(err, fmt.Sprintf("%v; %s may not %s: wasmctl rbac prints the rights that a module needs", err, user, describeRule(rule)))
 	}
 	denied := &refusal{message: err.Error(), rule: rule, where: inRBAC}
 	if a.refused.add(denied, r, time.Now()) {
-		a.log.Warn("the API server denied a request; further ones of this kind are only counted, see wasmctl status",
-			"op", string(r.op), "object", a.secrets.Text(r.key.String()), "error", a.secrets.Text(denied.message))
+		a.cfg.Logger.Warn("the API server denied a request; further ones of this kind are only counted, see wasmctl status",
+			"op", string(r.op), "object", a.cfg.Secrets.Text(r.key.String()), "error", a.cfg.Secrets.Text(denied.message))
 	}
 	return err
 }
@@ -87,7 +87,7 @@ func (a *API) missingRight(ctx context.Context, r *request, why string) *abi.Cap
 	default:
 		return nil
 	}
-	rule := a.policy.Missing(at)
+	rule := a.cfg.Policy.Missing(at)
 	return &rule
 }
 
@@ -103,7 +103,7 @@ func (a *API) ownerRight(ctx context.Context, r *request) *abi.Capability {
 		return nil
 	}
 	owner := sent.OwnerReferences[i]
-	kind, err := a.resolver.ResolveGVK(ctx, schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind))
+	kind, err := a.cfg.Resolver.ResolveGVK(ctx, schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind))
 	if err != nil {
 		return nil
 	}
@@ -111,7 +111,7 @@ func (a *API) ownerRight(ctx context.Context, r *request) *abi.Capability {
 	if kind.Namespaced {
 		at.Namespace = r.key.Namespace
 	}
-	rule := a.policy.Missing(at)
+	rule := a.cfg.Policy.Missing(at)
 	return &rule
 }
 

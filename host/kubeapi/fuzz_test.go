@@ -38,7 +38,7 @@ func FuzzDeclare(f *testing.F) {
 		f.Add(msg(f, map[string]any{"action": "await", "apply": []any{object, object}, "prune": true, "force": true, "status": map[string]any{}}))
 	}
 	api := offlineAPI(f, nil)
-	owner := Owner{Kind: resolve(f, api.resolver, "configmaps"), Object: msg(f, map[string]any{
+	owner := Owner{Kind: resolve(f, api.cfg.Resolver, "configmaps"), Object: msg(f, map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "web", "namespace": "default", "uid": "u-1", "resourceVersion": "7"},
 	})}
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -25,7 +25,7 @@ func TestGate_ClosedItRefusesEveryWrite(t *testing.T) {
 	d := newDeclarer(t)
 	open, closeGate := context.WithCancel(t.Context())
 	gate := &gate{open}
-	d.gate = gate
+	d.cfg.Gate = gate
 	d.declare(d.result(configMap("a", "1")))
 	closeGate()
 	d.sent()
@@ -64,7 +64,7 @@ func TestGate_InterruptsWritesThatAreUnderWay(t *testing.T) {
 		<-r.Context().Done()               // the write hangs until the client gives up
 	})
 	open, closeGate := context.WithCancel(t.Context())
-	api.gate = &gate{open}
+	api.cfg.Gate = &gate{open}
 	var write, read abi.Response
 	var reported atomic.Int32
 	ctx := abi.WithRun(t.Context(), &abi.Run{Wrote: func(abi.Write) { reported.Add(1) }})

@@ -80,7 +80,7 @@ func TestLedger_CountsBeforeItDecodes(t *testing.T) {
 	} {
 		p := &purse{}
 		api := scripted(t, answer("application/json", 200, tt.answer))
-		api.account, api.policy = p, tt.policy
+		api.cfg.Account, api.cfg.Policy = p, tt.policy
 		b := msg(t, tt.req)
 		call := func() (got abi.Response, allocated uint64) {
 			allocated, _ = cost(func() { got = api.Call(t.Context(), tt.op, b) })
@@ -110,7 +110,7 @@ func TestLedger_PagesOfTheCache(t *testing.T) {
 	}
 	p := &purse{}
 	api := offlineAPI(t, everything())
-	api.account, api.cache = p, cache
+	api.cfg.Account, api.cfg.Cache = p, cache
 	for limit, want := range map[int64]abi.Status{1 << 20: abi.StatusBudget, 4 << 20: abi.StatusOK} {
 		p.limit.Store(limit)
 		if got := api.Call(t.Context(), abi.OpCacheList, msg(t, map[string]any{"apiVersion": "v1", "kind": "ConfigMap"})); got.Status != want {
@@ -125,7 +125,7 @@ func TestLedger_PagesOfTheCache(t *testing.T) {
 // ownerOf is an owner for results that are declared.
 func ownerOf(t testing.TB, api *API) Owner {
 	t.Helper()
-	return Owner{Kind: resolve(t, api.resolver, "configmaps"), Object: msg(t, map[string]any{
+	return Owner{Kind: resolve(t, api.cfg.Resolver, "configmaps"), Object: msg(t, map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "web", "namespace": "a", "uid": "u-1", "resourceVersion": "7"},
 	})}
 }
@@ -140,7 +140,7 @@ func TestLedger_DeclaredResults(t *testing.T) {
 	}
 	p := &purse{}
 	api := scripted(t, answer("application/json", 200, `{"metadata":{"uid":"u-2","resourceVersion":"8"}}`))
-	api.account = p
+	api.cfg.Account = p
 	for name, tt := range map[string]struct {
 		child       []byte
 		small, room int64
@@ -187,7 +187,7 @@ func TestLedger_Hammer(t *testing.T) {
 			answer("application/json", 200, large)(w, r)
 		}
 	})
-	api.account, api.log = p, slog.New(slog.DiscardHandler)
+	api.cfg.Account, api.cfg.Logger = p, slog.New(slog.DiscardHandler)
 	limited := api.WithPolicy(NewPolicy([]abi.Capability{
 		{Resource: "configmaps", Verbs: []string{"*"}, Fields: []string{"data"}}, {Resource: "configmaps", Verbs: []string{"get"}},
 	}))

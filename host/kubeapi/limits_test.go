@@ -207,7 +207,7 @@ func TestLimits_PagesOfTheCache(t *testing.T) {
 			cache.objects = append(cache.objects, cached("a", want[i], tc.size))
 		}
 		api := offlineAPI(t, everything())
-		api.cache = cache
+		api.cfg.Cache = cache
 		var got []string
 		pages := 0
 		for token, more := "", true; more; pages++ {

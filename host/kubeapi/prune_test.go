@@ -105,7 +105,7 @@ func TestPrune_DeletesOnce(t *testing.T) {
 func TestPrune_NeedsTheRightToDelete(t *testing.T) {
 	d := newDeclarer(t)
 	d.declare(d.result(configMap("a", "1"), configMap("b", "1")))
-	d.policy = NewPolicy([]abi.Capability{{Resource: "configmaps", Verbs: []string{"delete"}, Names: []string{"a"}}})
+	d.cfg.Policy = NewPolicy([]abi.Capability{{Resource: "configmaps", Verbs: []string{"delete"}, Names: []string{"a"}}})
 	e, sent := d.refuse(abi.ErrorPermanent, "Denied", `{"group":"","resource":"configmaps","verbs":["delete"],"namespaces":["`+d.ns+`"]}`, &abi.Declared{Prune: true})
 	if e.Step != StepPrune || e.Key.Name != "b" || e.Index != -1 || len(sent) > 0 || !strings.HasPrefix(e.Error(), "object[configmaps "+d.ns+"/b]: prune: ") {
 		t.Errorf("%v, sent %v", e, sent)
@@ -113,10 +113,10 @@ func TestPrune_NeedsTheRightToDelete(t *testing.T) {
 	poor := newSession(t, devclustertest.Limited(t, devclustertest.Shared(t), d.ns, rbacv1.PolicyRule{
 		APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"},
 	}), d.ns)
-	poor.children = d.cache
+	poor.cfg.Children = d.cache
 	err := poor.Declare(t.Context(), d.owner, &abi.Declared{Prune: true, Status: msg(t, map[string]any{"size": 1})})
 	failsAs(t, err, abi.ErrorTransient, "Forbidden", "cannot delete resource")
-	d.policy = everything()
+	d.cfg.Policy = everything()
 	if got := d.ok(abi.OpAPIGet, d.sprocketRef("owner")); d.names() != "a,b" || got["status"] != nil {
 		t.Errorf("left %s, status %v", d.names(), got["status"])
 	}

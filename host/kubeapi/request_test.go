@@ -268,7 +268,7 @@ func TestCall_UnknownKindIsNotFound(t *testing.T) {
 func TestCall_UnknownKeysAreCountedAndLoggedOnce(t *testing.T) {
 	api := offlineAPI(t, nil)
 	var log strings.Builder
-	api.log = slog.New(slog.NewTextHandler(&log, nil))
+	api.cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	req := msg(t, map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "namespace": "a", "name": "x", "colour": "red"})
 	for range 3 {
 		if got := api.Call(t.Context(), abi.OpAPIGet, req); got.Status != abi.StatusDenied {
@@ -282,7 +282,7 @@ func TestCall_UnknownKeysAreCountedAndLoggedOnce(t *testing.T) {
 
 func TestNew_RefusesNamesTooLongForAFieldManager(t *testing.T) {
 	api := offlineAPI(t, nil)
-	c := Config{Client: api.client, Resolver: api.resolver, Controller: strings.Repeat("x", 120)}
+	c := Config{Client: api.cfg.Client, Resolver: api.cfg.Resolver, Controller: strings.Repeat("x", 120)}
 	if _, err := New(c); err != nil {
 		t.Errorf("120 bytes: %v", err)
 	}

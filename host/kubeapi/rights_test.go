@@ -74,7 +74,7 @@ func TestRights_TheStatusHasNoMetadata(t *testing.T) {
 	s := sharedSession(t)
 	for _, o := range []map[string]any{s.deployment("web"), {"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": s.ns + "-2"}}} {
 		made := s.admin().ok(abi.OpAPICreate, map[string]any{"object": o})
-		kind := resolve(t, s.resolver, o["kind"].(string))
+		kind := resolve(t, s.cfg.Resolver, o["kind"].(string))
 		may := &session{API: s.WithPolicy(NewModulePolicy(kind, nil, nil)), t: t, ns: s.ns}
 		before := s.stateOf(refTo(o))
 		for _, bad := range []map[string]any{
@@ -133,7 +133,7 @@ func (m *meddler) before(f func()) {
 func TestRights_WhatWasJudgedAbsentStaysAbsent(t *testing.T) {
 	s := sharedSession(t)
 	var m meddler
-	other := newSession(t, m.config(s.client.config), s.ns)
+	other := newSession(t, m.config(s.cfg.Client.config), s.ns)
 	may := other.limited("configmaps", "data.mine")
 	n := 0
 	for name, write := range map[string]struct {
@@ -269,7 +269,7 @@ func TestRights_FieldsAreThoseOfOneVersion(t *testing.T) {
 func TestRights_CreatingTakesCreate(t *testing.T) {
 	s := sharedSession(t)
 	var m meddler
-	other := newSession(t, m.config(s.client.config), s.ns)
+	other := newSession(t, m.config(s.cfg.Client.config), s.ns)
 	objects := []map[string]any{
 		s.object("coordination.k8s.io/v1", "Lease", "x", "spec", map[string]any{"holderIdentity": "me"}),
 		s.object("rbac.authorization.k8s.io/v1", "RoleBinding", "x", "roleRef", map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}),
@@ -277,7 +277,7 @@ func TestRights_CreatingTakesCreate(t *testing.T) {
 		s.cm("x", map[string]any{"a": "b"}), s.sprocket("x"),
 	}
 	for _, o := range objects {
-		kind, err := s.resolver.Resolve(t.Context(), fmt.Sprint(o["apiVersion"], "/", o["kind"]))
+		kind, err := s.cfg.Resolver.Resolve(t.Context(), fmt.Sprint(o["apiVersion"], "/", o["kind"]))
 		if err != nil {
 			t.Fatal(err)
 		}

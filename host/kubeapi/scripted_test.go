@@ -24,8 +24,8 @@ func scripted(t *testing.T, handler http.HandlerFunc) *API {
 	t.Cleanup(server.Close)
 	client := newClient(t, &rest.Config{Host: server.URL, BearerToken: "secret"})
 	api := offlineAPI(t, everything())
-	api.client = client
-	api.log = slog.New(slog.DiscardHandler)
+	api.cfg.Client = client
+	api.cfg.Logger = slog.New(slog.DiscardHandler)
 	return api
 }
 

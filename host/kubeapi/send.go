@@ -72,7 +72,7 @@ func (a *API) carryOut(ctx context.Context, r *request) ([]byte, error) {
 	if a.dry != DryRunNone {
 		return a.rehearse(ctx, r)
 	}
-	open, done, err := enter(ctx, a.gate)
+	open, done, err := enter(ctx, a.cfg.Gate)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +117,7 @@ func (a *API) roundTrip(ctx context.Context, r *request) ([]byte, error) {
 			return nil, own.after(r.op)
 		}
 		if r.Subresource == "" && isNoSuchResource(err) {
-			a.resolver.Expire()
+			a.cfg.Resolver.Expire()
 		}
 		return nil, r.asConflict(err)
 	}
@@ -154,7 +154,7 @@ func (a *API) do(ctx context.Context, r *request, h *rest.Request) (rest.Result,
 }
 
 func (a *API) httpRequest(r *request) *rest.Request {
-	client := a.client.rest
+	client := a.cfg.Client.rest
 	switch r.op {
 	case abi.OpAPICreate:
 		return client.Post().SetHeader("Content-Type", "application/json")

@@ -23,7 +23,7 @@ const kindScale = "Scale"
 func (a *API) mayGet(r *request) bool {
 	at := r.attributes()
 	at.Verb = VerbGet
-	if a.policy.Allows(at) {
+	if a.cfg.Policy.Allows(at) {
 		return true
 	}
 	shows := r.kind.Subresources[r.Subresource].Kind
@@ -31,7 +31,7 @@ func (a *API) mayGet(r *request) bool {
 		return false
 	}
 	at.Subresource = ""
-	return a.policy.Allows(at)
+	return a.cfg.Policy.Allows(at)
 }
 
 // checkReads refuses a JSON patch without the right to get the object: its success reveals values,

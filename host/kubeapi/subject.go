@@ -33,7 +33,7 @@ func versionIn(object []byte) (v version) {
 // name is another one.
 func (a *API) subjectOf(ctx context.Context, r *request) (subject version, ok bool) {
 	run := abi.RunFrom(ctx)
-	if run == nil || r.key != run.Key || r.kind.Group != a.reconciled.Group || r.kind.Resource != a.reconciled.Resource {
+	if run == nil || r.key != run.Key || r.kind.Group != a.cfg.Reconciled.Group || r.kind.Resource != a.cfg.Reconciled.Resource {
 		return subject, false
 	}
 	subject = versionIn(run.Object)
@@ -115,22 +115,22 @@ func (r *request) conflict(format string, args ...any) *apierrors.StatusError {
 // garbage.
 func (a *API) outlived(ctx context.Context, r *request) error {
 	run := abi.RunFrom(ctx)
-	if run == nil || a.cache == nil || run.Key.Name == "" {
+	if run == nil || a.cfg.Cache == nil || run.Key.Name == "" {
 		return nil
 	}
 	uid := versionIn(run.Object).UID
 	if uid == "" && run.Object != nil {
 		return nil
 	}
-	switch now, complete := a.cache.Stored(a.reconciled.GVR(), run.Key); {
+	switch now, complete := a.cfg.Cache.Stored(a.cfg.Reconciled.GVR(), run.Key); {
 	case now == nil && complete && uid != "" && r.ownedBy(uid):
-		return r.replaced("%s %s, which would own it, was deleted", a.reconciled.Kind, run.Key)
+		return r.replaced("%s %s, which would own it, was deleted", a.cfg.Reconciled.Kind, run.Key)
 	case now == nil || now.UID() == uid:
 		return nil
 	case uid == "":
-		return r.replaced("%s %s, which this run sees as deleted, was recreated", a.reconciled.Kind, run.Key)
+		return r.replaced("%s %s, which this run sees as deleted, was recreated", a.cfg.Reconciled.Kind, run.Key)
 	default:
-		return r.replaced("%s %s, which this run is about, was deleted and recreated", a.reconciled.Kind, run.Key)
+		return r.replaced("%s %s, which this run is about, was deleted and recreated", a.cfg.Reconciled.Kind, run.Key)
 	}
 }
 

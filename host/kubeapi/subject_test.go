@@ -143,7 +143,7 @@ func (w *ofRuns) create() (context.Context, Owner) {
 	w.objects.refresh()
 	seen := w.objects.stored[storedName("sprockets", sprocketKey)]
 	run := &abi.Run{ID: "r", Key: sprocketKey, Object: seen.Msgpack(), Wrote: func(abi.Write) {}}
-	return abi.WithRun(w.t.Context(), run), Owner{Kind: w.reconciled, Object: seen.Msgpack()}
+	return abi.WithRun(w.t.Context(), run), Owner{Kind: w.cfg.Reconciled, Object: seen.Msgpack()}
 }
 
 func (w *ofRuns) put(object map[string]any) {
@@ -393,7 +393,7 @@ func TestExchange_HasTheReplacedState(t *testing.T) {
 func (w *ofRuns) steady() (again func() []string) {
 	w.t.Helper()
 	run, owner := w.create()
-	w.children = ownedIn{w.objects}
+	w.cfg.Children = ownedIn{w.objects}
 	result := &abi.Declared{Apply: [][]byte{msg(w.t, configMap("c", "v"))}, Status: msg(w.t, map[string]any{"size": int64(1)})}
 	again = func() []string {
 		w.t.Helper()

@@ -95,11 +95,11 @@ func (a *API) confineDeclared(ctx context.Context, o *owner, r *request) error {
 // takesFrom reports whether the fields of an entry of managedFields are to be taken over.
 func (a *API) takesFrom(m fieldManager) bool {
 	own := m.Manager == a.manager && m.Operation == metav1.ManagedFieldsOperationUpdate
-	return m.Subresource == "" && (own || m.Manager != a.manager && slices.Contains(a.formerManagers, m.Manager))
+	return m.Subresource == "" && (own || m.Manager != a.manager && slices.Contains(a.cfg.FormerManagers, m.Manager))
 }
 
 func (a *API) isFormer(c FieldConflict) bool {
-	return c.Manager == a.manager || slices.Contains(a.formerManagers, c.Manager)
+	return c.Manager == a.manager || slices.Contains(a.cfg.FormerManagers, c.Manager)
 }
 
 func (a *API) isOther(c FieldConflict) bool { return !a.isFormer(c) }
@@ -123,7 +123,7 @@ func (a *API) takeOver(ctx context.Context, o *owner, r *request, js []byte) (ta
 	}
 	m := takeover{
 		applies: fieldManager{a.manager, metav1.ManagedFieldsOperationApply, ""}, version: r.kind.GVK().GroupVersion().String(), owner: o.uid,
-		former: a.takesFrom, listed: a.formerManagers, refused: refused,
+		former: a.takesFrom, listed: a.cfg.FormerManagers, refused: refused,
 	}
 	if err := m.merge(live.ManagedFields); err != nil || len(m.from) == 0 || !a.mayTake(r, js, &m) {
 		return false, err
@@ -164,9 +164,9 @@ func (a *API) missManagers(r *request, entries []fieldManager) {
 			others = append(others, e.Manager)
 		}
 	}
-	for _, m := range a.formerManagers {
+	for _, m := range a.cfg.FormerManagers {
 		if len(others) > 0 && m != a.manager && !slices.Contains(others, m) && a.logged.first(searched+m) {
-			a.log.Warn("a declared child has no fields of this manager, which adoptManagers names: check the spelling, or remove the setting if they were taken over before",
+			a.cfg.Logger.Warn("a declared child has no fields of this manager, which adoptManagers names: check the spelling, or remove the setting if they were taken over before",
 				"manager", m, "kind", r.kind.Name(), "child", r.key.String(), "managers", others)
 		}
 	}
@@ -184,7 +184,7 @@ func (a *API) present(ctx context.Context, r *request) ([]byte, error) {
 // mayTake reports whether the policy lets the module write all fields that it would take over, because
 // the apply removes those that are not declared.
 func (a *API) mayTake(r *request, js []byte, m *takeover) bool {
-	limits := a.policy.limits(new(r.attributes()))
+	limits := a.cfg.Policy.limits(new(r.attributes()))
 	if limits == nil {
 		return true
 	}

@@ -25,7 +25,7 @@ func migrating(t *testing.T, config *rest.Config, ns string) *declarer {
 	recording, sent := recorded(config)
 	d := &declarer{session: newSession(t, recording, ns), sent: sent}
 	d.cache = &children{t: t, admin: newClient(t, config), gvrs: []schema.GroupVersionResource{configMaps}, ns: ns}
-	d.children = d.cache
+	d.cfg.Children = d.cache
 	d.owner = d.newOwner("owner")
 	return d
 }
@@ -144,7 +144,7 @@ func TestDeclare_TakesOverFromFormerManagers(t *testing.T) {
 		d.ok(abi.OpAPIApply, map[string]any{"object": d.cm("b", map[string]any{"t": "1"}), "fieldManager": "kubectl"})
 		r := d.result(data("a", map[string]any{"a": "9"}), data("b", map[string]any{"a": "9"}))
 		d.refuse(abi.ErrorConflict, ReasonFieldConflict, `"operator" owns .data.a`, r)
-		d.formerManagers = []string{"operator"}
+		d.cfg.FormerManagers = []string{"operator"}
 		d.declare(r)
 		d.wants("a", fmt.Sprintf("%v %v %v", map[string]any{"a": "9"}, nil, "[Apply wasmctl/tester Update operator]"))
 		d.wants("b", fmt.Sprintf("%v %v %v", map[string]any{"a": "9", "t": "1"}, nil, "[Apply kubectl Apply wasmctl/tester]"))
@@ -185,7 +185,7 @@ func TestDeclare_TakesOverWithTheRightToApply(t *testing.T) {
 	rule := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create", "patch"}}
 	client := newClient(t, devclustertest.Limited(t, devclustertest.Shared(t), admin.ns, rule))
 	d := &declarer{session: &session{API: admin.WithObserver(nil), t: t, ns: admin.ns}, cache: admin.cache, owner: admin.owner, sent: admin.sent}
-	d.client = client
+	d.cfg.Client = client
 	var seen []string
 	d.API = d.WithObserver(func(_ context.Context, e *Exchange) { seen = append(seen, strings.Join(e.TakenFrom, " ")) })
 	d.declare(d.result(data("a", map[string]any{"a": "9"})))

@@ -55,7 +55,7 @@ func TestAdmits_AnswersAsCallDoes(t *testing.T) {
 func TestWithObserver_TellsAnother(t *testing.T) {
 	var first, second int
 	api := offlineAPI(t, nil)
-	api.observer = func(context.Context, *Exchange) { first++ }
+	api.cfg.Observer = func(context.Context, *Exchange) { first++ }
 	req := msg(t, map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "namespace": "a", "name": "x"})
 	for _, a := range []*API{api, api.WithObserver(func(context.Context, *Exchange) { second++ }), api.WithObserver(nil)} {
 		a.Call(t.Context(), abi.OpAPIGet, req)
