@@ -65,10 +65,12 @@ func (c *Controller) Start() error {
 func (c *Controller) config() controller.Config {
 	o := &c.opts
 	cfg := controller.Config{
-		Name: c.name, Module: c.guests, Cluster: cluster{c}, Deletes: c.kind.Watch.Deletes,
-		Watches: c.Watches, Cache: c.cache, Triggers: scoped(o.triggers(), !c.kind.Namespaced, c.log), Pool: c.shared.Pool, Logger: c.log,
+		Config: applier.Config{
+			Controller: c.name, Module: c.guests, Cluster: cluster{c}, Deletes: c.kind.Watch.Deletes, Observer: c, Logger: c.log,
+		},
+		Watches: c.Watches, Cache: c.cache, Triggers: scoped(o.triggers(), !c.kind.Namespaced, c.log), Pool: c.shared.Pool,
 		DrainTimeout: o.DrainTimeout.Or(0), Debounce: o.Debounce.Parse(),
-		Observer: c, OnHidden: c.Telemetry.Hidden, OnRelated: c.Telemetry.Related,
+		OnHidden: c.Telemetry.Hidden, OnRelated: c.Telemetry.Related,
 	}
 	if m := c.member(); m != nil {
 		cfg.Slots = &controller.Slots{Count: m.Slots, Served: m.Served, Gone: c.moved != nil}

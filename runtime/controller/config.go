@@ -5,13 +5,9 @@ package controller
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
-	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/runtime/applier"
-	"github.com/wasmctl/wasmctl/runtime/applier/guard"
-	"github.com/wasmctl/wasmctl/runtime/applier/quarantine"
 	"github.com/wasmctl/wasmctl/runtime/queue"
 	"github.com/wasmctl/wasmctl/runtime/queue/predicate"
 	"github.com/wasmctl/wasmctl/runtime/queue/trigger"
@@ -21,26 +17,19 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/watcher"
 )
 
-// Config configures a Controller. Name, For, Module and Watches are required; the other fields have defaults.
+// Config configures a Controller. Controller, For, Module and Watches are required; the other fields have defaults.
 type Config struct {
-	// Name is the controller's name in logs and for guests.
-	Name string
+	// Config has the options of runs. New sets its Lookup, Cache and Wrote.
+	applier.Config
+
 	// For is the reconciled kind. Its Map and Owned are ignored.
 	For Watch
 	// Related are the other kinds whose events lead to reconciles of For's objects. More can be added while the controller runs.
 	Related []Watch
 	// Triggers cause reconciles for reasons other than events.
 	Triggers []trigger.Source
-	// Deletes requests a reconcile, without an object, after an object of For was deleted.
-	Deletes bool
-	// Finalizer is the module's finalizer, or empty if it has none (rule 21).
-	Finalizer string
-	// Module performs the reconciles.
-	Module applier.Module
 	// Hooks are the guest's map and filter. It may be nil if no watch uses them.
 	Hooks queue.Module
-	// Cluster applies what runs declare, and finalizers. It may be nil if the module uses neither.
-	Cluster applier.Cluster
 	// Watches is the set of watches, which controllers share.
 	Watches *watcher.Set
 	// Cache uses the controller's watches; if nil, one is created. It belongs to this controller alone.
@@ -54,19 +43,6 @@ type Config struct {
 	Debounce scheduler.Debounce
 	// DrainTimeout is how long running reconciles may continue after a stop; 0 means runner.DefaultDrainTimeout.
 	DrainTimeout time.Duration
-	// Backoff is the host's back-off (rule 19).
-	Backoff applier.Backoff
-	// AwaitWrites is how long a run waits until the cache includes the writes of the object's previous run (rule 22); 0 means
-	// applier.DefaultAwaitWrites, and a negative value means not to wait.
-	AwaitWrites time.Duration
-	// Guard configures the detection of hot loops.
-	Guard guard.Config
-	// Quarantine configures when an object is quarantined because its runs keep trapping or exceeding limits. Revision returns the revision
-	// of the module that runs an object; if nil, a new revision does not end quarantines.
-	Quarantine quarantine.Config
-	Revision   func(abi.Key) uint64
-	// Memo skips runs that would change nothing. If nil, none is skipped.
-	Memo applier.Memo
 	// Slots splits the objects between replicas. If nil, this replica runs all of them.
 	Slots *Slots
 	// Active is closed when reconciles may start, because this process has been elected. Before that, watches sync and the queue fills. If
@@ -79,8 +55,6 @@ type Config struct {
 	// OnStart and OnEnd are those of runner.Config, for metrics.
 	OnStart func(queued time.Duration, priority scheduler.Priority)
 	OnEnd   func(took time.Duration)
-	// Observer observes each run. It may be nil.
-	Observer applier.Observer
 	// OnHidden, if not nil, is called for each event of For's objects that predicates have hidden, with the predicates that saw no change.
 	// It is called from the goroutines of the watches and must be quick.
 	OnHidden func(ref reflector.ObjectRef, unchanged predicate.Words)
@@ -91,15 +65,13 @@ type Config struct {
 	// guest, before those objects are requested. resource is as in the reason of the requests. It must not block, and is called
 	// concurrently.
 	OnRelated func(resource string, ev reflector.Event)
-	// Logger logs the progress. If nil, nothing is logged.
-	Logger *slog.Logger
 }
 
 // Validate returns all errors of the config, joined.
 func (c *Config) Validate() error {
 	var errs []error
-	if c.Name == "" {
-		errs = append(errs, errors.New("config: Name is required"))
+	if c.Controller == "" {
+		errs = append(errs, errors.New("config: Controller is required"))
 	}
 	if c.Module == nil || c.Watches == nil {
 		errs = append(errs, errors.New("config: Module and Watches are required"))

@@ -42,7 +42,7 @@ type Controller struct {
 // New returns a Controller and takes its references to the watches. It starts nothing; the caller must call Run or Release.
 func New(cfg Config) (*Controller, error) {
 	if err := cfg.Validate(); err != nil {
-		return nil, fmt.Errorf("controller[%s]: %w", cfg.Name, err)
+		return nil, fmt.Errorf("controller[%s]: %w", cfg.Controller, err)
 	}
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	cfg.Cache = cmp.Or(cfg.Cache, NewCache())
@@ -53,7 +53,7 @@ func New(cfg Config) (*Controller, error) {
 	}
 	if err := c.build(); err != nil {
 		c.Release()
-		return nil, fmt.Errorf("controller[%s]: %w", cfg.Name, err)
+		return nil, fmt.Errorf("controller[%s]: %w", cfg.Controller, err)
 	}
 	return c, nil
 }
@@ -65,16 +65,13 @@ func (c *Controller) build() error {
 	if cfg.Cluster != nil {
 		cfg.Cluster = finalizers{cfg.Cluster, finalized}
 	}
-	c.applier, err = applier.New(applier.Config{
-		Controller: cfg.Name, Module: cfg.Module, Lookup: c.lookup, Deletes: cfg.Deletes, Backoff: cfg.Backoff, Finalizer: cfg.Finalizer,
-		Cluster: cfg.Cluster, Cache: c.cache, AwaitWrites: cfg.AwaitWrites, Guard: cfg.Guard, Logger: cfg.Logger,
-		Quarantine: cfg.Quarantine, Revision: cfg.Revision, Memo: cfg.Memo, Observer: cfg.Observer, Wrote: c.wrote(),
-	})
-	if err != nil {
+	runs := cfg.Config
+	runs.Lookup, runs.Cache, runs.Wrote = c.lookup, c.cache, c.wrote()
+	if c.applier, err = applier.New(runs); err != nil {
 		return err
 	}
 	c.runner, err = runner.New(runner.Config[queue.Reasons]{
-		Concurrency: cfg.Concurrency, DrainTimeout: cfg.DrainTimeout, Logger: cfg.Logger.With("controller", cfg.Name), Pool: cfg.Pool,
+		Concurrency: cfg.Concurrency, DrainTimeout: cfg.DrainTimeout, Logger: cfg.Logger.With("controller", cfg.Controller), Pool: cfg.Pool,
 		Scheduler: scheduler.Config[queue.Reasons]{Merge: queue.MergeReasons, Debounce: cfg.Debounce},
 		OnStart:   cfg.OnStart, OnEnd: cfg.OnEnd,
 	}, c.reconcile)
@@ -97,7 +94,7 @@ func (c *Controller) build() error {
 }
 
 // Name returns the controller's name.
-func (c *Controller) Name() string { return c.cfg.Name }
+func (c *Controller) Name() string { return c.cfg.Controller }
 
 // Release releases the references to the watches if Run will not be called.
 func (c *Controller) Release() {
@@ -123,7 +120,7 @@ func (c *Controller) Run(ctx context.Context, force <-chan struct{}) error {
 	wg.Wait()
 	c.end()
 	if err != nil {
-		return fmt.Errorf("controller[%s]: %w", c.cfg.Name, err)
+		return fmt.Errorf("controller[%s]: %w", c.cfg.Controller, err)
 	}
 	return nil
 }
@@ -154,11 +151,11 @@ func (c *Controller) end() {
 // share it, so that nothing is listed again.
 func (c *Controller) AddWatch(w Watch) (*Handle, error) {
 	if err := c.cfg.checkRelated("watch", &w); err != nil {
-		return nil, fmt.Errorf("controller[%s]: %w", c.cfg.Name, err)
+		return nil, fmt.Errorf("controller[%s]: %w", c.cfg.Controller, err)
 	}
 	h, err := c.newHandle(w, false)
 	if err != nil {
-		return nil, fmt.Errorf("controller[%s]: %w", c.cfg.Name, err)
+		return nil, fmt.Errorf("controller[%s]: %w", c.cfg.Controller, err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

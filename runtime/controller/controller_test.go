@@ -100,8 +100,8 @@ func newFixture(t *testing.T, module native, change func(*Config)) *fixture {
 	}
 	f := &fixture{t: t, ns: ns, client: client, outcomes: make(chan applier.Outcome, 1000), force: make(chan struct{}), ended: make(chan error, 1)}
 	cfg := Config{
-		Name: "test", For: configMaps(ns), Related: []Watch{secrets(ns)}, Module: module, Watches: watcher.NewSet(watching, watcher.Config{}),
-		Observer: applier.EndedFunc(func(o *applier.Outcome) { f.outcomes <- *o }),
+		Config: applier.Config{Controller: "test", Module: module, Observer: applier.EndedFunc(func(o *applier.Outcome) { f.outcomes <- *o })},
+		For:    configMaps(ns), Related: []Watch{secrets(ns)}, Watches: watcher.NewSet(watching, watcher.Config{}),
 	}
 	if change != nil {
 		change(&cfg)
@@ -419,7 +419,7 @@ func TestController_AHandoverLosesNoDeletion(t *testing.T) {
 
 func TestNew_NamesWhatIsMissing(t *testing.T) {
 	_, err := New(Config{Concurrency: -1, Related: []Watch{{}}})
-	for _, want := range []string{"Name is required", "Module and Watches", "for: Resource", "related[0]: Map", "Concurrency"} {
+	for _, want := range []string{"Controller is required", "Module and Watches", "for: Resource", "related[0]: Map", "Concurrency"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in: %v", want, err)
 		}

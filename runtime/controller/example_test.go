@@ -66,7 +66,13 @@ func Example() {
 	}
 	apps := schema.GroupVersion{Group: "apps", Version: "v1"}
 	c, err := controller.New(controller.Config{
-		Name: "deployments", Module: native{}, Watches: watches,
+		Config: applier.Config{
+			Controller: "deployments", Module: native{},
+			Observer: printed(func(o *applier.Outcome) { // the stream of results
+				fmt.Println(o.Key, o.Action, o.Err)
+			}),
+		},
+		Watches: watches,
 		For: controller.Watch{
 			Kind: apps.WithKind("Deployment"), Resource: apps.WithResource("deployments"), Predicates: []string{"generation", "labels"},
 		},
@@ -75,9 +81,6 @@ func Example() {
 			Map: queue.Owners{Group: "apps", Kind: "Deployment", Resource: "replicasets.apps"}.Map,
 		}},
 		Triggers: []trigger.Source{hourly},
-		Observer: printed(func(o *applier.Outcome) { // the stream of results
-			fmt.Println(o.Key, o.Action, o.Err)
-		}),
 	})
 	if err != nil {
 		panic(err)

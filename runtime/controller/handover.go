@@ -138,7 +138,7 @@ func (c *Controller) Close(ctx context.Context, slot int) shard.Handover {
 	if c.cfg.Deletes {
 		all := c.pending(ctx, slot, true, func(scheduler.View[queue.Reasons]) bool { return true })
 		if left.Deleted = first(all); len(all) > maxHandover {
-			c.cfg.Logger.Warn("deletions are lost: a slot moves to another replica before they have run", "controller", c.cfg.Name, "slot", slot, "count", len(all)-maxHandover)
+			c.cfg.Logger.Warn("deletions are lost: a slot moves to another replica before they have run", "controller", c.cfg.Controller, "slot", slot, "count", len(all)-maxHandover)
 		}
 	}
 	left.Due = first(c.pending(ctx, slot, false, func(v scheduler.View[queue.Reasons]) bool {

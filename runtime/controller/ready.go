@@ -26,7 +26,7 @@ func (c *Controller) waitUntilReady(ctx context.Context, ready chan<- struct{}) 
 			return
 		}
 	}
-	c.cfg.Logger.Info("watches have synced", "controller", c.cfg.Name, "objects", c.objects(), "after", time.Since(begin))
+	c.cfg.Logger.Info("watches have synced", "controller", c.cfg.Controller, "objects", c.objects(), "after", time.Since(begin))
 	if c.cfg.Active != nil {
 		select {
 		case <-c.cfg.Active:
@@ -35,7 +35,7 @@ func (c *Controller) waitUntilReady(ctx context.Context, ready chan<- struct{}) 
 		}
 	}
 	close(ready)
-	c.cfg.Logger.Info("reconciling", "controller", c.cfg.Name)
+	c.cfg.Logger.Info("reconciling", "controller", c.cfg.Controller)
 }
 
 // reportWaiting periodically logs the watches that have not synced, until stop is called.
@@ -64,7 +64,7 @@ func (c *Controller) logUnsynced() {
 	for _, h := range *c.cache.handles.Load() {
 		for _, s := range h.all() {
 			if !isClosed(s.Synced()) {
-				c.cfg.Logger.Info("waiting for watches", "controller", c.cfg.Name, "watch", s.Source().String(), "state", s.State().String())
+				c.cfg.Logger.Info("waiting for watches", "controller", c.cfg.Controller, "watch", s.Source().String(), "state", s.State().String())
 			}
 		}
 	}

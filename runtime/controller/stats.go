@@ -138,7 +138,7 @@ type Object struct {
 func (c *Controller) Object(ctx context.Context, key abi.Key) (Object, error) {
 	view, err := c.runner.Lookup(ctx, key)
 	if err != nil {
-		return Object{}, fmt.Errorf("controller[%s]: object[%s]: %w", c.cfg.Name, key, err)
+		return Object{}, fmt.Errorf("controller[%s]: object[%s]: %w", c.cfg.Controller, key, err)
 	}
 	return Object{View: view, ObjectState: c.applier.Object(key)}, nil
 }

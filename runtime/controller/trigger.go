@@ -50,7 +50,7 @@ func (c *Controller) expand(t trigger.Trigger) []queue.Request {
 func (c *Controller) runTrigger(ctx context.Context, source trigger.Source) {
 	err := source.Run(ctx, func(ctx context.Context, t trigger.Trigger) { c.Trigger(ctx, t) })
 	if err != nil && ctx.Err() == nil {
-		c.cfg.Logger.Error("trigger ended", "controller", c.cfg.Name, "trigger", source.String(), "error", err.Error())
+		c.cfg.Logger.Error("trigger ended", "controller", c.cfg.Controller, "trigger", source.String(), "error", err.Error())
 	}
 }
 

@@ -108,7 +108,7 @@ func (c *Controller) newHandle(w Watch, isFor bool) (*Handle, error) {
 	}
 	if w.Map == nil || filters[0].Asks() {
 		h.hook, err = queue.NewHook(queue.HookConfig{
-			Module: hooks, Controller: c.cfg.Name, Group: w.Kind.Group, Version: w.Kind.Version, Kind: w.Kind.Kind,
+			Module: hooks, Controller: c.cfg.Controller, Group: w.Kind.Group, Version: w.Kind.Version, Kind: w.Kind.Kind,
 			Mapper: w.Map, Resource: w.Resource.GroupResource().String(), ClusterScoped: c.cfg.For.ClusterScoped, Emit: c.request,
 		})
 		if err != nil {

@@ -87,15 +87,19 @@ func (c *ctrl) isRunning() bool { return c.cancel != nil }
 // config is the controller's config.
 func (c *ctrl) config(cache *controller.Cache) controller.Config {
 	cfg := controller.Config{
-		Name: c.spec.name, Module: (*module)(c), Hooks: (*module)(c), Cluster: (*cluster)(c), Watches: c.set, Cache: cache, Pool: c.pool,
+		Config: applier.Config{
+			Controller: c.spec.name, Module: (*module)(c), Cluster: (*cluster)(c), Deletes: c.spec.deletes, AwaitWrites: c.spec.awaitWrites,
+			Observer: applier.EndedFunc(c.onOutcome),
+		},
+		Hooks: (*module)(c), Watches: c.set, Cache: cache, Pool: c.pool,
 		For: controller.Watch{
 			Kind: gvk(c.spec.kind.Kind), Resource: c.spec.kind.GVR(), ClusterScoped: !c.spec.kind.Namespaced,
 			Namespaces: c.spec.namespaces, LabelSelector: c.spec.selector, Predicates: c.spec.predicates,
 		},
-		Deletes: c.spec.deletes, Concurrency: c.spec.concurrency, Debounce: c.spec.debounce, DrainTimeout: c.spec.drain,
-		AwaitWrites: c.spec.awaitWrites, Active: c.active,
+		Concurrency: c.spec.concurrency, Debounce: c.spec.debounce, DrainTimeout: c.spec.drain,
+		Active:   c.active,
 		Triggers: []trigger.Source{trigger.Chan[trigger.Trigger]{C: c.chans}},
-		OnStart:  c.onStart, OnEnd: c.onEnd, Observer: applier.EndedFunc(c.onOutcome),
+		OnStart:  c.onStart, OnEnd: c.onEnd,
 	}
 	if c.spec.finalizer {
 		cfg.Finalizer = c.finalizerName()

@@ -54,9 +54,10 @@ func startFinalizing(t *testing.T, f *finalizing, change func(*controller.Config
 		t.Fatal(err)
 	}
 	cfg := controller.Config{
-		Name: "own", Module: f, Cluster: f, Watches: watcher.NewSet(client, watcher.Config{}), Finalizer: ownFinalizer,
-		For:     controller.Watch{Kind: gvk(widgets.Kind), Resource: widgets.GVR()},
-		Backoff: applier.Backoff{Initial: longBackoff, Max: longBackoff, Jitter: -1},
+		Config: applier.Config{
+			Controller: "own", Module: f, Cluster: f, Finalizer: ownFinalizer, Backoff: applier.Backoff{Initial: longBackoff, Max: longBackoff, Jitter: -1},
+		},
+		Watches: watcher.NewSet(client, watcher.Config{}), For: controller.Watch{Kind: gvk(widgets.Kind), Resource: widgets.GVR()},
 	}
 	change(&cfg)
 	c, err := controller.New(cfg)
