@@ -30,10 +30,7 @@ func (c *Controller) Computed() (tenant string, took time.Duration) {
 func (c *Controller) figures() metrics.Stats {
 	st := c.Runtime.Stats()
 	f := metrics.Stats{
-		Ready: st.Ready, ReadyLow: st.ReadyLow, Waiting: st.Waiting, Running: st.Running, Concurrency: c.Concurrency(),
-		Started: st.Started, Received: st.Received, Requeued: st.Requeued,
-		OldestReady: st.OldestReady, OldestRunning: st.OldestRunning, Unfinished: st.Unfinished,
-		Synced: len(c.Runtime.Unsynced()) == 0, Paused: st.Paused,
+		Stats: st.Stats, Concurrency: c.Concurrency(), Synced: len(c.Runtime.Unsynced()) == 0, Paused: st.Paused,
 		Failing: st.Reconciles.Failing, Quarantined: st.Reconciles.Quarantined, Hot: st.Reconciles.Loops.Hot, HotLoops: st.Reconciles.Loops.Episodes, Stale: st.Reconciles.Stale,
 		HostMemory: c.account.Used(),
 		States:     map[string]int{}, UnknownKeys: c.api.UnknownKeys(), Limits: c.LimitStats(),

@@ -12,6 +12,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/runtime/metrics"
+	"github.com/wasmctl/wasmctl/runtime/runner"
 )
 
 // maxSeries is the number of series of a controller that works well, as docs/metrics.md states it.
@@ -22,7 +23,7 @@ func busy(t *testing.T) *metrics.Registry {
 	t.Helper()
 	r := metrics.New(metrics.Config{})
 	c := add(t, r, "web", metrics.Stats{
-		Ready: 3, Waiting: 2, Started: 9, Received: 12, Requeued: 3, Revision: 1, Digest: "d", States: map[string]int{"live": 1}, Instances: 2, Image: true,
+		Stats: runner.Stats{Ready: 3, Waiting: 2, Started: 9, Received: 12, Requeued: 3}, Revision: 1, Digest: "d", States: map[string]int{"live": 1}, Instances: 2, Image: true,
 		Synced: true, Events: map[string]uint64{"recorded": 3}, Recycled: map[string]uint64{"instance_calls": 1},
 	})
 	for i, reason := range []abi.ReasonType{abi.ReasonListed, abi.ReasonObjectUpdated, abi.ReasonRelated, abi.ReasonRequeue} {

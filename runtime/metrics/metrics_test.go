@@ -19,6 +19,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/runtime/metrics"
+	"github.com/wasmctl/wasmctl/runtime/runner"
 )
 
 // add adds a controller with the figures st.
@@ -191,14 +192,17 @@ func TestController_SeriesComeAndGo(t *testing.T) {
 // TestAdds_NeverGoBack: the counter does not decrease, although its parts are from different moments.
 func TestAdds_NeverGoBack(t *testing.T) {
 	r := metrics.New(metrics.Config{})
-	st := metrics.Stats{Started: 3, Ready: 4}
+	stats := func(started uint64, ready int) metrics.Stats {
+		return metrics.Stats{Stats: runner.Stats{Started: started, Ready: ready}}
+	}
+	st := stats(3, 4)
 	if err := r.Add("web", metrics.NewController(), func() metrics.Stats { return st }); err != nil {
 		t.Fatal(err)
 	}
 	for _, step := range []struct {
 		metrics.Stats
 		want string
-	}{{metrics.Stats{Started: 3, Ready: 4}, "7"}, {metrics.Stats{Started: 4, Ready: 2}, "7"}, {metrics.Stats{Started: 8}, "8"}} {
+	}{{stats(3, 4), "7"}, {stats(4, 2), "7"}, {stats(8, 0), "8"}} {
 		st = step.Stats
 		want(t, scrape(t, r, ""), map[string]string{`workqueue_adds_total{controller="web",name="web"}`: step.want})
 	}

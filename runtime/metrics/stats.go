@@ -6,21 +6,15 @@ import (
 	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/runtime/runner"
 )
 
 // Stats is a snapshot of the figures of a controller that are not counted in Controller.
 type Stats struct {
-	// Ready requests are due; ReadyLow is the part of them with low priority. Waiting requests are not due yet; Running ones are being
-	// reconciled.
-	Ready, ReadyLow, Waiting, Running int
+	runner.Stats
+
 	// Concurrency is the maximum number of concurrent runs.
 	Concurrency int
-	// Started, Received and Requeued count runs, requests and requeues.
-	Started, Received, Requeued uint64
-	// OldestReady is how long the next request has been due. OldestRunning is the age of the oldest run, and Unfinished the sum of the ages
-	// of all runs.
-	OldestReady, OldestRunning, Unfinished time.Duration
-
 	// LogsDropped counts log lines that were dropped because they came too often.
 	LogsDropped uint64
 	// Synced and Paused are the state of the controller as a whole.
