@@ -79,14 +79,14 @@ var ofPod = append([]string{
 // bindServe adds the flags that also apply to wasmctl serve, and the flags of wasmctl serve itself.
 func (o *manifestsOptions) bindServe(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&o.image, "image", "wasmctl:"+version, "Run this container `image`")
-	f.StringVar(&o.name, "name", "wasmctl", "Name the objects")
-	f.StringVarP(&o.namespace, "namespace", "n", "wasmctl-system", "Create the objects in this `namespace`")
-	f.Int32Var(&o.replicas, "replicas", 1, "Run this many replicas; 2 or more elect a leader")
-	f.IntVar(&o.shards, "shards", 0, "Let all replicas reconcile, and share the objects, split into `N` parts, instead of electing a leader")
+	f.StringVar(&o.installed.Image, "image", "wasmctl:"+version, "Run this container `image`")
+	f.StringVar(&o.installed.Name, "name", "wasmctl", "Name the objects")
+	f.StringVarP(&o.installed.Namespace, "namespace", "n", "wasmctl-system", "Create the objects in this `namespace`")
+	f.Int32Var(&o.installed.Replicas, "replicas", 1, "Run this many replicas; 2 or more elect a leader")
+	f.IntVar(&o.installed.Shards, "shards", 0, "Let all replicas reconcile, and share the objects, split into `N` parts, instead of electing a leader")
 	f.Lookup("shards").NoOptDefVal = strconv.Itoa(deploy.DefaultShards)
-	f.Int32Var(&o.maxReplicas, "max-replicas", 0, "With --shards: add a HorizontalPodAutoscaler that adds replicas up to this many")
-	f.BoolVar(&o.webhooks, "webhooks", false, "Serve the webhooks of modules, and give the processes the rights to register them")
+	f.Int32Var(&o.installed.MaxReplicas, "max-replicas", 0, "With --shards: add a HorizontalPodAutoscaler that adds replicas up to this many")
+	f.BoolVar(&o.installed.Webhooks, "webhooks", false, "Serve the webhooks of modules, and give the processes the rights to register them")
 	f.BoolVar(&o.podMonitor, "pod-monitor", false, "Add a PodMonitor, as the last object, for clusters with the Prometheus operator")
 	o.process.Kubeconfig.Bind(cmd, "Use this kubeconfig `file` to look up kinds")
 	serve := &cobra.Command{}
@@ -104,8 +104,8 @@ func (o *manifestsOptions) bindServe(cmd *cobra.Command) {
 // validateServe validates the flags of wasmctl serve.
 func (o *manifestsOptions) validateServe() error {
 	if o.serve {
-		o.served.run.process.Leader.Shards = o.shards
-		return errors.Join(o.served.complete(true), o.served.checkWebhooks(o.webhooks, o.replicas > 1 || o.shards > 0))
+		o.served.run.process.Leader.Shards = o.installed.Shards
+		return errors.Join(o.served.complete(true), o.served.checkWebhooks(o.installed.Webhooks, o.installed.Replicas > 1 || o.installed.Shards > 0))
 	}
 	for _, flag := range o.passed {
 		if flag.Changed {
@@ -198,7 +198,7 @@ func (o *installOptions) await(ctx context.Context, client dynamic.ResourceInter
 	case err == nil:
 		_, err = fmt.Fprintln(o.manifests.streams.out, "wasmctl serve is ready")
 	case ctx.Err() != nil:
-		err = fmt.Errorf("deployment[%s]: %w: %s; see kubectl -n %s describe pods", name, err, waits, o.manifests.namespace)
+		err = fmt.Errorf("deployment[%s]: %w: %s; see kubectl -n %s describe pods", name, err, waits, o.manifests.installed.Namespace)
 	}
 	return err
 }

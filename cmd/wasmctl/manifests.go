@@ -32,17 +32,12 @@ type manifestsOptions struct {
 	process flags.Process
 	streams streams
 
-	filename        string
-	serve           bool
-	name, namespace string
-	image           string
-	replicas        int32
-	maxReplicas     int32
-	shards          int
-	modules         string
-	podMonitor      bool
-	webhooks        bool
-	output, dir     string
+	filename    string
+	serve       bool
+	installed   deploy.Config // its other fields are set by config
+	modules     string
+	podMonitor  bool
+	output, dir string
 
 	served serveOptions
 	passed []*pflag.Flag // of served
@@ -107,19 +102,19 @@ func (o *manifestsOptions) validate() error {
 	if (o.filename == "") == !o.serve {
 		errs = append(errs, errors.New("want --filename or --serve"))
 	}
-	for flag, name := range map[string]string{"name": o.name, "namespace": o.namespace} {
+	for flag, name := range map[string]string{"name": o.installed.Name, "namespace": o.installed.Namespace} {
 		if bad := validation.IsDNS1123Label(name); len(bad) > 0 {
 			errs = append(errs, fmt.Errorf("--%s %q: %s", flag, name, bad[0]))
 		}
 	}
-	if o.image == "" {
+	if o.installed.Image == "" {
 		errs = append(errs, errors.New("--image: must not be empty"))
 	}
-	if o.replicas < 1 || o.maxReplicas < 0 {
-		errs = append(errs, fmt.Errorf("--replicas %d, --max-replicas %d: want 1 or more", o.replicas, o.maxReplicas))
+	if o.installed.Replicas < 1 || o.installed.MaxReplicas < 0 {
+		errs = append(errs, fmt.Errorf("--replicas %d, --max-replicas %d: want 1 or more", o.installed.Replicas, o.installed.MaxReplicas))
 	}
-	if !o.serve && (o.shards < 0 || o.shards > slots.Max) {
-		errs = append(errs, fmt.Errorf("--shards %d: want 1 to %d", o.shards, slots.Max))
+	if !o.serve && (o.installed.Shards < 0 || o.installed.Shards > slots.Max) {
+		errs = append(errs, fmt.Errorf("--shards %d: want 1 to %d", o.installed.Shards, slots.Max))
 	}
 	errs = append(errs, o.validateServe())
 	if source, claim := o.source(); source == "" || source == deploy.FromClaim && claim == "" {
@@ -148,10 +143,8 @@ func (o *manifestsOptions) source() (source, claim string) {
 
 // config returns the configuration of the flags.
 func (o *manifestsOptions) config(ctx context.Context) (*deploy.Config, error) {
-	c := &deploy.Config{
-		Name: o.name, Namespace: o.namespace, Image: o.image, Replicas: o.replicas, Shards: o.shards, ShareObjects: o.served.share == shareObjects,
-		MaxReplicas: o.maxReplicas, RegistryAllow: o.served.allowed, Args: o.serveArgs(), Webhooks: o.webhooks,
-	}
+	c := new(o.installed)
+	c.ShareObjects, c.RegistryAllow, c.Args = o.served.share == shareObjects, o.served.allowed, o.serveArgs()
 	if err := o.fill(ctx, c); err != nil {
 		return nil, err
 	}

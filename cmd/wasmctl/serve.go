@@ -28,21 +28,16 @@ import (
 
 // serveOptions are the flags of serve, in addition to those of a process.
 type serveOptions struct {
-	run            runOptions
-	namespaces     []string
-	serviceAccount string
-	share          string
-	isolation      serve.Isolation
-	memory         string
-	timeout        time.Duration
-	concurrency    int
-	allowed        []string
-	private        bool
-	minFollow      time.Duration
-	cache          string
-	watches        int
-	bounds         v1alpha1.Bounds // set by complete
-	allow          oci.Allow       // set by complete
+	run         runOptions
+	config      serve.Config // its Bounds and Allow are set by complete
+	share       string
+	memory      string
+	timeout     time.Duration
+	concurrency int
+	allowed     []string
+	private     bool
+	cache       string
+	watches     int
 }
 
 // Values of --share.
@@ -86,20 +81,20 @@ Exit codes:
 // bind adds the flags to a command.
 func (o *serveOptions) bind(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringSliceVarP(&o.namespaces, "namespace", "n", nil, "Serve only Reconcilers in these `namespaces`, and no ClusterReconcilers; repeatable")
-	f.StringVar(&o.serviceAccount, "default-service-account", "default", "Run Reconcilers as this service `account` of their namespace if they name none")
+	f.StringSliceVarP(&o.config.Namespaces, "namespace", "n", nil, "Serve only Reconcilers in these `namespaces`, and no ClusterReconcilers; repeatable")
+	f.StringVar(&o.config.ServiceAccount, "default-service-account", "default", "Run Reconcilers as this service `account` of their namespace if they name none")
 	f.StringVar(&o.memory, "max-memory", "256Mi", "Limit the memory of one module instance; a Reconciler can lower it")
 	f.DurationVar(&o.timeout, "max-timeout", 30*time.Second, "Limit the duration of one reconcile; a Reconciler can lower it")
 	f.IntVar(&o.concurrency, "max-concurrency", 16, "Let each Reconciler reconcile at most this many objects at a time")
-	f.DurationVar(&o.minFollow, "min-follow", 10*time.Second, "Look no more often than this whether a followed tag has another module")
+	f.DurationVar(&o.config.MinFollow, "min-follow", 10*time.Second, "Look no more often than this whether a followed tag has another module")
 	f.StringArrayVar(&o.allowed, "registry-allow", nil, "Let Reconcilers name modules of this `host`[:port][/repository] only, and of repositories below it; a host can have globs; repeatable")
 	f.BoolVar(&o.private, "registry-private", true, "Let Reconcilers use registries at private addresses; if false, only those that --registry-allow or --insecure-registry names")
 	f.StringVar(&o.cache, "max-cache", "256Mi", "Limit the memory of the objects that the Reconcilers of one namespace cache together")
 	f.IntVar(&o.watches, "max-watches", 200, "Limit the watches that the Reconcilers of one namespace have together; those of equal objects count once")
 	f.StringVar(&o.share, "share", shareReconcilers, "With --shards: distribute the \"reconcilers\", so that each runs on exactly one replica, or the \"objects\" of each")
-	f.StringVar(&o.isolation.By, "isolate", "", "Run modules in separate processes: each \"controller\" in its own, or each \"tenant\", which is a namespace; without a value, each controller")
+	f.StringVar(&o.config.Isolation.By, "isolate", "", "Run modules in separate processes: each \"controller\" in its own, or each \"tenant\", which is a namespace; without a value, each controller")
 	f.Lookup("isolate").NoOptDefVal = serve.ByController
-	f.StringSliceVar(&o.isolation.Namespaces, "isolate-namespaces", nil, "With --isolate: isolate only the Reconcilers of these `namespaces`; repeatable")
+	f.StringSliceVar(&o.config.Isolation.Namespaces, "isolate-namespaces", nil, "With --isolate: isolate only the Reconcilers of these `namespaces`; repeatable")
 	flags.Bind(cmd, &o.run.controller, "memo")
 	o.run.process.BindTenants(cmd)
 	o.run.process.Bind(cmd)
@@ -117,19 +112,19 @@ func (o *serveOptions) complete(isolates bool) error {
 	if err != nil || cache.Value() < 1<<20 {
 		errs = append(errs, fmt.Errorf("--max-cache %q: want a size of at least 1Mi, such as 256Mi", o.cache))
 	}
-	if o.minFollow <= 0 {
+	if o.config.MinFollow <= 0 {
 		errs = append(errs, errors.New("--min-follow must be more than 0"))
 	}
 	if o.timeout <= 0 || o.concurrency <= 0 || o.watches <= 0 {
 		errs = append(errs, errors.New("--max-timeout, --max-concurrency and --max-watches must be more than 0"))
 	}
 	o.run.tenants = wasmctl.TenantLimits{Cache: cache.Value(), Watches: o.watches}
-	o.allow, err = parseAllow(o.allowed)
-	errs = append(errs, err, o.isolation.Validate(isolates), checkShare(o.share, o.run.process.Leader.Shards), o.checkWebhooks(o.run.process.Webhooks.Serves(), o.run.process.Leader.Replicates()))
+	o.config.Allow, err = parseAllow(o.allowed)
+	errs = append(errs, err, o.config.Isolation.Validate(isolates), checkShare(o.share, o.run.process.Leader.Shards), o.checkWebhooks(o.run.process.Webhooks.Serves(), o.run.process.Leader.Replicates()))
 	most := host.Config{Limits: share.Limits{Memory: memory.Value(), Timeout: o.timeout}}.LimitsFor(nil)
-	o.bounds = v1alpha1.Bounds{Limits: map[abi.LimitName]int64{}, Concurrency: int32(min(o.concurrency, math.MaxInt32))} //nolint:gosec // bounded
+	o.config.Bounds = v1alpha1.Bounds{Limits: map[abi.LimitName]int64{}, Concurrency: int32(min(o.concurrency, math.MaxInt32))} //nolint:gosec // bounded
 	for _, name := range abi.LimitNames {
-		o.bounds.Limits[name] = most.Get(name)
+		o.config.Bounds.Limits[name] = most.Get(name)
 	}
 	if o.run.process.Leader.Name == "" {
 		o.run.process.Leader.Name = serveLease
@@ -167,10 +162,10 @@ func (o *serveOptions) checkWebhooks(webhooks, replicated bool) error {
 
 // server returns the Server of a cluster.
 func (o *serveOptions) server(cluster *rest.Config, log *slog.Logger) (*serve.Server, error) {
-	return serve.New(serve.Config{
-		Cluster: cluster, Registry: o.run.process.Registry.Options, Namespaces: o.namespaces, ServiceAccount: o.serviceAccount, Bounds: o.bounds, Isolation: o.isolation, Memo: o.run.controller.Memo,
-		ShareObjects: o.share == shareObjects, Log: log, Allow: o.allow, PublicRegistries: !o.private, MinFollow: o.minFollow,
-	})
+	c := o.config
+	c.Cluster, c.Log, c.Registry, c.Memo = cluster, log, o.run.process.Registry.Options, o.run.controller.Memo
+	c.ShareObjects, c.PublicRegistries = o.share == shareObjects, !o.private
+	return serve.New(c)
 }
 
 // runUntilStopped is run. If wasmctl serve is being removed from the cluster, it first takes its finalizers off.
