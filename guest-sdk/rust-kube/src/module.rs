@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 use std::cell::{Cell, RefCell};
 use std::fmt::Debug;
-use std::future::Future;
+use std::future::{self, Future};
+use std::pin::Pin;
+use std::sync::Arc;
 use std::task::Poll;
 
-use wasmctl::Reconciler;
+use wasmctl::{Action, Context, Error, Manifest, Object, Reconciler};
 
+use crate::runtime::running::Runs;
 use crate::{executor, logger};
 
 thread_local! {
     /// The controller that `main` has started.
-    static STARTED: RefCell<Option<Reconciler>> = const { RefCell::new(None) };
+    static STARTED: RefCell<Option<(Manifest, Arc<Runs>)>> = const { RefCell::new(None) };
     /// Name and version of the package that calls `main!`.
     static PACKAGE: Cell<(&'static str, &'static str)> = const { Cell::new(("", "")) };
 }
@@ -61,21 +64,56 @@ impl<E: Debug> Outcome for Result<(), E> {
 pub fn module<F, Fut>(main: F) -> Reconciler
 where
     F: FnOnce() -> Fut,
-    Fut: Future,
+    Fut: Future + 'static,
     Fut::Output: Outcome,
 {
     logger::install();
     STARTED.set(None);
-    let end = executor::poll_once(main());
+    let mut main = Box::pin(main());
+    let end = executor::poll_once(main.as_mut());
     match (STARTED.take(), end) {
-        (Some(reconciler), _) => reconciler,
+        (Some((manifest, runs)), Poll::Pending) => {
+            let main = RefCell::new(Some(main));
+            Reconciler::new(manifest, move |obj: &Object<'_>, ctx: &Context<'_>| run(&main, &runs, obj, ctx))
+        }
         (None, Poll::Pending) => {
             panic!("main waits for something before it runs a Controller: a module has no timers, sockets and tasks")
         }
-        (None, Poll::Ready(out)) => match out.error() {
-            Some(e) => panic!("main: {e}"),
-            None => panic!("main ends without Controller::run"),
+        (started, Poll::Ready(out)) => match (out.error(), started) {
+            (Some(e), _) => panic!("main: {e}"),
+            (None, Some(_)) => panic!("main ends without waiting for the stream of Controller::run: await it"),
+            (None, None) => panic!("main ends without Controller::run"),
         },
+    }
+}
+
+/// Runs an object: polls `main`, which waits for the stream of its controller, until the
+/// run has ended.
+fn run<Fut: Future>(
+    main: &RefCell<Option<Pin<Box<Fut>>>>,
+    runs: &Runs,
+    obj: &Object<'_>,
+    ctx: &Context<'_>,
+) -> Result<Action, Error> {
+    runs.begin(obj)?;
+    let mut main = main.borrow_mut();
+    let end = executor::block_on(
+        ctx,
+        future::poll_fn(|task| {
+            if main.as_mut().is_some_and(|main| main.as_mut().poll(task).is_ready()) {
+                *main = None;
+            }
+            match runs.end() {
+                Some(end) => Poll::Ready(Some(end)),
+                None if main.is_none() => Poll::Ready(None),
+                None => Poll::Pending,
+            }
+        }),
+    )?;
+    match end {
+        Some(Ok(action)) => Ok(action.into()),
+        Some(Err(failed)) => Err(failed.into()),
+        None => Err(Error::msg("main has ended: it must await the stream of Controller::run for ever").permanent()),
     }
 }
 
@@ -83,23 +121,19 @@ where
 pub fn module_of<F, Fut>(name: &'static str, version: &'static str, main: F) -> Reconciler
 where
     F: FnOnce() -> Fut,
-    Fut: Future,
+    Fut: Future + 'static,
     Fut::Output: Outcome,
 {
     PACKAGE.set((name, version));
     module(main)
 }
 
-/// Name and version of the package, if known.
-pub(crate) fn package() -> (String, String) {
-    let (name, version) = PACKAGE.get();
-    (name.to_owned(), version.to_owned())
-}
-
 /// Stores the controller that `main` runs.
-pub(crate) fn start(reconciler: Reconciler) {
+pub(crate) fn start(manifest: Manifest, runs: Arc<Runs>) {
+    let (name, version) = PACKAGE.get();
+    let manifest = Manifest { name: name.to_owned(), version: version.to_owned(), ..manifest };
     STARTED.with_borrow_mut(|started| {
         assert!(started.is_none(), "main runs two controllers: make a module of each");
-        *started = Some(reconciler);
+        *started = Some((manifest, runs));
     });
 }

@@ -3,11 +3,12 @@
 
 use std::future::{self, Future};
 use std::pin::Pin;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context as Task, Poll};
 use std::time::Duration;
 
-use futures::StreamExt;
+use futures::{FutureExt, StreamExt};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::{
     Api, ApiResource, DynamicObject, GroupVersionKind, ListParams, ObjectMeta, Patch, PatchParams, PostParams,
@@ -222,6 +223,112 @@ fn a_call_outside_of_a_run_is_an_error() {
     assert!(seen.lock().unwrap().as_deref().unwrap().contains("make calls in reconcile"));
 }
 
+/// A `main` whose functions borrow from it, and whose stream is in a set of futures that
+/// polls only those that were woken. It writes the results to `seen`.
+async fn borrowing(seen: Arc<Mutex<Vec<String>>>) {
+    let client = Client::try_default().await.unwrap();
+    let runs = AtomicU32::new(0);
+    let maps = Api::<ConfigMap>::all(client.clone());
+    let results = Controller::new(maps, watcher::Config::default())
+        .run(
+            |map, _| {
+                let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
+                let run = runs.fetch_add(1, Ordering::Relaxed);
+                async move {
+                    match run {
+                        0 => future::pending().await,
+                        1 => maps.get("missing").await.map(|_| Action::await_change()),
+                        _ => maps.get(&map.name_any()).await.map(|_| Action::requeue(Duration::from_secs(3))),
+                    }
+                }
+            },
+            |_, _, _| Action::requeue(Duration::from_secs(1 + u64::from(runs.load(Ordering::Relaxed)))),
+            Arc::new(()),
+        )
+        .for_each(|result| {
+            seen.lock().unwrap().push(match result {
+                Ok((object, _)) => format!("{object}"),
+                Err(e) => format!("{e}"),
+            });
+            future::ready(())
+        });
+    let mut all: futures::stream::FuturesUnordered<_> = [results].into_iter().collect();
+    all.next().await;
+}
+
+#[test]
+fn functions_borrow_from_main_and_results_reach_it() {
+    let host = Host::new();
+    host.add(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "default"}}));
+    let seen: Arc<Mutex<Vec<String>>> = Arc::default();
+    let main_seen = seen.clone();
+    let module = kube::module(|| borrowing(main_seen));
+    let failed = |run: kube::testing::RunResult| run.failure.expect("the run has failed");
+    assert!(failed(host.reconcile(&module, &at("a"))).message.contains("Action::requeue"));
+    assert_eq!(
+        failed(host.reconcile(&module, &at("a"))).after,
+        Duration::from_secs(3),
+        "the error policy borrows, too"
+    );
+    for _ in 0..2 {
+        let run = host.reconcile(&module, &at("a"));
+        assert_eq!(run.action.requeued(), Some(Duration::from_secs(3)), "{run:?}");
+    }
+    let seen = seen.lock().unwrap();
+    assert_eq!(
+        *seen,
+        ["reconciler for object ConfigMap.v1./a.default failed", "ConfigMap.v1./a.default", "ConfigMap.v1./a.default"]
+    );
+}
+
+#[test]
+#[allow(deprecated)]
+fn triggers_and_boxed_streams_are_accepted() {
+    drop(kube::module(|| async {
+        let client = Client::try_default().await.unwrap();
+        let config = watcher::Config::default();
+        let boxed: Pin<Box<dyn Future<Output = ()> + Send>> = Controller::new(Api::<ConfigMap>::all(client), config)
+            .reconcile_all_on(futures::stream::pending())
+            .reconcile_on(futures::stream::pending())
+            .run(|_, _| async { Ok(Action::await_change()) }, |_, _: &Error, _| Action::await_change(), Arc::new(()))
+            .for_each(|_| future::ready(()))
+            .boxed();
+        boxed.await;
+    }));
+}
+
+#[test]
+fn a_main_that_has_ended_fails_the_next_run() {
+    let host = Host::new();
+    host.add(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "default"}}));
+    let module = kube::module(|| async {
+        let client = Client::try_default().await.unwrap();
+        let maps = Api::<ConfigMap>::all(client);
+        let results = Controller::new(maps, watcher::Config::default()).run(
+            |_, _| async { Ok(Action::await_change()) },
+            |_, _: &Error, _| Action::await_change(),
+            Arc::new(()),
+        );
+        results.take(1).for_each(|_| future::ready(())).await;
+    });
+    assert!(host.reconcile(&module, &at("a")).failure.is_none());
+    let failure = host.reconcile(&module, &at("a")).failure.expect("the run has failed");
+    assert!(failure.message.contains("main has ended"), "{failure:?}");
+}
+
+#[test]
+#[should_panic(expected = "without waiting for the stream")]
+fn a_main_that_does_not_await_the_stream_is_refused() {
+    drop(kube::module(|| async {
+        let client = Client::try_default().await.unwrap();
+        drop(Controller::new(Api::<ConfigMap>::all(client), watcher::Config::default()).run(
+            |_, _| async { Ok(Action::await_change()) },
+            |_, _: &Error, _| Action::await_change(),
+            Arc::new(()),
+        ));
+    }));
+}
+
 #[test]
 #[should_panic(expected = "main ends without Controller::run")]
 fn a_main_without_a_controller_is_refused() {
@@ -238,7 +345,7 @@ fn a_main_that_fails_is_refused() {
 #[should_panic(expected = "main runs two controllers")]
 fn two_controllers_are_refused() {
     let idle: Reconcile = |_, _| Box::pin(async { Ok(Action::await_change()) });
-    drop(kube::module(|| async { futures::join!(main_of(idle), main_of(idle)).0 }));
+    drop(kube::module(move || async move { futures::join!(main_of(idle), main_of(idle)).0 }));
 }
 
 #[test]

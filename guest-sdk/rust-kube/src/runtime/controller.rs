@@ -4,16 +4,17 @@
 use std::error::Error as StdError;
 use std::fmt::Debug;
 use std::future::Future;
-use std::marker::PhantomData;
+use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_core::{Stream, TryFuture};
 use kube_core::{DynamicObject, Resource};
 use serde::de::DeserializeOwned;
 use wasmctl::{Capability, Context, Conversion, Manifest, WatchEvent, Webhook};
 
 use super::reflector::ObjectRef;
-use super::running::{self, Running};
+use super::running::Running;
 use super::watcher;
 use crate::api::Api;
 use crate::module;
@@ -85,25 +86,29 @@ impl Config {
 ///
 /// The host watches, queues and retries; see [`run`](Self::run). One module has one
 /// controller.
-pub struct Controller<K> {
+pub struct Controller<K: Resource> {
     manifest: Manifest,
-    type_: PhantomData<fn() -> K>,
+    dyntype: K::DynamicType,
 }
 
 impl<K> Controller<K>
 where
     K: Clone + Resource + DeserializeOwned + Debug + Send + Sync + 'static,
+    K::DynamicType: Eq + Hash + Clone,
 {
     /// Makes a controller for the objects of `main_api`.
     #[must_use]
-    pub fn new(main_api: Api<K>, wc: watcher::Config) -> Self {
-        Controller { manifest: Manifest { for_: wc.watch(&main_api), ..Manifest::default() }, type_: PhantomData }
+    pub fn new(main_api: Api<K>, wc: watcher::Config) -> Self
+    where
+        K::DynamicType: Default,
+    {
+        Self::new_with(main_api, wc, K::DynamicType::default())
     }
 
     /// `new` for a type without a fixed kind.
     #[must_use]
-    pub fn new_with(main_api: Api<K>, wc: watcher::Config, _: K::DynamicType) -> Self {
-        Self::new(main_api, wc)
+    pub fn new_with(main_api: Api<K>, wc: watcher::Config, dyntype: K::DynamicType) -> Self {
+        Controller { manifest: Manifest { for_: wc.watch(&main_api), ..Manifest::default() }, dyntype }
     }
 
     /// Makes changes of an object reconcile its owners.
@@ -208,8 +213,26 @@ where
         self
     }
 
-    /// Makes this the controller of the module. The stream never yields: `main` waits for
-    /// it for the lifetime of the module.
+    /// Has no effect: a module has no timer, thread or socket that could feed the stream.
+    #[must_use]
+    #[deprecated(
+        note = "has no effect in a module: run objects with `wasmctl trigger`, or start the controller with --resync"
+    )]
+    pub fn reconcile_all_on(self, _: impl Stream<Item = ()> + Send + 'static) -> Self {
+        self
+    }
+
+    /// Has no effect: a module has no timer, thread or socket that could feed the stream.
+    #[must_use]
+    #[deprecated(
+        note = "has no effect in a module: run objects with `wasmctl trigger`, or start the controller with --trigger-on-stdin"
+    )]
+    pub fn reconcile_on(self, _: impl Stream<Item = ObjectRef<K>> + Send + 'static) -> Self {
+        self
+    }
+
+    /// Makes this the controller of the module. `main` must await the stream, which yields
+    /// the result of each run of this instance, and never ends.
     ///
     /// The error policy is called within the failed run. After a trap or a timeout there
     /// is no error, and the host's back-off decides. A run whose object does not fit the
@@ -218,20 +241,18 @@ where
     /// # Panics
     ///
     /// If `main` has run another controller.
-    pub fn run<Fut, E, Ctx>(
+    pub fn run<ReconcilerFut, Ctx>(
         self,
-        reconciler: impl FnMut(Arc<K>, Arc<Ctx>) -> Fut + 'static,
-        error_policy: impl Fn(Arc<K>, &E, Arc<Ctx>) -> Action + 'static,
+        reconciler: impl FnMut(Arc<K>, Arc<Ctx>) -> ReconcilerFut,
+        error_policy: impl Fn(Arc<K>, &ReconcilerFut::Error, Arc<Ctx>) -> Action,
         context: Arc<Ctx>,
-    ) -> Running<K, E>
+    ) -> impl Stream<Item = Result<(ObjectRef<K>, Action), Error<ReconcilerFut::Error, watcher::Error>>>
     where
-        Fut: Future<Output = Result<Action, E>> + Send + 'static,
-        E: StdError + Send + 'static,
-        Ctx: 'static,
+        ReconcilerFut: TryFuture<Ok = Action> + Send + 'static,
+        ReconcilerFut::Error: StdError + Send + 'static,
     {
-        let (name, version) = module::package();
-        let manifest = Manifest { name, version, ..self.manifest };
-        module::start(running::reconciler(manifest, reconciler, error_policy, context));
-        Running::new()
+        let running = Running::new(self.dyntype, reconciler, error_policy, context);
+        module::start(self.manifest, running.runs());
+        running
     }
 }

@@ -5,7 +5,7 @@ pub mod controller;
 pub mod events;
 pub mod finalizer;
 pub mod reflector;
-mod running;
+pub(crate) mod running;
 pub mod watcher;
 
 pub use controller::{Config, Controller};

@@ -1,66 +1,181 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A run of a controller's functions, and the stream of their results.
+//! The runs of a controller, and the stream of their results.
+//!
+//! `main` owns the functions of the controller, which may borrow from it. So `main` stays
+//! alive in the module, and each run polls it: the stream takes the object of the run,
+//! calls the functions, and yields the result to `main`.
 
-use std::cell::RefCell;
+use std::any::Any;
 use std::error::Error as StdError;
-use std::fmt::Debug;
-use std::future::Future;
-use std::marker::PhantomData;
+use std::mem;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::task::{Context as Task, Poll};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context as Task, Poll, Waker};
 use std::time::Duration;
 
-use futures_core::Stream;
+use futures_core::{Stream, TryFuture};
+use kube_core::Resource;
 use serde::de::DeserializeOwned;
-use wasmctl::{Context, Manifest, Object, Reconciler};
+use wasmctl::Object;
 
 use super::controller::{Action, Error};
 use super::reflector::ObjectRef;
 use super::watcher;
-use crate::{executor, logger, Resource};
 
-/// Makes a reconciler from a controller's functions.
-pub(super) fn reconciler<K, Ctx, Fut, E>(
-    manifest: Manifest,
-    reconcile: impl FnMut(Arc<K>, Arc<Ctx>) -> Fut + 'static,
-    error_policy: impl Fn(Arc<K>, &E, Arc<Ctx>) -> Action + 'static,
-    context: Arc<Ctx>,
-) -> Reconciler
-where
-    K: DeserializeOwned + 'static,
-    Ctx: 'static,
-    Fut: Future<Output = Result<Action, E>>,
-    E: StdError + 'static,
-{
-    let reconcile = RefCell::new(reconcile);
-    Reconciler::new(manifest, move |obj: &Object<'_>, ctx: &Context<'_>| {
-        let obj: Arc<K> = Arc::new(decode(obj)?);
-        let future = (reconcile.borrow_mut())(obj.clone(), context.clone());
-        match executor::block_on(ctx, future)? {
-            Ok(action) => Ok(action.into()),
-            Err(e) => {
-                let policy = error_policy(obj, &e, context.clone());
-                logger::flush(ctx);
-                Err(failed(&e, policy))
-            }
-        }
-    })
+/// An object whose type the stream knows.
+type AnyObject = Arc<dyn Any + Send + Sync>;
+
+/// Hands the runs of a module to the stream of its controller, and takes their ends back.
+pub(crate) struct Runs {
+    decode: fn(&Object<'_>) -> Result<AnyObject, wasmctl::Error>,
+    current: Mutex<Current>,
 }
 
-fn decode<K: DeserializeOwned>(obj: &Object<'_>) -> Result<K, wasmctl::Error> {
-    let explain = |e| wasmctl::Error::from(e).context(obj.to_ref()).permanent().with_reason("InvalidObject");
-    obj.decode(&[]).map_err(explain)
+/// The run in progress.
+#[derive(Default)]
+struct Current {
+    state: State,
+    /// Wakes the stream, which may be in a set of futures that polls only those that were
+    /// woken.
+    stream: Option<Waker>,
+}
+
+#[derive(Default)]
+enum State {
+    #[default]
+    Idle,
+    Begun(AnyObject),
+    Ended(Result<Action, Failed>),
 }
 
 /// The error of a run, with the decision of the error policy. It has only the text of the
 /// original error, so that its type, for example a conflict, does not override the
 /// policy.
-fn failed<E: StdError + 'static>(e: &E, policy: Action) -> wasmctl::Error {
-    let error = wasmctl::Error::msg(text(e)).with_reason(reason(e));
-    match policy.requeue_after {
-        Some(after) => error.retry_after(after.max(Duration::from_millis(1))), // 0 would mean the host's back-off
-        None => error.permanent(),
+pub(crate) struct Failed {
+    text: String,
+    reason: String,
+    policy: Action,
+}
+
+impl From<Failed> for wasmctl::Error {
+    fn from(failed: Failed) -> Self {
+        let error = wasmctl::Error::msg(failed.text).with_reason(failed.reason);
+        match failed.policy.requeue_after {
+            Some(after) => error.retry_after(after.max(Duration::from_millis(1))), // 0 would mean the host's back-off
+            None => error.permanent(),
+        }
+    }
+}
+
+impl Runs {
+    /// Starts a run of an object. A run that is still in progress, because it cannot end,
+    /// is abandoned.
+    pub(crate) fn begin(&self, obj: &Object<'_>) -> Result<(), wasmctl::Error> {
+        let explain = |e: wasmctl::Error| e.context(obj.to_ref()).permanent().with_reason("InvalidObject");
+        let object = (self.decode)(obj).map_err(explain)?;
+        let mut current = self.lock();
+        current.state = State::Begun(object);
+        if let Some(stream) = current.stream.take() {
+            drop(current);
+            stream.wake();
+        }
+        Ok(())
+    }
+
+    /// The end of the run, if it has ended.
+    pub(crate) fn end(&self) -> Option<Result<Action, Failed>> {
+        let mut current = self.lock();
+        match mem::take(&mut current.state) {
+            State::Ended(end) => Some(end),
+            state => {
+                current.state = state;
+                None
+            }
+        }
+    }
+
+    /// The object of a run that has begun.
+    fn take(&self, task: &Task<'_>) -> Option<AnyObject> {
+        let mut current = self.lock();
+        current.stream = Some(task.waker().clone());
+        match mem::take(&mut current.state) {
+            State::Begun(object) => Some(object),
+            state => {
+                current.state = state;
+                None
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Current> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The results of a controller.
+pub(super) struct Running<K: Resource, F, P, Fut, Ctx> {
+    pub(super) dyntype: K::DynamicType,
+    pub(super) reconcile: F,
+    pub(super) error_policy: P,
+    pub(super) context: Arc<Ctx>,
+    runs: Arc<Runs>,
+    /// The run in progress.
+    run: Option<(Arc<K>, Pin<Box<Fut>>)>,
+}
+
+impl<K, F, P, Fut, Ctx> Running<K, F, P, Fut, Ctx>
+where
+    K: Resource + DeserializeOwned + Send + Sync + 'static,
+{
+    pub(super) fn new(dyntype: K::DynamicType, reconcile: F, error_policy: P, context: Arc<Ctx>) -> Self {
+        let decode = |obj: &Object<'_>| Ok(Arc::new(obj.decode::<K>(&[])?) as AnyObject);
+        let runs = Arc::new(Runs { decode, current: Mutex::default() });
+        Running { dyntype, reconcile, error_policy, context, runs, run: None }
+    }
+
+    pub(super) fn runs(&self) -> Arc<Runs> {
+        self.runs.clone()
+    }
+}
+
+// No field is pinned in place: the future of a run is in a box.
+impl<K: Resource, F, P, Fut, Ctx> Unpin for Running<K, F, P, Fut, Ctx> {}
+
+impl<K, F, P, Fut, Ctx> Stream for Running<K, F, P, Fut, Ctx>
+where
+    K: Resource + Send + Sync + 'static,
+    K::DynamicType: Clone,
+    F: FnMut(Arc<K>, Arc<Ctx>) -> Fut,
+    P: Fn(Arc<K>, &Fut::Error, Arc<Ctx>) -> Action,
+    Fut: TryFuture<Ok = Action>,
+    Fut::Error: StdError + 'static,
+{
+    type Item = Result<(ObjectRef<K>, Action), Error<Fut::Error, watcher::Error>>;
+
+    fn poll_next(mut self: Pin<&mut Self>, task: &mut Task<'_>) -> Poll<Option<Self::Item>> {
+        if let Some(object) = self.runs.take(task) {
+            self.run = None; // the abandoned run may hold what the new one needs
+            let object: Arc<K> =
+                object.downcast().unwrap_or_else(|_| unreachable!("decode makes objects of this type"));
+            let context = self.context.clone();
+            let future = (self.reconcile)(object.clone(), context);
+            self.run = Some((object, Box::pin(future)));
+        }
+        let Some((object, future)) = &mut self.run else { return Poll::Pending };
+        let Poll::Ready(result) = future.as_mut().try_poll(task) else { return Poll::Pending };
+        let object = object.clone();
+        self.run = None;
+        let named = ObjectRef::from_obj_with(object.as_ref(), self.dyntype.clone());
+        let (end, item) = match result {
+            Ok(action) => (Ok(action.clone()), Ok((named, action))),
+            Err(e) => {
+                let policy = (self.error_policy)(object, &e, self.context.clone());
+                let failed = Failed { text: text(&e), reason: reason(&e), policy };
+                (Err(failed), Err(Error::ReconcilerFailed(e, Box::new(named.erase()))))
+            }
+        };
+        self.runs.lock().state = State::Ended(end);
+        Poll::Ready(Some(item))
     }
 }
 
@@ -88,28 +203,4 @@ fn reason<E: StdError + 'static>(e: &E) -> String {
         cause = e.source();
     }
     String::new()
-}
-
-/// The results of a controller, for `for_each`. It never yields a result, because the
-/// host logs and counts them. `main` stops here.
-#[must_use = "main has to await the stream of a controller"]
-pub struct Running<K: Resource, E> {
-    results: PhantomData<fn() -> (K, E)>,
-}
-
-impl<K: Resource, E> Running<K, E> {
-    pub(super) fn new() -> Self {
-        Running { results: PhantomData }
-    }
-}
-
-impl<K: Resource, E> Stream for Running<K, E>
-where
-    E: Debug + 'static,
-{
-    type Item = Result<(ObjectRef<K>, Action), Error<E, watcher::Error>>;
-
-    fn poll_next(self: Pin<&mut Self>, _: &mut Task<'_>) -> Poll<Option<Self::Item>> {
-        Poll::Pending
-    }
 }
