@@ -68,7 +68,7 @@ pub use kube_core as core;
 pub use kube_core::{CustomResourceExt, Resource, ResourceExt};
 #[cfg(feature = "derive")]
 pub use kube_derive::{CustomResource, KubeSchema, Resource};
-pub use module::{module, Outcome};
+pub use module::{controllers, module, Outcome};
 pub use wasmctl::Capability;
 
 #[doc(hidden)]

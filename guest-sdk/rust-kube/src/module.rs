@@ -3,6 +3,7 @@ use std::cell::{Cell, RefCell};
 use std::fmt::Debug;
 use std::future::{self, Future};
 use std::pin::Pin;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 
@@ -12,8 +13,8 @@ use crate::runtime::running::Runs;
 use crate::{executor, logger};
 
 thread_local! {
-    /// The controller that `main` has started.
-    static STARTED: RefCell<Option<(Manifest, Arc<Runs>)>> = const { RefCell::new(None) };
+    /// The controllers that `main` has started.
+    static STARTED: RefCell<Vec<(Manifest, Arc<Runs>)>> = const { RefCell::new(Vec::new()) };
     /// Name and version of the package that calls `main!`.
     static PACKAGE: Cell<(&'static str, &'static str)> = const { Cell::new(("", "")) };
 }
@@ -54,7 +55,7 @@ impl<E: Debug> Outcome for Result<(), E> {
     }
 }
 
-/// The controller that `main` runs, for a host; see [`main!`](crate::main).
+/// The only controller that `main` runs, for a host; see [`main!`](crate::main).
 ///
 /// # Panics
 ///
@@ -67,24 +68,62 @@ where
     Fut: Future + 'static,
     Fut::Output: Outcome,
 {
+    let mut all = controllers(main);
+    assert!(all.len() == 1, "main runs {} controllers: use kube::controllers", all.len());
+    all.remove(0).1
+}
+
+/// The controllers that `main` runs, and their names. If there are several, they are named
+/// like their kinds, in lower case. A host loads the module once for each.
+///
+/// # Panics
+///
+/// If `main` fails, or runs no [`Controller`](crate::runtime::Controller).
+pub fn controllers<F, Fut>(main: F) -> Vec<(String, Reconciler)>
+where
+    F: FnOnce() -> Fut,
+    Fut: Future + 'static,
+    Fut::Output: Outcome,
+{
     logger::install();
-    STARTED.set(None);
+    STARTED.take();
     let mut main = Box::pin(main());
     let end = executor::poll_once(main.as_mut());
-    match (STARTED.take(), end) {
-        (Some((manifest, runs)), Poll::Pending) => {
-            let main = RefCell::new(Some(main));
-            Reconciler::new(manifest, move |obj: &Object<'_>, ctx: &Context<'_>| run(&main, &runs, obj, ctx))
-        }
-        (None, Poll::Pending) => {
+    let started = STARTED.take();
+    match (started.is_empty(), end.map(Outcome::error)) {
+        (_, Poll::Ready(Some(e))) => panic!("main: {e}"),
+        (true, Poll::Ready(None)) => panic!("main ends without Controller::run"),
+        (false, Poll::Ready(None)) => panic!("main ends without waiting for the stream of Controller::run: await it"),
+        (true, Poll::Pending) => {
             panic!("main waits for something before it runs a Controller: a module has no timers, sockets and tasks")
         }
-        (started, Poll::Ready(out)) => match (out.error(), started) {
-            (Some(e), _) => panic!("main: {e}"),
-            (None, Some(_)) => panic!("main ends without waiting for the stream of Controller::run: await it"),
-            (None, None) => panic!("main ends without Controller::run"),
-        },
+        (false, Poll::Pending) => {}
     }
+    let main = Rc::new(RefCell::new(Some(main)));
+    let names = names(&started);
+    let all = started.into_iter().zip(names).map(|((manifest, runs), name)| {
+        let (main, manifest) = (main.clone(), Manifest { name: name.clone(), ..manifest });
+        (name, Reconciler::new(manifest, move |obj: &Object<'_>, ctx: &Context<'_>| run(&main, &runs, obj, ctx)))
+    });
+    all.collect()
+}
+
+/// The names of the controllers: that of the package for a single one, otherwise those of
+/// the kinds, with a number if a kind has several.
+fn names(started: &[(Manifest, Arc<Runs>)]) -> Vec<String> {
+    if started.len() == 1 {
+        return vec![PACKAGE.get().0.to_owned()];
+    }
+    let mut names: Vec<String> = Vec::new();
+    for (_, runs) in started {
+        let kind = runs.kind.to_lowercase();
+        let name = match started.iter().take(names.len()).filter(|(_, before)| before.kind == runs.kind).count() {
+            0 => kind,
+            n => format!("{kind}-{}", n + 1),
+        };
+        names.push(name);
+    }
+    names
 }
 
 /// Runs an object: polls `main`, which waits for the stream of its controller, until the
@@ -117,7 +156,7 @@ fn run<Fut: Future>(
     }
 }
 
-/// The module of a package; see [`module`].
+/// The controller of this instance, for `main!`.
 pub fn module_of<F, Fut>(name: &'static str, version: &'static str, main: F) -> Reconciler
 where
     F: FnOnce() -> Fut,
@@ -125,15 +164,28 @@ where
     Fut::Output: Outcome,
 {
     PACKAGE.set((name, version));
-    module(main)
+    choose(controllers(main), &wasmctl::controller())
 }
 
-/// Stores the controller that `main` runs.
+/// The only controller, or the one with that name.
+fn choose(mut all: Vec<(String, Reconciler)>, name: &str) -> Reconciler {
+    if all.len() == 1 {
+        return all.remove(0).1;
+    }
+    let names: Vec<String> = all.iter().map(|(name, _)| name.clone()).collect();
+    let Some((_, chosen)) = all.into_iter().find(|(n, _)| n == name) else {
+        // wasmctl build reads the names from this text.
+        panic!(
+            "main runs {} controllers, and none is named {name:?}: run it once for each, with --name and one of {}",
+            names.len(),
+            names.join(", "),
+        );
+    };
+    chosen
+}
+
+/// Stores a controller that `main` runs.
 pub(crate) fn start(manifest: Manifest, runs: Arc<Runs>) {
-    let (name, version) = PACKAGE.get();
-    let manifest = Manifest { name: name.to_owned(), version: version.to_owned(), ..manifest };
-    STARTED.with_borrow_mut(|started| {
-        assert!(started.is_none(), "main runs two controllers: make a module of each");
-        *started = Some((manifest, runs));
-    });
+    let manifest = Manifest { version: PACKAGE.get().1.to_owned(), ..manifest };
+    STARTED.with_borrow_mut(|started| started.push((manifest, runs)));
 }

@@ -341,9 +341,44 @@ fn a_main_that_fails_is_refused() {
     drop(kube::module(|| async { maps(Client::try_default().await?).get("a").await.map(drop) }));
 }
 
+async fn after<K>(_: Arc<K>, seconds: Arc<u64>) -> Result<Action, Error> {
+    Ok(Action::requeue(Duration::from_secs(*seconds)))
+}
+
+fn ignore<K>(_: Arc<K>, _: &Error, _: Arc<u64>) -> Action {
+    Action::await_change()
+}
+
+fn idle<T>(_: T) -> future::Ready<()> {
+    future::ready(())
+}
+
 #[test]
-#[should_panic(expected = "main runs two controllers")]
-fn two_controllers_are_refused() {
+fn several_controllers_share_main_and_have_the_names_of_their_kinds() {
+    let all = kube::controllers(|| async {
+        let client = Client::try_default().await.unwrap();
+        let config = watcher::Config::default;
+        let maps = Api::<ConfigMap>::all(client.clone());
+        let one = Controller::new(maps.clone(), config()).run(after, ignore, Arc::new(1));
+        let two = Controller::new(Api::<Secret>::all(client), config()).run(after, ignore, Arc::new(2));
+        let three = Controller::new(maps, config()).run(after, ignore, Arc::new(3));
+        futures::join!(one.for_each(idle), two.for_each(idle), three.for_each(idle));
+    });
+    let names: Vec<_> = all.iter().map(|(name, module)| (name.as_str(), module.manifest().name.as_str())).collect();
+    assert_eq!(names, [("configmap", "configmap"), ("secret", "secret"), ("configmap-2", "configmap-2")]);
+    let host = Host::new();
+    host.add(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "default"}}));
+    host.add(&json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a", "namespace": "default"}}));
+    let secret = ObjectRef::new("v1", "Secret", "a").within("default");
+    for (i, object) in [(2, at("a")), (0, at("a")), (1, secret)] {
+        let run = host.reconcile(&all[i].1, &object);
+        assert_eq!(run.action.requeued(), Some(Duration::from_secs(i as u64 + 1)), "{run:?}");
+    }
+}
+
+#[test]
+#[should_panic(expected = "main runs 2 controllers")]
+fn a_test_of_one_controller_refuses_two() {
     let idle: Reconcile = |_, _| Box::pin(async { Ok(Action::await_change()) });
     drop(kube::module(move || async move { futures::join!(main_of(idle), main_of(idle)).0 }));
 }

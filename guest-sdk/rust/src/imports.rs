@@ -110,6 +110,24 @@ extern "C" {
     fn clock_time_get(clock: u32, precision: u64, time: *mut i64) -> i32;
     fn random_get(dst: *mut u8, len: u32) -> i32;
     fn fd_write(fd: i32, chunks: *const Chunk, n: u32, written: *mut u32) -> i32;
+    fn args_sizes_get(count: *mut u32, size: *mut u32) -> i32;
+    fn args_get(places: *mut u32, text: *mut u8) -> i32;
+}
+
+/// The first argument of the program, which is the name of the controller.
+pub(crate) fn controller() -> String {
+    let (mut count, mut size) = (0, 0);
+    // SAFETY: count and size live for the entire call.
+    if unsafe { args_sizes_get(&mut count, &mut size) } != 0 {
+        return String::new();
+    }
+    let (mut places, mut text) = (vec![0; count as usize], vec![0; size as usize]);
+    // SAFETY: both have the sizes that the host named, and live for the entire call.
+    if unsafe { args_get(places.as_mut_ptr(), text.as_mut_ptr()) } != 0 {
+        return String::new();
+    }
+    let name = text.split(|b| *b == 0).next().unwrap_or_default();
+    String::from_utf8_lossy(name).into_owned()
 }
 
 /// Reads a clock of WASI, in nanoseconds: 0 is the Unix time, 1 never goes back.

@@ -22,3 +22,8 @@ operations! {
     EVENT_RECORD "event_record"
     CONFIG_GET "config_get"
 }
+
+/// A native program is no instance of a controller.
+pub(crate) fn controller() -> String {
+    String::new()
+}

@@ -134,3 +134,10 @@ pub use verdict::{Cause, Denial, Verdict};
 pub use watch::{Filter, Mapper, Watch, WatchEvent, WatchEventType};
 pub use webhook::{Webhook, WebhookRule};
 pub use wire::{CodecError, Type};
+
+/// The name of the controller that this instance runs; see abi/ABI.md, section 8. Only a
+/// module with several controllers needs it. In a native build it is empty.
+#[doc(hidden)]
+pub fn controller() -> String {
+    imports::controller()
+}

@@ -84,8 +84,8 @@ impl Config {
 
 /// Declares the watches of a module, and runs its functions.
 ///
-/// The host watches, queues and retries; see [`run`](Self::run). One module has one
-/// controller.
+/// The host watches, queues and retries; see [`run`](Self::run). A module may have several
+/// controllers: `main` joins their streams.
 pub struct Controller<K: Resource> {
     manifest: Manifest,
     dyntype: K::DynamicType,
@@ -231,16 +231,12 @@ where
         self
     }
 
-    /// Makes this the controller of the module. `main` must await the stream, which yields
+    /// Makes this a controller of the module. `main` must await the stream, which yields
     /// the result of each run of this instance, and never ends.
     ///
     /// The error policy is called within the failed run. After a trap or a timeout there
     /// is no error, and the host's back-off decides. A run whose object does not fit the
     /// type fails and waits for a change.
-    ///
-    /// # Panics
-    ///
-    /// If `main` has run another controller.
     pub fn run<ReconcilerFut, Ctx>(
         self,
         reconciler: impl FnMut(Arc<K>, Arc<Ctx>) -> ReconcilerFut,

@@ -27,6 +27,8 @@ type AnyObject = Arc<dyn Any + Send + Sync>;
 
 /// Hands the runs of a module to the stream of its controller, and takes their ends back.
 pub(crate) struct Runs {
+    /// The kind of the objects.
+    pub(crate) kind: String,
     decode: fn(&Object<'_>) -> Result<AnyObject, wasmctl::Error>,
     current: Mutex<Current>,
 }
@@ -129,7 +131,8 @@ where
 {
     pub(super) fn new(dyntype: K::DynamicType, reconcile: F, error_policy: P, context: Arc<Ctx>) -> Self {
         let decode = |obj: &Object<'_>| Ok(Arc::new(obj.decode::<K>(&[])?) as AnyObject);
-        let runs = Arc::new(Runs { decode, current: Mutex::default() });
+        let kind = K::kind(&dyntype).into_owned();
+        let runs = Arc::new(Runs { kind, decode, current: Mutex::default() });
         Running { dyntype, reconcile, error_policy, context, runs, run: None }
     }
 
