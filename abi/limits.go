@@ -112,6 +112,15 @@ func (l *Limits) Get(name LimitName) int64 {
 	return reflect.ValueOf(l).Elem().Field(i).Int()
 }
 
+// Set sets a limit by name, a time in milliseconds. It reports whether there is a limit of that name.
+func (l *Limits) Set(name LimitName, value int64) bool {
+	i := slices.Index(LimitNames, name)
+	if i >= 0 {
+		reflect.ValueOf(l).Elem().Field(i).SetInt(value)
+	}
+	return i >= 0
+}
+
 func (l *Limits) validate() error {
 	var errs []error
 	for _, name := range LimitNames {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -79,13 +80,26 @@ func warn(s streams, file string, d project.Described) {
 		lines = append(lines, "a controller is left out: "+err.Error())
 	}
 	for _, m := range d.Manifests {
-		if m.Limits != nil && m.Limits.Stack > share.DefaultStack {
-			lines = append(lines, "its start needs more stack than a module has by default: run it with --limit stack="+share.LimitText(abi.LimitStack, m.Limits.Stack))
+		_, more := share.Limits{}.For(m)
+		for _, name := range more {
+			lines = append(lines, "it needs more than the default limits: run it with "+limitFlag(name, m.Limits.Get(name)))
 		}
 		lines = append(lines, m.Warnings()...)
 	}
 	slices.Sort(lines)
 	for _, line := range slices.Compact(lines) { // several controllers may need the same
 		_, _ = fmt.Fprintf(s.err, "%s: warning: %s\n", file, line)
+	}
+}
+
+// limitFlag returns the flag of run that sets a limit to a value of a manifest.
+func limitFlag(name abi.LimitName, value int64) string {
+	switch name {
+	case abi.LimitTimeout:
+		return "--timeout " + (time.Duration(value) * time.Millisecond).String()
+	case abi.LimitMemory:
+		return "--memory " + share.LimitText(name, value)
+	default:
+		return "--limit " + string(name) + "=" + share.LimitText(name, value)
 	}
 }

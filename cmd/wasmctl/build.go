@@ -86,7 +86,7 @@ there: everybody who has the module can read them.`,
 	f.StringVarP(&o.file, "file", "f", "", "Write the module to this `file` (default: NAME.wasm in DIR)")
 	f.StringVar(&o.sdk, "sdk", "", "Build an operator with the replacement of controller-runtime in this wasmctl `checkout` (default: as for wasmctl new)")
 	f.StringToStringVar(&o.main.Env, "env", nil, "Environment `NAME=VALUE` of an operator's main")
-	f.StringSliceVar(&o.roles, "roles", nil, "Also take an operator's rights from the Roles and ClusterRoles in this `file`, and its webhooks from webhook configurations; repeatable")
+	f.StringSliceVar(&o.roles, "roles", nil, "Also take the program's rights from the Roles and ClusterRoles in this `file`, and an operator's webhooks from webhook configurations; repeatable")
 	f.StringSliceVar(&o.objects, "objects", nil, "Objects in this `file` that an operator's main sees before it starts the manager; repeatable")
 	f.StringArrayVar(&o.files, "files", nil, "`PATH=FILE`: the module reads FILE at PATH, an absolute one; repeatable")
 	f.StringVar(&o.namespace, "namespace", "", "The module reads this `name` in the namespace file of a service account")

@@ -35,8 +35,8 @@ type Options struct {
 	Main operator.Main
 	// Go are flags for go build. They override those of the project file, and these those of GOFLAGS.
 	Go GoFlags
-	// Roles are files with roles of an operator. Objects are files with the objects that its main
-	// sees. They are added to those of the project file.
+	// Roles are files with the roles that the program is deployed with. Objects are files with the
+	// objects that main of an operator sees. They are added to those of the project file.
 	Roles, Objects []string
 	// Files are the files of the module, each as PATH=FILE. Namespace is the content of the service
 	// account's file. They override those of the project file.
@@ -88,7 +88,7 @@ func Build(ctx context.Context, dir string, o Options) (Result, error) {
 	if o.Stderr == nil {
 		o.Stderr = io.Discard
 	}
-	b, files, res, err := prepare(ctx, dir, o)
+	b, files, more, res, err := prepare(ctx, dir, o)
 	if err != nil {
 		return res, err
 	}
@@ -115,7 +115,7 @@ func Build(ctx context.Context, dir string, o Options) (Result, error) {
 			return res, fmt.Errorf("project[%s]: %w", dir, err)
 		}
 	}
-	if err := finish(ctx, wasm, host.Config{Name: b.name(), Code: load.Options{CacheDir: o.CacheDir, CacheKey: o.CacheKey}}, &res); err != nil {
+	if err := finish(ctx, wasm, host.Config{Name: b.name(), Code: load.Options{CacheDir: o.CacheDir, CacheKey: o.CacheKey}}, more, &res); err != nil {
 		if _, ok := b.(*operatorProject); ok {
 			err = helpMain(err)
 		}
@@ -125,32 +125,36 @@ func Build(ctx context.Context, dir string, o Options) (Result, error) {
 	return res, nil
 }
 
-// prepare determines source, toolchain, files and target of a build.
-func prepare(ctx context.Context, dir string, o Options) (b builder, files map[string][]byte, res Result, err error) {
+// prepare determines source, toolchain, files, requests and target of a build.
+func prepare(ctx context.Context, dir string, o Options) (b builder, files map[string][]byte, more requests, res Result, err error) {
 	found, err := find(dir)
 	if err != nil {
-		return nil, nil, res, err
+		return nil, nil, more, res, err
 	}
 	file, err := readFile(dir)
 	if err != nil {
-		return nil, nil, res, err
+		return nil, nil, more, res, err
 	}
 	b, t, err := choose(dir, found, file, o)
 	if err != nil {
-		return nil, nil, res, err
+		return nil, nil, more, res, err
 	}
-	if _, ok := b.(*operatorProject); !ok && (!o.Main.IsZero() || len(o.Roles)+len(o.Objects) > 0) {
-		return nil, nil, res, fmt.Errorf("project[%s]: %w for arguments after \"--\", --env, --objects, --roles or --without: they are for the main of an operator that uses controller-runtime", dir, ErrNoProject)
-	}
+	more.file = file
 	files, err = moduleFiles(dir, file, o)
+	if _, ok := b.(*operatorProject); !ok && err == nil {
+		if !o.Main.IsZero() || len(o.Objects) > 0 {
+			return nil, nil, more, res, fmt.Errorf("project[%s]: %w for arguments after \"--\", --env, --objects or --without: they are for the main of an operator that uses controller-runtime", dir, ErrNoProject)
+		}
+		more.rights, err = operator.Rights(append(within(dir, file.Roles), o.Roles...))
+	}
 	if err == nil {
 		res = Result{Toolchain: t, File: cmp.Or(o.Output, outputOf(dir, file, b))}
 		res.Version, err = b.version(ctx)
 	}
 	if err != nil {
-		return nil, nil, res, fmt.Errorf("project[%s]: %w", dir, err)
+		return nil, nil, more, res, fmt.Errorf("project[%s]: %w", dir, err)
 	}
-	return b, files, res, nil
+	return b, files, more, res, nil
 }
 
 func outputOf(dir string, file File, b builder) string {
@@ -203,6 +207,7 @@ func choose(dir string, found Toolchain, file File, o Options) (builder, Toolcha
 	}
 	main := o.Main.Over(file.Main)
 	if p != nil {
+		p.Timeout = file.timeout()
 		p.Roles, p.Objects = append(within(abs, file.Roles), o.Roles...), append(within(abs, file.Objects), o.Objects...)
 		return &operatorProject{Project: p, sdk: operator.SDK{Checkout: cmp.Or(o.SDK, checkout), Release: o.Release}, main: main, flags: goFlags}, t, nil
 	}
@@ -218,10 +223,19 @@ func within(dir string, files []string) (list []string) {
 }
 
 // finish writes the manifests into a module, and the module to its file.
-func finish(ctx context.Context, wasm []byte, cfg host.Config, res *Result) error {
-	var err error
-	if wasm, res.Described, err = Annotate(ctx, wasm, cfg); err != nil {
+func finish(ctx context.Context, wasm []byte, cfg host.Config, more requests, res *Result) error {
+	wasm, described, err := Annotate(ctx, wasm, cfg)
+	if err != nil {
 		return err
+	}
+	res.Described = described
+	if !more.isZero() {
+		if err = more.addTo(res.Manifests); err == nil {
+			wasm, err = load.WithManifest(wasm, res.Manifests...)
+		}
+		if err != nil {
+			return fmt.Errorf("module[%s]: %w", cfg.Name, err)
+		}
 	}
 	res.Digest, res.Size = load.DigestOf(wasm), int64(len(wasm))
 	if old, err := os.ReadFile(res.File); err == nil && load.DigestOf(old) == res.Digest {

@@ -14,6 +14,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/wasmctl/wasmctl/api/v1alpha1"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/project/operator"
 	"github.com/wasmctl/wasmctl/host/strictjson"
 )
@@ -30,8 +31,12 @@ type File struct {
 	Output string `json:"output,omitempty"`
 	// Target is the Rust target. If empty, it is DefaultTarget.
 	Target string `json:"target,omitempty"`
-	// Roles are files with roles of an operator, relative to the folder.
+	// Roles are files with the roles that the program is deployed with, relative to the folder.
 	Roles []string `json:"roles,omitempty"`
+	// Limits are the limits that each controller requests. Controllers have those of single ones, by
+	// name, which override them.
+	Limits      v1alpha1.Limits            `json:"limits,omitempty"`
+	Controllers map[string]controllerInput `json:"controllers,omitempty"`
 	// Objects are files with the objects that main of an operator sees, relative to the folder.
 	Objects []string `json:"objects,omitempty"`
 	// Files maps paths in the module to files, relative to the folder. Namespace is the content of
@@ -63,6 +68,9 @@ func readFile(dir string) (File, error) {
 	}
 	if err == nil {
 		err = f.checkPaths(dir)
+	}
+	if err == nil {
+		err = f.checkLimits()
 	}
 	if err != nil {
 		return f, fmt.Errorf("project[%s]: %s: %w", dir, FileName, err)

@@ -73,7 +73,7 @@ func Check(ctx context.Context, dir string, o Options) (*operator.Report, error)
 	if err != nil {
 		return nil, err
 	}
-	b, _, err := choose(dir, Go, File{Roles: file.Roles}, o)
+	b, _, err := choose(dir, Go, File{Roles: file.Roles, Limits: file.Limits, Controllers: file.Controllers}, o)
 	if err != nil {
 		return nil, err
 	}

@@ -117,6 +117,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
@@ -128,6 +129,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
+
+const minute = time.Minute
+
+var limit = time.Hour
 
 type beside struct{}
 
@@ -154,6 +159,13 @@ func Setup(mgr ctrl.Manager) error {
 	_, _ = os.ReadFile("/etc/x")                                             // warn os.ReadFile
 	_, _ = time.LoadLocation("Europe/Berlin")                                // warn time.LoadLocation
 	_ = template.New("x")
+	time.Sleep(2 * minute)                                                   // warn time.Sleep may last 2m0s, and a run ends after 30s
+	_, end := context.WithTimeout(context.TODO(), 31*time.Second)            // warn context.WithTimeout
+	end()
+	_, end = context.WithTimeout(context.TODO(), limit)
+	end()
+	_ = wait.PollUntilContextTimeout(context.TODO(), time.Minute, 30*time.Second, false, nil)
+	_ = wait.PollUntilContextTimeout(context.TODO(), time.Second, time.Hour, false, nil) // warn wait.PollUntilContextTimeout
 	go Setup(mgr)                                                            // warn starts a goroutine
 	mgr.NoSuchMethod()                                                       // fail mgr.NoSuchMethod
 	var _ = source.NoSuchThing                                               // fail undefined: source.NoSuchThing

@@ -20,6 +20,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // compiled is a program whose packages were compiled, as far as they compile.
@@ -27,6 +28,7 @@ type compiled struct {
 	dir      string // of the stage
 	packages []pkg  // in the order of their dependencies
 	fset     *token.FileSet
+	timeout  time.Duration             // of a run
 	own      map[string]*types.Package // the project's packages that were checked
 	deps     types.Importer
 }

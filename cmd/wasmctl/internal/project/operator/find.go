@@ -16,6 +16,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 )
 
 const (
@@ -32,6 +33,8 @@ type Project struct {
 	// Roles are files with further roles of the operator's deployment. Objects are files with the
 	// objects that main sees before it starts the manager.
 	Roles, Objects []string
+	// Timeout is the time limit of a run that the project requests. If 0, it is the default.
+	Timeout time.Duration
 	// Tags are the build tags of the program, separated by commas. LDFlags are its flags for the linker.
 	Tags, LDFlags string
 	// Modules is the value of -mod: "vendor" for the project's vendor folder, "mod" or "readonly" to ignore it.

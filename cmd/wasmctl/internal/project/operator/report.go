@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/share"
 )
 
 // Report lists the parts of an operator that will not work as a module.
@@ -100,6 +101,7 @@ func (p *Project) Check(ctx context.Context, sdk SDK, stderr io.Writer) (*Report
 		return nil, err
 	}
 	r := &Report{Name: p.Name(), Controllers: []Controller{}, Capabilities: stage.Capabilities, Refused: stage.Refused, Hint: stage.Hint, Webhooks: stage.found.Webhooks, Conversions: stage.conversions, Findings: []Finding{}}
+	c.timeout = cmp.Or(p.Timeout, share.DefaultTimeout)
 	c.check(r)
 	r.Findings = append(r.Findings, c.size()...)
 	r.Findings = append(r.Findings, p.version()...)

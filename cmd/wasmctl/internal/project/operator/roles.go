@@ -9,6 +9,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -33,8 +34,13 @@ func (p *Project) rules(packages []pkg) ([]rule, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	all = append(all, own...)
-	for _, file := range p.Roles {
+	more, err := rulesOfFiles(p.Roles)
+	return slices.Concat(all, own, more), err
+}
+
+// rulesOfFiles returns the rules of the roles in files.
+func rulesOfFiles(files []string) (all []rule, err error) {
+	for _, file := range files {
 		rules, hooks, err := rulesOfFile(file)
 		if err == nil && len(rules)+len(hooks) == 0 {
 			err = fmt.Errorf("roles[%s]: has no Role, ClusterRole or webhook configuration; the file needs one, for example from the output of helm template", file)
@@ -45,6 +51,25 @@ func (p *Project) rules(packages []pkg) ([]rule, error) {
 		all = append(all, rules...)
 	}
 	return all, nil
+}
+
+// Rights returns the rights of the roles in files, in the form of a manifest. It is for programs that
+// are not operators, so a rule must name each group and resource.
+func Rights(files []string) ([]abi.Capability, error) {
+	rules, err := rulesOfFiles(files)
+	if err != nil {
+		return nil, err
+	}
+	asked, refused := capabilities(rules, true)
+	for _, c := range asked {
+		if c.Resource == "*" {
+			refused = append(refused, c.Group+"/*")
+		}
+	}
+	if len(refused) > 0 {
+		return nil, fmt.Errorf("roles[%s]: a manifest names each group and each resource: replace the rules for %s", strings.Join(files, ", "), strings.Join(refused, ", "))
+	}
+	return asked, nil
 }
 
 // eachSource calls f with each Go file of the program's packages.

@@ -5,7 +5,10 @@ package operator
 import (
 	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
+
+	"github.com/wasmctl/wasmctl/abi"
 )
 
 // TestRules_OfRolesInFiles: each role of each file counts, with its namespace. Other objects in the
@@ -58,5 +61,33 @@ func TestRules_RefuseKeysThatReadersDisagreeOn(t *testing.T) {
 		if got, _, err := rulesOfFile(file); err == nil {
 			t.Errorf("%s: %v", rule, got)
 		}
+	}
+}
+
+// TestRights_NameEachGroupAndResource: rights of programs that are not operators. A rule for all groups, or
+// for all resources of a group, is an error that names it, because such a program has no list of kinds.
+func TestRights_NameEachGroupAndResource(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "roles.yaml")
+	write(t, file, `kind: ClusterRole
+rules:
+- {apiGroups: [""], resources: [configmaps], verbs: [create, patch, watch]}
+- {apiGroups: [coordination.k8s.io], resources: [leases], verbs: ["*"]}
+---
+kind: Role
+metadata: {namespace: shop}
+rules:
+- {apiGroups: [apps], resources: [deployments/scale], verbs: [patch]}
+`)
+	got, err := Rights([]string{file})
+	want := []abi.Capability{
+		{Resource: "configmaps", Verbs: []string{"create", "patch"}},
+		{Group: "apps", Resource: "deployments", Subresources: []string{"scale"}, Verbs: []string{"patch"}, Namespaces: []string{"shop"}},
+	}
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	write(t, file, "kind: ClusterRole\nrules:\n- {apiGroups: [apps], resources: ['*'], verbs: [get]}\n- {apiGroups: ['*'], resources: [pods], verbs: [get]}\n")
+	if _, err := Rights([]string{file}); err == nil || !strings.Contains(err.Error(), "apps/*") || !strings.Contains(err.Error(), "*/pods") {
+		t.Errorf("rules for everything: %v", err)
 	}
 }

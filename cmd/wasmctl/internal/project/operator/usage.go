@@ -77,6 +77,7 @@ func (u *usage) node(n ast.Node) bool {
 			u.find(n, "mgr.Add", &runsBeside)
 		}
 		u.input(n)
+		u.wait(n)
 	case *ast.StructType:
 		u.tags(n)
 	case *ast.Ident:
