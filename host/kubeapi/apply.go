@@ -70,10 +70,10 @@ func (a *API) applyAll(ctx context.Context, o *owner, m *remembered, children []
 // must have the same ones, with the values in the cache. If the object has changed since, its event is
 // on its way and causes another run.
 func (a *API) unchanged(o *owner, r *request) version {
-	if a.cache == nil || a.dry != DryRunNone || o.send || r.texts != nil || len(a.formerManagers) > 0 {
+	if a.cfg.Cache == nil || a.dry != DryRunNone || o.send || r.texts != nil || len(a.cfg.FormerManagers) > 0 {
 		return version{}
 	}
-	cached, complete := a.cache.Stored(r.kind.GVR(), r.key)
+	cached, complete := a.cfg.Cache.Stored(r.kind.GVR(), r.key)
 	if cached == nil || !complete {
 		return version{}
 	}

@@ -122,7 +122,7 @@ func BenchmarkDeclare_Sent(b *testing.B) {
 func BenchmarkDeclare_Proved(b *testing.B) {
 	api, owner, r := benchDeclare(b)
 	r.Status = nil
-	api.cache = &frozenCache{from: &liveCache{t: b, admin: newClient(b, devclustertest.Admin(b))}, states: map[abi.Key]abi.Stored{}}
+	api.cfg.Cache = &frozenCache{from: &liveCache{t: b, admin: newClient(b, devclustertest.Admin(b))}, states: map[abi.Key]abi.Stored{}}
 	b.ReportAllocs()
 	for b.Loop() {
 		api.memory = memory{}
