@@ -16,6 +16,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"reflect"
+	"slices"
 	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
@@ -178,7 +180,7 @@ func (e *exam) config(connect func(*abi.Manifest) (operation.API, error)) host.C
 }
 
 // describe compares the result of the module's describe function with the manifest in its file,
-// which the host uses.
+// which the host uses. The build may have added limits, and rights from roles.
 func (e *exam) describe(ctx context.Context) {
 	if e.info.Manifest == nil || !e.exports(abi.ExportDescribe) {
 		return
@@ -186,12 +188,25 @@ func (e *exam) describe(ctx context.Context) {
 	said, err := host.Describe(ctx, e.wasm, host.Config{Name: e.report.Name, Code: load.Options{CacheDir: e.opts.CacheDir}})
 	if err != nil {
 		e.add("describe", Fail, oneLine(err), "fix the return value of describe")
-	} else if keys := difference(e.info.Manifest, said); keys != "" {
+	} else if keys := difference(withoutAdded(e.info.Manifest, said), said); keys != "" {
 		e.add("describe", Fail, "the manifest in the file differs from the result of describe: "+keys+" differ",
 			"write it again: wasmctl annotate MODULE")
 	} else {
 		e.ok("describe", "equals the manifest in the file")
 	}
+}
+
+// withoutAdded returns the manifest of a file without the rights that only the file has, and with the
+// limits of describe.
+func withoutAdded(file, said *abi.Manifest) *abi.Manifest {
+	m := *file
+	m.Limits, m.Capabilities = said.Limits, nil
+	for _, c := range file.Capabilities {
+		if slices.ContainsFunc(said.Capabilities, func(own abi.Capability) bool { return reflect.DeepEqual(own, c) }) {
+			m.Capabilities = append(m.Capabilities, c)
+		}
+	}
+	return &m
 }
 
 // metric records a metric. One instance runs at a time.

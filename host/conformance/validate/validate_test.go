@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -117,6 +118,12 @@ func TestModule_ChecksOfARealModule(t *testing.T) {
 	}
 	if ids := ids(r); !strings.Contains(ids, "finalize finalize.again") || !strings.Contains(ids, "statuses old-host younger-host steady") {
 		t.Errorf("checks: %s", ids)
+	}
+	more := *m
+	more.Capabilities = append(slices.Clone(m.Capabilities), abi.Capability{Resource: "secrets", Verbs: []string{"get"}})
+	more.Limits = &abi.Limits{Timeout: 60_000}
+	if got, r := verdicts(t, withManifest(t, module, &more), Options{CacheDir: cache}); slices.Contains(got, "fail describe") {
+		t.Errorf("with rights and limits of the build: %s", found(r, "describe"))
 	}
 	old := *m
 	old.Capabilities = nil
