@@ -129,7 +129,7 @@ func (c *Controller) Run(ctx context.Context, force <-chan struct{}) error {
 func (c *Controller) begin(ctx context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.start = func(h *Handle) { h.run(ctx) }
+	c.start = func(h *Handle) { h.run(ctx, c.listed) }
 	for _, h := range *c.cache.handles.Load() {
 		c.start(h)
 	}

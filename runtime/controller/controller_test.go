@@ -86,6 +86,21 @@ func parts(group string) Watch {
 	}
 }
 
+// createParts creates the kind that parts watches.
+func createParts(t *testing.T, group string) {
+	t.Helper()
+	devclustertest.Apply(t, devclustertest.Shared(t), []byte(`
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: parts.`+group+`}
+spec:
+  group: `+group+`
+  scope: Namespaced
+  names: {plural: parts, singular: part, kind: Part}
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]
+`))
+}
+
 func newFixture(t *testing.T, module native, change func(*Config)) *fixture {
 	t.Helper()
 	cluster := devclustertest.Shared(t)
@@ -237,16 +252,7 @@ func TestController_WaitsForEveryWatch(t *testing.T) {
 	if st := f.Stats(); st.Started != 0 {
 		t.Errorf("%d reconciles before all watches have synced", st.Started)
 	}
-	devclustertest.Apply(t, devclustertest.Shared(t), []byte(`
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: parts.`+group+`}
-spec:
-  group: `+group+`
-  scope: Namespaced
-  names: {plural: parts, singular: part, kind: Part}
-  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]
-`))
+	createParts(t, group)
 	f.wantOutcome("early", func(o applier.Outcome) bool { return o.Key.Name == "early" })
 	f.wantStop(nil)
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/queue/trigger"
 	"github.com/wasmctl/wasmctl/runtime/runner"
 	"github.com/wasmctl/wasmctl/runtime/scheduler"
+	"github.com/wasmctl/wasmctl/runtime/watcher"
 )
 
 // hooks is the guest's map and filter.
@@ -86,6 +87,34 @@ func TestController_GuestMapsEvents(t *testing.T) {
 	o := f.wantOutcome("a, for the secret", of("a", abi.ReasonRelated))
 	if o.Reasons.First.Ref.Name != "s" {
 		t.Errorf("reason %v", o.Reasons.First)
+	}
+	f.wantStop(nil)
+}
+
+// The guest's map may read each kind that the controller watches: it is called once all of them are listed.
+func TestController_GuestMapsOnceAllKindsAreListed(t *testing.T) {
+	var group string
+	read := make(chan error, 10)
+	f := newFixture(t, ok, func(c *Config) {
+		group = c.For.Namespaces[0] + ".wasmctl.dev" // a new one for each run of the test
+		c.Related[0].Map = nil
+		c.Related = append(c.Related, parts(group))
+		cache, other := NewCache(), c.Related[1].Resource
+		c.Cache = cache
+		c.Hooks = hooks{mapped: func(*abi.Event) ([]abi.Key, error) {
+			_, err := cache.Get(other, abi.Key{Namespace: "default", Name: "x"})
+			read <- err
+			return []abi.Key{{Name: "a"}}, nil
+		}}
+	})
+	f.createSecret("s", nil)
+	until(t, "the Secrets are listed, and the third watch waits", func() bool {
+		w := f.Stats().Watches
+		return w[1].State.Objects > 0 && w[2].State.Phase == watcher.Absent
+	})
+	createParts(t, group)
+	if err := <-read; err != nil {
+		t.Errorf("a read of a kind that was not listed: %v", err)
 	}
 	f.wantStop(nil)
 }

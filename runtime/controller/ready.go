@@ -38,6 +38,16 @@ func (c *Controller) waitUntilReady(ctx context.Context, ready chan<- struct{}) 
 	c.cfg.Logger.Info("reconciling", "controller", c.cfg.Controller)
 }
 
+// listed waits until every watch that is not optional has synced. It returns false if ctx ends first.
+func (c *Controller) listed(ctx context.Context) bool {
+	for _, h := range *c.cache.handles.Load() {
+		if !h.watch.Optional && h.waitForLists(ctx) != nil {
+			return false
+		}
+	}
+	return true
+}
+
 // reportWaiting periodically logs the watches that have not synced, until stop is called.
 func (c *Controller) reportWaiting(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)

@@ -182,8 +182,9 @@ func (c *Controller) reportRelated(h *Handle, ev reflector.Event) {
 	}
 }
 
-// run passes events on until ctx ends or the watch is removed.
-func (h *Handle) run(ctx context.Context) {
+// run passes events on until ctx ends or the watch is removed. The guest is called after listed returns true: its map and filter may read
+// the cache, and the controller may watch other kinds that have not listed yet.
+func (h *Handle) run(ctx context.Context, listed func(context.Context) bool) {
 	ctx, cancel := context.WithCancel(ctx)
 	h.ended.Go(func() {
 		select {
@@ -196,7 +197,11 @@ func (h *Handle) run(ctx context.Context) {
 		h.ended.Go(func() { _ = s.Run(ctx) }) // it fails only if it was called before
 	}
 	if h.hook != nil {
-		h.ended.Go(func() { _ = h.hook.Run(ctx) })
+		h.ended.Go(func() {
+			if listed(ctx) {
+				_ = h.hook.Run(ctx)
+			}
+		})
 	}
 }
 
@@ -210,22 +215,29 @@ func (h *Handle) release() {
 // Wait returns when the watch has synced and the runner has received its first events (rule 10). If ctx ends first, the error has the state of
 // the watch and wraps the cause of ctx.
 func (h *Handle) Wait(ctx context.Context) error {
-	wait := func(c <-chan struct{}) error {
-		select {
-		case <-c:
-		case <-h.stop:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-		return nil
+	if err := h.waitForLists(ctx); err != nil || h.hook == nil {
+		return err
 	}
+	return h.wait(ctx, h.hook.Mapped())
+}
+
+// waitForLists returns when the watch has synced. Its error is that of Wait.
+func (h *Handle) waitForLists(ctx context.Context) error {
 	for _, s := range h.all() {
-		if err := wait(s.Synced()); err != nil {
+		if err := h.wait(ctx, s.Synced()); err != nil {
 			return fmt.Errorf("watch[%s]: %w: %s", s.Source(), err, s.State())
 		}
 	}
-	if h.hook == nil {
-		return nil
+	return nil
+}
+
+// wait returns when done is closed, or the watch is removed, or ctx ends.
+func (h *Handle) wait(ctx context.Context, done <-chan struct{}) error {
+	select {
+	case <-done:
+	case <-h.stop:
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
-	return wait(h.hook.Mapped())
+	return nil
 }
