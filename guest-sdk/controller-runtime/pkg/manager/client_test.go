@@ -71,6 +71,30 @@ func TestClient_ReadsWatchedKindsFromTheCache(t *testing.T) {
 	}
 }
 
+// TestClient_ErrorsNameWhatTheRealOnesName: an error of the cache names the kind,
+// and one of the API server the resource.
+func TestClient_ErrorsNameWhatTheRealOnesName(t *testing.T) {
+	_, result := in(t, func(ctx context.Context, m ctrl.Manager, c client.Client) {
+		for _, of := range []struct {
+			from client.Reader
+			obj  client.Object
+			name string
+			want string
+		}{
+			{c, &corev1.Secret{}, "x", `Secret "x" not found`},
+			{c, &corev1.Secret{}, "", `Secret "" not found`},
+			{m.GetAPIReader(), &corev1.Secret{}, "x", `secrets "x" not found`},
+			{c, &appsv1.Deployment{}, "x", `deployments.apps "x" not found`},
+		} {
+			err := of.from.Get(ctx, client.ObjectKey{Namespace: "default", Name: of.name}, of.obj)
+			if !apierrors.IsNotFound(err) || err.Error() != of.want {
+				t.Errorf("%v, want %q", err, of.want)
+			}
+		}
+	})
+	fine(t, result)
+}
+
 // TestClient_WritesFillTheObject checks that writes update the object with the
 // stored one, and that errors are those of apimachinery.
 func TestClient_WritesFillTheObject(t *testing.T) {

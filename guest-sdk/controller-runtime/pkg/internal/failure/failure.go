@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
 )
@@ -74,7 +75,7 @@ func details(e *wasmctl.Error) *metav1.StatusDetails {
 	}
 	v := e.Details
 	d := &metav1.StatusDetails{
-		Name: v.String("name"), Group: v.String("group"), Kind: v.String("kind"),
+		Name: v.String("name"), Group: v.String("group"), Kind: v.String("kind"), UID: types.UID(v.String("uid")),
 		RetryAfterSeconds: int32(v.Int("retryAfterSeconds")), //nolint:gosec // seconds
 	}
 	for _, c := range v.Elements("causes") {

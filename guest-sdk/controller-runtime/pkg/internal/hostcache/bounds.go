@@ -6,9 +6,7 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -91,7 +89,7 @@ func (b bounded) Get(ctx context.Context, key client.ObjectKey, obj client.Objec
 		err = b.api.Get(ctx, key, obj, opts...)
 	}
 	if err == nil && !b.bounds.Of(gvk).has(obj) {
-		return apierrors.NewNotFound(schema.GroupResource{Group: gvk.Group, Resource: strings.ToLower(gvk.Kind)}, key.Name)
+		return notFound(gvk, key)
 	}
 	return err
 }

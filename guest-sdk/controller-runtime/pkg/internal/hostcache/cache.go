@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -99,18 +100,30 @@ func (c *Cache) GetOfKind(ctx context.Context, gvk schema.GroupVersionKind, key 
 	if err != nil {
 		return err
 	}
+	if key.Name == "" {
+		return notFound(gvk, key)
+	}
 	got, err := host.Get(ref)
 	if pending(err, gvk) {
 		return fromAPI()
 	}
+	if err = failure.NoMatch(failure.FromHost(err), gvk); apierrors.IsNotFound(err) {
+		return notFound(gvk, key)
+	}
 	if err != nil {
-		return failure.FromHost(err)
+		return err
 	}
 	if err := codec.Decode(got, obj); err != nil {
 		return err
 	}
 	codec.SetKind(obj, ref.APIVersion, ref.Kind)
 	return nil
+}
+
+// notFound returns the error of the real cache, which names the kind. The API
+// server names the resource.
+func notFound(gvk schema.GroupVersionKind, key client.ObjectKey) error {
+	return apierrors.NewNotFound(schema.GroupResource{Group: gvk.Group, Resource: gvk.Kind}, key.Name)
 }
 
 // pending reports whether the host's cache cannot answer because it does not
