@@ -7,6 +7,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -104,7 +105,8 @@ func TestControllerRuntime_AnOrdinaryMainRunsAsAModule(t *testing.T) {
 }
 
 // TestControllerRuntime_AModuleIsEachOfItsControllers: a module with two controllers runs as the
-// controller that is named. Its predicates, map functions and indexes work on the real control plane.
+// controller that is named. Its predicates, map functions and indexes work on the real control plane. Its
+// runnable is one more controller, which continues at each tick of its clock.
 func TestControllerRuntime_AModuleIsEachOfItsControllers(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -135,6 +137,11 @@ func TestControllerRuntime_AModuleIsEachOfItsControllers(t *testing.T) {
 		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a", "annotations": map[string]any{"copy": "b"}},
 		"data": map[string]any{"k": "v"},
 	})
+	beating := e2e.Run(t, module, "--kubeconfig", c.Kubeconfig(), "--socket", "none", "--controller", "runnables", "--name", "beats")
+	o.await("the third beat", func() bool {
+		n, _ := strconv.Atoi(o.get(e2e.Secrets).GetAnnotations()["beats"])
+		return n >= 3
+	})
 	o.await("the count of one copy", func() bool { return o.get(e2e.Secrets).GetAnnotations()["copies"] == "1" })
 	if err := o.of(e2e.ConfigMaps).Delete(t.Context(), "b", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
@@ -143,7 +150,7 @@ func TestControllerRuntime_AModuleIsEachOfItsControllers(t *testing.T) {
 		cm, err := o.of(e2e.ConfigMaps).Get(t.Context(), "b", metav1.GetOptions{})
 		return err == nil && cm.GetLabels()["several.wasmctl.test/copy"] == "a"
 	})
-	for _, child := range []*e2e.Process{o.child, counting} {
+	for _, child := range []*e2e.Process{o.child, counting, beating} {
 		if failed := child.Failures(); len(failed) > 0 {
 			t.Errorf("runs failed: %q", failed)
 		}

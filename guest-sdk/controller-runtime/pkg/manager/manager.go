@@ -28,9 +28,11 @@ import (
 // Manager has the parts that the controllers of a module share.
 type Manager interface {
 	cluster.Cluster
-	// Add adds a controller. For any other Runnable it returns an error.
+	// Add adds a controller or another Runnable. The host calls Runnables as a
+	// controller of their own, named "runnables".
 	Add(r Runnable) error
-	// Elected returns a closed channel, because the host elects the leader.
+	// Elected returns a channel that is closed by the first run of the instance,
+	// because the host elects the leader.
 	Elected() <-chan struct{}
 	// AddMetricsServerExtraHandler has no effect, because a module has no
 	// metrics server.

@@ -225,9 +225,6 @@ func TestManager_SaysWhatAModuleCannotHave(t *testing.T) {
 		set  func(m ctrl.Manager) error
 		want string
 	}{
-		"a runnable": {func(m ctrl.Manager) error {
-			return m.Add(manager.RunnableFunc(func(context.Context) error { return nil }))
-		}, "manifest_test.go:"},
 		"a channel": {func(m ctrl.Manager) error {
 			return withSource(m, source.Channel(make(chan event.GenericEvent), &handler.EnqueueRequestForObject{}))
 		}, "source.Channel"},

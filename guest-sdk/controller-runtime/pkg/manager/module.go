@@ -10,6 +10,7 @@ import (
 	"reflect"
 	goruntime "runtime"
 	"strings"
+	"sync"
 
 	"github.com/go-logr/logr"
 
@@ -27,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/internal/rules"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/conversion"
 )
@@ -37,7 +39,10 @@ type module struct {
 	options   Options
 	given     Options // as passed by the program, without defaults
 	declarers []declare.Declarer
+	runnables runnables
+	started   bool // Start was called
 	elected   chan struct{}
+	elect     func() // closes elected
 	converts  conversion.Registry
 }
 
@@ -59,12 +64,16 @@ func New(cfg *rest.Config, options Options) (Manager, error) {
 		return nil, fmt.Errorf("manager: %w", err)
 	}
 	m := &module{connection: c, options: options, given: given, elected: make(chan struct{}), converts: conversion.NewRegistry()}
-	close(m.elected)
+	m.runnables.life = context.Background()
+	m.elect = sync.OnceFunc(func() { close(m.elected) })
 	return m, nil
 }
 
 // Add implements Manager.
 func (m *module) Add(r Runnable) error {
+	if m.started {
+		return fmt.Errorf("manager: Add(%s): the manager has started: a module adds its controllers and runnables before mgr.Start", nameOf(r))
+	}
 	if d, ok := r.(declare.Declarer); ok {
 		m.declarers = append(m.declarers, d)
 		return nil
@@ -78,8 +87,11 @@ func (m *module) Add(r Runnable) error {
 		m.options.Logger.Info("is left out: a module runs only controllers", "runnable", nameOf(r))
 		return nil
 	}
-	return fmt.Errorf("manager: Add(%s): a module runs only controllers; "+
-		"do its work in Reconcile, with RequeueAfter, or run it as a separate program; %s", nameOf(r), program.LeaveOut(program.Runnables))
+	if len(m.runnables.waiting) == 0 {
+		m.declarers = append(m.declarers, &m.runnables)
+	}
+	m.runnables.add(r)
+	return nil
 }
 
 // nameOf returns the name of a Runnable. For a function it is its place in the
@@ -97,10 +109,9 @@ func nameOf(r Runnable) string {
 // Start implements Manager.
 func (m *module) Start(ctx context.Context) error {
 	// Goroutines of main may wait for a result that is available by now, and
-	// then declare controllers. Each goroutine runs until it waits.
-	for range settled {
-		goruntime.Gosched()
-	}
+	// then declare controllers.
+	settle()
+	m.started, m.runnables.life = true, ctx
 	if len(m.declarers) == 0 {
 		return errors.New("manager: has no controllers; call SetupWithManager of each reconciler before mgr.Start")
 	}
@@ -110,10 +121,6 @@ func (m *module) Start(ctx context.Context) error {
 	<-ctx.Done()
 	return nil
 }
-
-// settled is the number of times that Start lets other goroutines run. A module
-// has one thread, so each time all of them make progress.
-const settled = 100
 
 // declared returns a function that finds a controller among those that main has
 // declared.
@@ -125,6 +132,14 @@ func (m *module) declared() program.Choose {
 			return func(string) (wasmctl.Reconciler, error) { return wasmctl.Reconciler{}, err }
 		}
 		c.Base = m.options.BaseContext
+		if c.Logger == nil {
+			c.Logger = func(*reconcile.Request) logr.Logger { return m.options.Logger }
+		}
+		run := c.Reconcile
+		c.Reconcile = func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+			m.elect()
+			return run(ctx, req)
+		}
 		all = append(all, c)
 	}
 	m.note(all)
@@ -146,12 +161,9 @@ func (m *module) reconciler(c *declare.Controller) (wasmctl.Reconciler, error) {
 	if err != nil {
 		return r, err
 	}
-	wide, err := c.Wide(m.GetScheme())
-	if err != nil {
+	if err := m.restrict(c, &r.Manifest); err != nil {
 		return r, err
 	}
-	m.bound(&r.Manifest, wide)
-	m.cache.Watch(declare.Kinds(&r.Manifest))
 	if m.events || hostevents.Wanted() {
 		r.Manifest.Capabilities = append(r.Manifest.Capabilities, recordsEvents)
 	}
@@ -162,6 +174,22 @@ func (m *module) reconciler(c *declare.Controller) (wasmctl.Reconciler, error) {
 	}
 	r.Manifest.Capabilities = append(r.Manifest.Capabilities, asked...)
 	return r, err
+}
+
+// restrict applies the options of the manager's cache to a manifest, and sets
+// the kinds that the program reads from the host's cache.
+func (m *module) restrict(c *declare.Controller, manifest *wasmctl.Manifest) error {
+	if c.Anchor != "" {
+		manifest.For.FieldSelector = "metadata.name=" + c.Anchor
+		return nil
+	}
+	wide, err := c.Wide(m.GetScheme())
+	if err != nil {
+		return err
+	}
+	m.bound(manifest, wide)
+	m.cache.Watch(declare.Kinds(manifest))
+	return nil
 }
 
 // recordsEvents is the right to record events, which each module gets.

@@ -159,12 +159,12 @@ func names(items []corev1.Secret) (list []string) {
 	return list
 }
 
-// TestManager_AServerHasNoEffect checks that a Server is accepted, unlike other
-// Runnables.
+// TestManager_AServerHasNoEffect checks that a Server is accepted, and does not
+// run.
 func TestManager_AServerHasNoEffect(t *testing.T) {
 	m := newManager(t, ctrl.Options{})
 	must(t, m.Add(&manager.Server{Name: "pprof"}))
-	if err := m.Add(manager.RunnableFunc(func(context.Context) error { return nil })); err == nil {
-		t.Error("a function that is to run beside controllers")
+	if err := m.Start(t.Context()); err == nil {
+		t.Error("a manager without controllers has started")
 	}
 }

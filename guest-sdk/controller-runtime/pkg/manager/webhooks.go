@@ -32,6 +32,9 @@ func (m *module) shares(all []*declare.Controller) []share {
 	list := make([]share, len(all))
 	of := make([]schema.GroupVersionKind, len(all)) // the reconciled kinds
 	for i, c := range all {
+		if c.Anchor != "" {
+			continue
+		}
 		if r, err := c.Reconciler(m.GetScheme()); err == nil { // an error is reported when the controller starts
 			of[i] = schema.GroupVersionKind{Group: r.Manifest.For.Group, Version: r.Manifest.For.Version, Kind: r.Manifest.For.Kind}
 		}

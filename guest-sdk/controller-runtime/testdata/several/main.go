@@ -2,13 +2,14 @@
 
 // Command several has two controllers, for tests: one copies ConfigMaps with a
 // label, and the other counts them in an annotation of each Secret that
-// requests it.
+// requests it. In addition, it counts seconds in another annotation of these.
 package main
 
 import (
 	"context"
 	"os"
 	"strconv"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -60,6 +61,7 @@ func main() {
 			return list
 		})).
 		Complete(reconcile.AsReconciler(c, counts{c})))
+	must(mgr.Add(beats{c}))
 	must(mgr.Start(ctrl.SetupSignalHandler()))
 }
 
@@ -104,4 +106,30 @@ func (r counts) Reconcile(ctx context.Context, s *corev1.Secret) (reconcile.Resu
 	base := s.DeepCopy()
 	s.Annotations = map[string]string{"copies": n}
 	return reconcile.Result{}, r.Patch(ctx, s, client.MergeFrom(base))
+}
+
+type beats struct{ client.Client }
+
+// Start counts seconds in each of these Secrets.
+func (r beats) Start(ctx context.Context) error {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for n := 1; ; n++ {
+		var all corev1.SecretList
+		if err := r.List(ctx, &all, client.HasLabels{"counts"}); err != nil {
+			return err
+		}
+		for _, s := range all.Items {
+			base := s.DeepCopy()
+			metav1.SetMetaDataAnnotation(&s.ObjectMeta, "beats", strconv.Itoa(n))
+			if err := r.Patch(ctx, &s, client.MergeFrom(base)); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
 }

@@ -29,9 +29,15 @@ var advices = []advice{
 	{Warn, "asks the API server for its kinds, and gets those of the manager's scheme", "name what your cluster lacks: wasmctl build --without KIND.GROUP", []string{
 		ofClient + "discovery.", "(k8s.io/apimachinery/pkg/api/meta.RESTMapper).RESTMapping", "(k8s.io/apimachinery/pkg/api/meta.RESTMapper).RESTMappings",
 	}},
-	{Warn, "watches, elects or connects by itself, which fails when it is used", "leave it to the host: it watches, elects and keeps the cache", []string{
+	{Warn, "watches or elects by itself, which fails when it is used", "leave it to the host: it watches, elects and has the cache", []string{
 		"(" + ofRuntime + "client.WithWatch).Watch",
-		ofClient + "informers.", ofClient + "dynamic/dynamicinformer.", ofClient + "tools/leaderelection.", ofClient + "tools/remotecommand.", ofClient + "tools/portforward.",
+		ofClient + "informers.", ofClient + "dynamic/dynamicinformer.", ofClient + "tools/leaderelection.",
+	}},
+	{Warn, "waits for the election: the first run of an instance closes the channel, and goroutines of main continue only while runnables run", "add the work by mgr.Add(manager.RunnableFunc(...)): one replica runs it", []string{
+		"(" + ofRuntime + "manager.Manager).Elected",
+	}},
+	{Warn, "connects to a pod, which fails when it is used: a module has no streams", "let a Job or a sidecar do it, and report by an object", []string{
+		ofClient + "tools/remotecommand.", ofClient + "tools/portforward.", "(" + ofClient + "kubernetes/typed/core/v1.PodExpansion).GetLogs",
 	}},
 	{Warn, "listens, which fails when it is called: a module has no sockets", "serve it by a program of its own", []string{
 		"net.Listen", "net.ListenTCP", "net.ListenUDP", "net.ListenUnix", "net.ListenPacket", "(*net.ListenConfig).Listen", "net/http.ListenAndServe", "net/http.ListenAndServeTLS",
@@ -66,7 +72,7 @@ var symbols = func() map[string]*advice {
 
 const addsRunnable = "(" + ofRuntime + "manager.Manager).Add"
 
-var runsBeside = advice{Fail, "runs something in addition to the controllers: an error at start", "do its work in Reconcile, with RequeueAfter, or run it as a program of its own; wasmctl build --without runnables leaves it out", nil}
+var runsBeside = advice{Warn, "runs something in addition to the controllers: the controller runnables does this, in an instance of its own", "let it share no variables with the controllers, and wait no longer than 30 s at a time; wasmctl build --without runnables leaves it out", nil}
 
 // harmless are types that may be added to a manager: the host does their work, or they are
 // controllers.

@@ -143,8 +143,8 @@ var _ = embeds{}.Promoted /* follows from what package broken is said to lack */
 func (beside) Start(context.Context) error { return nil }
 
 func Setup(mgr ctrl.Manager) error {
-	_ = mgr.Add(beside{})                                                    // fail mgr.Add
-	_ = mgr.Add(manager.RunnableFunc(func(context.Context) error { return nil })) // fail mgr.Add
+	_ = mgr.Add(beside{})                                                    // warn mgr.Add
+	_ = mgr.Add(manager.RunnableFunc(func(context.Context) error { return nil })) // warn mgr.Add
 	_ = source.Channel(make(chan event.GenericEvent), &handler.EnqueueRequestForObject{}) // fail source.Channel
 	_, _ = cluster.New(mgr.GetConfig())                                      // fail cluster.New
 	_, _ = rest.InClusterConfig()
@@ -205,7 +205,7 @@ func TestCheck_FindsEachTrouble(t *testing.T) {
 	if !slices.ContainsFunc(r.Findings, func(f Finding) bool { return strings.Contains(f.Do, "tests only") }) {
 		t.Error("envtest without advice")
 	}
-	if r.Fails() < 6 {
+	if r.Fails() < 5 {
 		t.Errorf("%d fail", r.Fails())
 	}
 }

@@ -49,6 +49,10 @@ type Controller struct {
 	// Base returns the parent of the contexts of runs. If nil, the parent is an
 	// empty context.
 	Base func() context.Context
+	// Anchor is the name of the only object that the controller reconciles. The
+	// program knows nothing of the object, and its cache does not have it. If
+	// empty, the controller reconciles all objects.
+	Anchor string
 	// Ignored lists options that have no effect.
 	Ignored []string
 	// Logger returns the logger of a run.

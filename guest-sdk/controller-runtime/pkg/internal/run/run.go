@@ -92,9 +92,16 @@ func before(at, start time.Time) time.Time {
 	return at.Add(-min(at.Sub(start)/10, time.Second))
 }
 
+// calls counts the calls of Current.
+var calls atomic.Uint64
+
+// Calls returns a number that changes when the program calls the host.
+func Calls() uint64 { return calls.Load() }
+
 // Current returns the call that ctx belongs to, otherwise the current call of
 // the module, or nil between calls.
 func Current(ctx context.Context) *wasmctl.Context {
+	calls.Add(1)
 	if c, ok := ctx.Value(key{}).(*wasmctl.Context); ok {
 		return c
 	}
