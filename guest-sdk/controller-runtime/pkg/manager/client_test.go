@@ -71,9 +71,9 @@ func TestClient_ReadsWatchedKindsFromTheCache(t *testing.T) {
 	}
 }
 
-// TestClient_ErrorsNameWhatTheRealOnesName: an error of the cache names the kind,
-// and one of the API server the resource.
-func TestClient_ErrorsNameWhatTheRealOnesName(t *testing.T) {
+// TestClient_ErrorsNameTheKindOrTheResource: as natively, an error of the cache
+// names the kind, and one of the API server the resource.
+func TestClient_ErrorsNameTheKindOrTheResource(t *testing.T) {
 	_, result := in(t, func(ctx context.Context, m ctrl.Manager, c client.Client) {
 		for _, of := range []struct {
 			from client.Reader

@@ -84,7 +84,7 @@ func (m *module) Add(r Runnable) error {
 		return nil
 	}
 	if program.Without(program.Runnables) {
-		m.options.Logger.Info("is left out: a module runs only controllers", "runnable", nameOf(r))
+		m.options.Logger.Info("is left out of the module", "runnable", nameOf(r))
 		return nil
 	}
 	if len(m.runnables.waiting) == 0 {

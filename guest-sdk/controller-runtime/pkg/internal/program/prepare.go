@@ -61,7 +61,8 @@ func prepare(linked string) error {
 }
 
 // The features that a build can leave out. If so, their use is only logged.
-// Otherwise, webhooks are served, and the use of the others is an error.
+// Otherwise, webhooks are served and runnables run, and the use of the others is
+// an error.
 const (
 	Webhooks  = "webhooks"
 	Runnables = "runnables"
