@@ -3,6 +3,7 @@
 package wasmctl
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/share"
 	"github.com/wasmctl/wasmctl/internal/engine"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 	"github.com/wasmctl/wasmctl/runtime/webhook"
@@ -29,7 +31,7 @@ type judge struct {
 func newJudge(c *Controller, e *engine.Controller) *judge {
 	j := &judge{controller: c}
 	j.last.Store(e.Webhooks().Routes())
-	j.remove = c.rt.hooks.server.Add(c.name, c.options.WebhookPrefix, j)
+	j.remove = c.rt.hooks.server.Add(c.name, c.options.WebhookPrefix, j, share.NewAccount(c.rt.shared.Budget, cmp.Or(c.options.Tenant, share.OwnTenant(c.name)), share.Reviews))
 	return j
 }
 

@@ -17,13 +17,14 @@ type Kind int
 const (
 	Instances  Kind = iota // the linear memory of instances, and its images
 	Operations             // requests and answers of operations, and their decoded form
+	Reviews                // requests and answers of webhooks, and their decoded form
 	Modules                // the bytes of modules that are being loaded, or that are in files
 	Code                   // compiled code, and the memory with which instances start
 	Objects                // cached objects
 	kinds                  // the number of kinds
 )
 
-var kindNames = [kinds]string{"instances", "operations", "modules", "code", "objects"}
+var kindNames = [kinds]string{"instances", "operations", "reviews", "modules", "code", "objects"}
 
 // String returns the name of a kind.
 func (k Kind) String() string { return kindNames[k] }

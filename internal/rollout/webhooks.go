@@ -8,12 +8,12 @@ import (
 	"errors"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/internal/packed"
 	"github.com/wasmctl/wasmctl/internal/plan"
 	"github.com/wasmctl/wasmctl/internal/rollout/canary"
 	"github.com/wasmctl/wasmctl/internal/rollout/probation"
@@ -148,8 +148,13 @@ func objectIn(a *abi.Admission) canary.Object {
 	if object == nil {
 		object = a.Object
 	}
-	content, _ := abi.DecodeObject(object) // what cannot be decoded has no labels
-	u := unstructured.Unstructured{Object: content}
+	meta := packed.Find(object, "metadata")
+	uid, list := packed.At(packed.Find(meta, "uid")), packed.At(packed.Find(meta, "labels"))
+	set := labels.Set{}
+	for range list.MapLen() {
+		key := string(list.Text())
+		set[key] = string(list.Text())
+	}
 	// The API server sets the uid, and perhaps the name, later.
-	return canary.Object{Key: a.Key, UID: cmp.Or(string(u.GetUID()), a.Key.Name, a.ID), Labels: labels.Set(u.GetLabels())}
+	return canary.Object{Key: a.Key, UID: cmp.Or(string(uid.Text()), a.Key.Name, a.ID), Labels: set}
 }

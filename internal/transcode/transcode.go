@@ -39,6 +39,14 @@ type Transcoder struct {
 // mapEntry is the location of a map entry in out: its key, the key's text, its value and its end.
 type mapEntry struct{ start, text, value, end int }
 
+// KeyBytes is the memory that a Transcoder takes for each key of a map, and of those that enclose the map.
+const KeyBytes = 32
+
+// Sized returns a Transcoder with room for this many keys, and for a map of this many bytes.
+func Sized(keys, bytes int) *Transcoder {
+	return &Transcoder{entries: make([]mapEntry, 0, keys), spare: make([]byte, 0, bytes)}
+}
+
 // Append appends the msgpack of js, which is one JSON object, to dst. If it returns false, the input was rejected and dst is unchanged.
 func (t *Transcoder) Append(dst, js []byte) (out []byte, ok bool) {
 	t.js, t.pos, t.out, t.entries, t.Omitted = js, 0, dst, t.entries[:0], t.Omitted[:0]

@@ -17,12 +17,15 @@ import (
 )
 
 // admit answers an AdmissionReview, of which b is the msgpack.
-func (s *Server) admit(ctx context.Context, to target, b []byte) ([]byte, error) {
+func (s *Server) admit(ctx context.Context, to target, b []byte, memory *lease) ([]byte, error) {
 	r, err := readReview(b, "AdmissionReview", "admission.k8s.io/v1", "admission.k8s.io/v1beta1")
 	if err != nil {
 		return nil, err
 	}
 	a, err := readAdmission(r.request)
+	if err == nil {
+		err = charge(a, memory)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +51,7 @@ func (s *Server) admit(ctx context.Context, to target, b []byte) ([]byte, error)
 	response := verdict(a, &res)
 	response.AuditAnnotations = audit(res.Audit, to.controller, to.routes.Digest)
 	if res.Object != nil {
-		if response.Patch, err = patchOf(w, object, &res); err != nil {
+		if response.Patch, err = patchOf(w, object, &res, memory); err != nil {
 			return nil, err
 		}
 		if response.Patch != nil {
@@ -105,6 +108,16 @@ func readAdmission(b []byte) (*abi.Admission, error) {
 	return a, nil
 }
 
+// charge charges for the copies of the objects without managedFields, and for their labels, which the selector of a canary reads.
+func charge(a *abi.Admission, memory *lease) error {
+	n := int64(0)
+	for _, o := range [][]byte{a.Object, a.Old} {
+		_, labels := packed.Measure(packed.Find(packed.Find(o, "metadata"), "labels"))
+		n += int64(len(o)) + labels
+	}
+	return memory.take(n)
+}
+
 // isOf reports whether an object is of a kind, and its metadata is a map.
 func isOf(object []byte, t *abi.Target) bool {
 	apiVersion := t.Version
@@ -142,7 +155,7 @@ func (f *fields) extra() map[string][]string {
 }
 
 // patchOf returns the patch for the object that the guest returned, or nil.
-func patchOf(w *abi.Webhook, request []byte, res *abi.AdmissionResult) ([]byte, error) {
+func patchOf(w *abi.Webhook, request []byte, res *abi.AdmissionResult, memory *lease) ([]byte, error) {
 	if w.Type != abi.WebhookDefault || request == nil {
 		return nil, refuse(http.StatusInternalServerError, "the module changes an object that it must not change")
 	}
@@ -153,6 +166,10 @@ func patchOf(w *abi.Webhook, request []byte, res *abi.AdmissionResult) ([]byte, 
 	for i, b := range [][]byte{request, res.Base, res.Object} {
 		if b == nil {
 			continue
+		}
+		_, decoded := packed.Measure(b)
+		if err := memory.take(int64(len(b)) + copies*decoded); err != nil {
+			return nil, err
 		}
 		m, err := abi.DecodeObject(b)
 		if err != nil {

@@ -43,7 +43,7 @@ type conversion struct {
 }
 
 // convert answers a ConversionReview, of which b is the msgpack. An object that cannot be converted is an answer, too.
-func (s *Server) convert(ctx context.Context, to []target, b []byte, memory *lease) ([]byte, error) {
+func (s *Server) convert(ctx context.Context, to []target, b []byte, memory *lease) ([][]byte, error) {
 	r, err := readReview(b, "ConversionReview", "apiextensions.k8s.io/v1", "apiextensions.k8s.io/v1beta1")
 	if err != nil {
 		return nil, err
@@ -191,6 +191,11 @@ func (c *conversion) batch(ctx context.Context, indexes []int) error {
 		call.Objects = append(call.Objects, withoutManagedFields(c.objects[i]))
 	}
 	in := slices.Clone(call.Objects)
+	work := 2 * total(in) // the copies, and the message that has them
+	if err := c.memory.take(work); err != nil {
+		return err
+	}
+	defer func() { c.memory.give(work) }()
 	out, err := c.Convert(ctx, call)
 	if err == nil && len(out) != len(in) {
 		err = fmt.Errorf("the module returned %d objects for %d", len(out), len(in))
@@ -203,6 +208,10 @@ func (c *conversion) batch(ctx context.Context, indexes []int) error {
 		}
 		return fmt.Errorf("%s: convert to %s: %w", what, c.desired, err)
 	}
+	if err := c.memory.take(total(out)); err != nil {
+		return err
+	}
+	work += total(out)
 	for k, i := range indexes {
 		js, err := restore(in[k], out[k], c.desired)
 		if err == nil {
@@ -217,8 +226,16 @@ func (c *conversion) batch(ctx context.Context, indexes []int) error {
 	return nil
 }
 
-// answer returns the JSON of the review.
-func (c *conversion) answer(r review, result *metav1.Status) ([]byte, error) {
+// total returns the number of bytes of a list.
+func total(list [][]byte) (n int64) {
+	for _, b := range list {
+		n += int64(len(b))
+	}
+	return n
+}
+
+// answer returns the JSON of the review, in parts: the list of objects is not copied.
+func (c *conversion) answer(r review, result *metav1.Status) ([][]byte, error) {
 	status, err := json.Marshal(result)
 	if err != nil {
 		return nil, err
@@ -227,21 +244,15 @@ func (c *conversion) answer(r review, result *metav1.Status) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	size := 300 + len(status) + len(id)
-	for _, js := range c.converted {
-		size += len(js) + 1
-	}
-	if err := c.memory.take(int64(size)); err != nil {
-		return nil, err
-	}
-	out := append(make([]byte, 0, size), `{"kind":"`+r.kind+`","apiVersion":"`+r.apiVersion+`","response":{"uid":`...)
-	out = append(append(out, id...), `,"convertedObjects":[`...)
+	parts := make([][]byte, 0, 2*len(c.converted)+2)
+	parts = append(parts, fmt.Appendf(nil, `{"kind":%q,"apiVersion":%q,"response":{"uid":%s,"convertedObjects":[`, r.kind, r.apiVersion, id))
 	for i, js := range c.converted {
 		if i > 0 {
-			out = append(out, ',')
+			parts = append(parts, comma)
 		}
-		out = append(out, js...)
+		parts = append(parts, js)
 	}
-	out = append(append(out, `],"result":`...), status...)
-	return append(out, "}}"...), nil
+	return append(parts, fmt.Appendf(nil, `],"result":%s}}`, status)), c.memory.resize(total(c.converted))
 }
+
+var comma = []byte(",")

@@ -37,9 +37,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	done := s.cfg.Metrics.begin(to[0].share, r.URL.Path, s.paths)
 	code := http.StatusInternalServerError
 	defer func() { done(code) }()
-	var body []byte
+	memory := &lease{accounts: to[0].accounts} // also if another of the backends converts, which only the body shows
+	defer memory.release()
+	var body [][]byte
 	if err := s.guard(func() (err error) {
-		body, err = s.answer(r, to)
+		body, err = s.answer(r, to, memory)
 		return err
 	}); err != nil {
 		code = s.fail(w, r, err)
@@ -47,7 +49,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	code = http.StatusOK
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(body) // the client is gone if this fails
+	for _, part := range body {
+		_, _ = w.Write(part) // the client is gone if this fails
+	}
 }
 
 // guard calls do. A panic is an error.
@@ -62,8 +66,8 @@ func (s *Server) guard(do func() error) (err error) {
 	return do()
 }
 
-// answer returns the body of the answer.
-func (s *Server) answer(r *http.Request, to []target) ([]byte, error) {
+// answer returns the body of the answer, in parts.
+func (s *Server) answer(r *http.Request, to []target, memory *lease) ([][]byte, error) {
 	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	switch {
 	case r.Method != http.MethodPost:
@@ -81,8 +85,6 @@ func (s *Server) answer(r *http.Request, to []target) ([]byte, error) {
 	}
 	ctx, cancel := withDeadline(r, timeout)
 	defer cancel()
-	memory := &lease{budget: &to[0].memory}
-	defer memory.release()
 	packed, err := readBody(r, limit, memory)
 	if err != nil {
 		return nil, err
@@ -90,7 +92,8 @@ func (s *Server) answer(r *http.Request, to []target) ([]byte, error) {
 	if to[0].conversion {
 		return s.convert(ctx, to, packed, memory)
 	}
-	return s.admit(ctx, to[0], packed)
+	body, err := s.admit(ctx, to[0], packed, memory)
+	return [][]byte{body}, err
 }
 
 // trusts reports whether the client of a connection may request admissions.
@@ -112,7 +115,7 @@ func withDeadline(r *http.Request, timeout time.Duration) (context.Context, cont
 	return context.WithTimeout(r.Context(), timeout-max(timeout/10, min(timeout/2, 200*time.Millisecond)))
 }
 
-// readBody returns the msgpack of a request's body.
+// readBody returns the msgpack of a request's body, for which memory is charged at the end.
 func readBody(r *http.Request, limit int64, memory *lease) ([]byte, error) {
 	var body []byte
 	for err := error(nil); !errors.Is(err, io.EOF); {
@@ -137,7 +140,11 @@ func readBody(r *http.Request, limit int64, memory *lease) ([]byte, error) {
 	if err := memory.take(int64(len(body))); err != nil {
 		return nil, err
 	}
-	return pack(make([]byte, 0, len(body)), body, memory.take)
+	packed, err := pack(make([]byte, 0, len(body)), body, memory.take)
+	if err != nil {
+		return nil, err
+	}
+	return packed, memory.resize(int64(cap(packed)))
 }
 
 // fail answers with a Status, which the API server shows to the client. It returns its code.

@@ -221,7 +221,7 @@ func TestServer_QueueEndsBeforeTheDeadline(t *testing.T) {
 	})
 }
 
-// TestServer_MemoryIsBounded: requests that are too large together are refused, and those of another prefix are not.
+// TestServer_MemoryIsBounded: requests that are too large together are refused, and those of another backend are not.
 func TestServer_MemoryIsBounded(t *testing.T) {
 	large := reviewOf(t, `{"object":{"apiVersion":"example.com/v1","kind":"Job","x":"`+strings.Repeat("x", 200<<10)+`"}}`)
 	b := jobs()
@@ -231,7 +231,7 @@ func TestServer_MemoryIsBounded(t *testing.T) {
 		<-proceed
 		return abi.AdmissionResult{}, nil
 	}
-	s := New(Config{Limits: Limits{PrefixMemory: 700 << 10}})
+	s := New(Config{Limits: Limits{BackendMemory: 700 << 10}})
 	s.Add("one", "/a", b)
 	s.Add("two", "/b", jobs())
 	first := make(chan *httptest.ResponseRecorder)
@@ -239,7 +239,7 @@ func TestServer_MemoryIsBounded(t *testing.T) {
 	<-entered
 	refused(t, post(s, "/a/validate", large), 503, "memory")
 	if w := post(s, "/b/validate", large); w.Code != http.StatusOK {
-		t.Errorf("another prefix: %d %s", w.Code, w.Body)
+		t.Errorf("another backend: %d %s", w.Code, w.Body)
 	}
 	close(proceed)
 	if w := <-first; w.Code != http.StatusOK {

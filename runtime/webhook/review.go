@@ -3,6 +3,7 @@
 package webhook
 
 import (
+	"bytes"
 	"fmt"
 	"net/http"
 	"slices"
@@ -41,20 +42,32 @@ type review struct {
 
 var transcoders = sync.Pool{New: func() any { return &transcode.Transcoder{} }}
 
-// maxScratch is the size up to which buffers are used again.
-const maxScratch = 1 << 20
+// Bounds of a body for which a transcoder is used again. Others would leave large buffers.
+const (
+	maxScratch = 1 << 20 // bytes
+	maxKeys    = 1 << 14
+)
+
+// copies is about the memory that a decoded value takes while it is built, compared and encoded, as a multiple of its size.
+const copies = 2
 
 // pack appends the msgpack of a body, which is JSON from anybody. A key that appears twice is an error. take reserves memory.
 func pack(dst, body []byte, take func(int64) error) ([]byte, error) {
-	t := transcoders.Get().(*transcode.Transcoder)
-	out, ok := t.Append(dst, body)
-	if len(body) <= maxScratch { // otherwise its buffers may be large
+	out, ok := dst, false
+	if keys := bytes.Count(body, []byte(":")); len(body) <= maxScratch && keys <= maxKeys {
+		t := transcoders.Get().(*transcode.Transcoder)
+		out, ok = t.Append(dst, body)
 		transcoders.Put(t)
+	} else {
+		if err := take(int64(keys*transcode.KeyBytes + len(body))); err != nil {
+			return nil, err
+		}
+		out, ok = transcode.Sized(keys, len(body)).Append(dst, body)
 	}
 	if ok {
 		return out, nil
 	}
-	if err := take(packed.MeasureJSON(body)); err != nil {
+	if err := take(copies * packed.MeasureJSON(body)); err != nil {
 		return nil, err
 	}
 	var v map[string]any

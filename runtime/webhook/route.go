@@ -11,10 +11,9 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// share is the part of a server that the backends with one prefix have, which usually are those of one tenant.
+// share is the part of a server that the backends with one prefix have.
 type share struct {
 	prefix   string
-	memory   budget
 	backends []*backend // in the order of Add; guarded by Server.mu, and never changed in place
 
 	mu     sync.Mutex
@@ -30,6 +29,7 @@ type backend struct {
 	controller string
 	order      int // of Add
 	gate       *gate
+	accounts   []Account // are charged for the memory of requests
 
 	swaps           sync.Mutex
 	current, former *Routes   // former is what current has replaced; guarded by swaps

@@ -65,7 +65,7 @@ type Config struct {
 // Server serves backends. It is safe for concurrent use.
 type Server struct {
 	cfg    Config
-	memory budget
+	memory budget // of all requests
 
 	mu       sync.RWMutex
 	shares   map[string]*share // by prefix; guarded by mu
@@ -93,17 +93,21 @@ func New(cfg Config) *Server {
 }
 
 // Add serves a backend until remove is called. The URL of a webhook is the prefix and its path; that of conversions is the prefix and
-// ConvertPath. The prefix is empty, or has one or two segments such as "/NAMESPACE/NAME".
-func (s *Server) Add(controller, prefix string, b Backend) (remove func()) {
+// ConvertPath. The prefix is empty, or has one or two segments such as "/NAMESPACE/NAME". Each of the accounts is charged for the memory of
+// its requests.
+func (s *Server) Add(controller, prefix string, b Backend, accounts ...Account) (remove func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	of := s.shares[prefix]
 	if of == nil {
-		of = &share{prefix: prefix, memory: budget{limit: s.cfg.Limits.PrefixMemory, parent: &s.memory}, series: map[string]bool{}}
+		of = &share{prefix: prefix, series: map[string]bool{}}
 		s.shares[prefix] = of
 	}
 	s.added++
-	added := &backend{Backend: b, share: of, controller: controller, order: s.added, gate: newGate(s.cfg.Limits.Concurrency, s.cfg.Limits.Queue)}
+	added := &backend{
+		Backend: b, share: of, controller: controller, order: s.added, gate: newGate(s.cfg.Limits.Concurrency, s.cfg.Limits.Queue),
+		accounts: append([]Account{&budget{limit: s.cfg.Limits.BackendMemory}, &s.memory}, accounts...),
+	}
 	of.backends = append(slices.Clip(of.backends), added)
 	return func() {
 		s.mu.Lock()
