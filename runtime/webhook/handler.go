@@ -29,6 +29,7 @@ const (
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout)) // the recorder of a test has none
 	to := s.find(r.URL.Path)
 	if len(to) == 0 {
 		s.fail(w, r, refuse(http.StatusNotFound, "no module serves the webhook %s", text.Shorten(r.URL.Path, 300)))

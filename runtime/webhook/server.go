@@ -14,11 +14,13 @@ import (
 
 // Limits of a connection. Anybody who reaches the address may connect.
 const (
-	headerTimeout = 10 * time.Second
-	readTimeout   = 30 * time.Second
-	writeTimeout  = 90 * time.Second // counts from the end of the headers
-	idleTimeout   = 2 * time.Minute
-	maxHeader     = 64 << 10 // bytes
+	bodyTimeout  = 30 * time.Second // counts from the end of the headers
+	writeTimeout = 90 * time.Second // counts from the end of the headers
+	// idleTimeout is how long a connection may have no request, before the first one too. It is longer than the 90 seconds after which the
+	// API server closes connections. If the server closed one first, a request that is sent at that time would fail, and the API server does
+	// not repeat it on a connection that it has opened in advance.
+	idleTimeout = 2 * time.Minute
+	maxHeader   = 64 << 10 // bytes
 	// drainTimeout is how long requests in progress may take after a stop. It is more than the API server waits for any of them.
 	drainTimeout = 35 * time.Second
 )
@@ -65,7 +67,7 @@ func (s *Server) Run(ctx context.Context) error {
 	protocols.SetHTTP1(true)
 	server := &http.Server{
 		Handler: s, TLSConfig: config, Protocols: &protocols, ErrorLog: slog.NewLogLogger(s.cfg.Logger.Handler(), slog.LevelDebug),
-		ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+		ReadHeaderTimeout: idleTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
 	}
 	serving, end := context.WithCancel(ctx)
 	stopped := make(chan struct{})
