@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
+	"github.com/wasmctl/wasmctl/devcluster"
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
 	"github.com/wasmctl/wasmctl/internal/enginetest"
 	"github.com/wasmctl/wasmctl/test/e2e/internal/e2e"
@@ -30,6 +31,7 @@ const website = "website"
 
 // world is an API server that has Websites.
 type world struct {
+	cluster    *devcluster.Cluster
 	client     dynamic.Interface
 	kubeconfig string
 	ns         string
@@ -41,7 +43,7 @@ func newWorld(t testing.TB) *world {
 	devclustertest.ApplyFile(t, cluster, "../../../examples/website/crd.yaml")
 	rc := cluster.RESTConfig()
 	rc.WarningHandler = rest.NoWarnings{} // v1 is deprecated
-	return &world{client: dynamic.NewForConfigOrDie(rc), kubeconfig: cluster.Kubeconfig(), ns: devclustertest.Namespace(t, cluster)}
+	return &world{cluster: cluster, client: dynamic.NewForConfigOrDie(rc), kubeconfig: cluster.Kubeconfig(), ns: devclustertest.Namespace(t, cluster)}
 }
 
 // sites returns a client of the Websites in a version.
@@ -74,12 +76,7 @@ func isDenied(err error) bool {
 // swapped, the API server gets a right answer to each request.
 func TestWebhooks_OnTheAPIServer(t *testing.T) {
 	t.Parallel()
-	w, socket, dir := newWorld(t), e2e.NewSocket(t), t.TempDir()
-	wasm := e2e.ReadFile(t, e2e.Example(t, website))
-	files := [2]string{filepath.Join(dir, "0.wasm"), filepath.Join(dir, "1.wasm")}
-	for i, file := range files {
-		e2e.Replace(t, file, append(slices.Clip(wasm), 0, 3, 1, 'x', byte(i))) // a custom section, for another digest
-	}
+	w, socket, files := newWorld(t), e2e.NewSocket(t), twoModules(t)
 	c := e2e.Run(t, files[0], "--name", website, "--grant-manifest", "--webhook-address", "127.0.0.1:0", "--metrics-address", "127.0.0.1:0", "--socket", socket, "--probation", "0",
 		"--kubeconfig", w.kubeconfig)
 	enginetest.Until(t, "a wrong object is denied", func() bool {
@@ -103,6 +100,17 @@ func TestWebhooks_OnTheAPIServer(t *testing.T) {
 			t.Errorf("%s: %v, %v", resource, left, err)
 		}
 	}
+}
+
+// twoModules returns the files of two modules that do the same.
+func twoModules(t *testing.T) (files [2]string) {
+	t.Helper()
+	wasm, dir := e2e.ReadFile(t, e2e.Example(t, website)), t.TempDir()
+	for i := range files {
+		files[i] = filepath.Join(dir, fmt.Sprint(i, ".wasm"))
+		e2e.Replace(t, files[i], append(slices.Clip(wasm), 0, 3, 1, 'x', byte(i))) // a custom section, for another digest
+	}
+	return files
 }
 
 // wantDefaults checks that the module completes objects, also in a dry run, and changes nothing else.
