@@ -52,7 +52,7 @@ func (d *Desk) answer(op abi.Op, req []byte, size int64) abi.Response {
 		return Refuse(abi.StatusUnsupported, "Unsupported", fmt.Sprintf("this host does not serve %s", op))
 	case d.Run.Access < accessFor(op):
 		return Refuse(abi.StatusUnavailable, "OutsideRun",
-			fmt.Sprintf("%s works in reconcile, finalize and error_policy: map, filter, validate and default may read the cache, configure and convert the settings", op))
+			fmt.Sprintf("%s works in reconcile, finalize and error_policy: map, filter, validate and default read only the cache, which has the kinds that the manifest watches (for, owns, watches), and configure and convert only the settings", op))
 	}
 	if op == abi.OpEventRecord {
 		if over := d.allowEvent(); over != "" {
