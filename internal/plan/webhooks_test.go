@@ -5,6 +5,7 @@ package plan
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -143,6 +144,58 @@ func TestPlan_WebhooksAreRights(t *testing.T) {
 	p.Grant = ofManifest
 	if _, err := p.Plan(t.Context(), Watched{}, m); failure.Of(err) != failure.Module {
 		t.Errorf("a capability with the verb of a webhook: %v", err)
+	}
+}
+
+// TestLeastRights_NameTheConvertedCRDs that are granted.
+func TestLeastRights_NameTheConvertedCRDs(t *testing.T) {
+	m := judge()
+	m.Conversions = []abi.Conversions{{Group: "example.dev", Kind: "Web"}}
+	const own = "apiVersion: wasmctl.dev/v1\nkind: Grant\ncapabilities:\n- {group: example.dev, resource: webs, verbs: [get, list, watch]}\n"
+	for text, want := range map[string]string{
+		"":  "webs.example.dev",
+		own: "",
+		own + "- {group: example.dev, resource: webs, verbs: [convert]}\n": "webs.example.dev",
+	} {
+		var o Options
+		if text != "" {
+			g, err := ParseGrant("grant", []byte(text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			o.Grant = g
+		}
+		least, err := LeastRights(t.Context(), o, "web", newWorld(), Asking{Manifest: m, CanCall: func(abi.Op) bool { return true }})
+		if err != nil || strings.Join(least.Converts, " ") != want {
+			t.Errorf("%q: %+v, %v", text, least, err)
+		}
+	}
+}
+
+// TestPlan_SaysWhyAWebhookIsNotServed: it is not granted, or is none that the options allow.
+func TestPlan_SaysWhyAWebhookIsNotServed(t *testing.T) {
+	m := judge("/v validate _ pods")
+	m.Conversions = []abi.Conversions{{Group: "example.dev", Kind: "Web"}}
+	g, err := ParseGrant("grant", []byte("apiVersion: wasmctl.dev/v1\nkind: Grant\ncapabilities:\n- {group: example.dev, resource: webs, verbs: [get, list, watch]}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for confine, never := range map[string]bool{"": false, "home": true} {
+		p := &Planner{Options: Options{Grant: g, Confine: confine}, Finder: newWorld(), Log: slog.New(slog.DiscardHandler)}
+		kind, err := p.Kind(t.Context(), m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		next, err := p.Plan(t.Context(), kind, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if u := next.Unserved; len(u) != 2 || u[0].Webhook == nil || u[0].Never || u[0].Why == "" || u[1].Conversion == nil || u[1].Never != never || u[1].Why == "" {
+			t.Errorf("in %q: %+v", confine, u)
+		}
+		if lacks := strings.Contains(fmt.Sprint(kubeapi.NewPolicy(next.Refused).Describe()), "convert"); lacks == never {
+			t.Errorf("in %q: refused %+v", confine, next.Refused)
+		}
 	}
 }
 

@@ -83,3 +83,26 @@ func TestReplicas_EndInTime(t *testing.T) {
 		}
 	}
 }
+
+// TestWebhookRights_NameTheCRDs whose objects the modules convert, if they are known. Modules without conversions need no right to CRDs.
+func TestWebhookRights_NameTheCRDs(t *testing.T) {
+	for name, c := range map[string]struct {
+		config Config
+		want   string // verbs and names of the rights to CRDs
+	}{
+		"conversions":      {Config{Webhooks: true, Converts: []string{"b.example.dev", "a.example.dev", "b.example.dev"}}, "list; get,update a.example.dev b.example.dev"},
+		"no conversions":   {Config{Webhooks: true}, ""},
+		"unknown modules":  {Config{Webhooks: true, CRDs: []any{}}, "list; get,update"},
+		"without webhooks": {Config{Converts: []string{"a.example.dev"}}, ""},
+	} {
+		var got []string
+		for _, r := range c.config.webhookRights() {
+			if r.Resource == "customresourcedefinitions" {
+				got = append(got, strings.Join(append([]string{strings.Join(r.Verbs, ",")}, r.Names...), " "))
+			}
+		}
+		if text := strings.Join(got, "; "); text != c.want {
+			t.Errorf("%s: %q, want %q", name, text, c.want)
+		}
+	}
+}

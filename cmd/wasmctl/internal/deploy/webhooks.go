@@ -65,7 +65,7 @@ func WebhookRights(namespace, service string, crds []string) []abi.Capability {
 		found := abi.Capability{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions", Verbs: []string{kubeapi.VerbList}} // by their label
 		of := found
 		if of.Verbs = change; !slices.Contains(crds, AnyCRD) {
-			of.Names = crds
+			of.Names = slices.Compact(slices.Sorted(slices.Values(crds)))
 		}
 		list = append(list, found, of)
 	}
