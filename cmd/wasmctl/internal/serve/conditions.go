@@ -71,11 +71,8 @@ func part(name string, st *v1alpha1.Status, in *seen) (ok metav1.ConditionStatus
 			return metav1.ConditionTrue, "Succeeded", "signed as spec.module.verify requires"
 		}
 	case v1alpha1.Granted:
-		if runs && len(c.MissingRights) > 0 {
-			return metav1.ConditionFalse, "RightsMissing", missing(c.MissingRights)
-		}
 		if runs {
-			return metav1.ConditionTrue, "Succeeded", "no request was denied"
+			return granted(c.MissingRights)
 		}
 	case v1alpha1.KindServed:
 		if c != nil && c.Phase == admin.PhaseWaiting {
@@ -109,7 +106,7 @@ func part(name string, st *v1alpha1.Status, in *seen) (ok metav1.ConditionStatus
 			return metav1.ConditionTrue, "Succeeded", "each slot is run by one replica, or is on its way to one"
 		}
 	case v1alpha1.WebhooksRegistered:
-		if runs && len(c.Webhooks) > 0 {
+		if runs {
 			return registered(c.Webhooks)
 		}
 	}
@@ -134,8 +131,12 @@ func unsynced(watches []admin.Watch) (reason, message string) {
 	return reason, message
 }
 
-// registered returns the condition WebhooksRegistered. Its message has no times, so it changes rarely.
+// registered returns the condition WebhooksRegistered, or nothing for a module without webhooks. Its message has no times, so it changes
+// rarely.
 func registered(webhooks []admin.Webhook) (ok metav1.ConditionStatus, reason, message string) {
+	if len(webhooks) == 0 {
+		return "", "", ""
+	}
 	ok, reason = metav1.ConditionTrue, "Succeeded"
 	var list, others []string
 	for i := range webhooks {
@@ -155,13 +156,16 @@ func registered(webhooks []admin.Webhook) (ok metav1.ConditionStatus, reason, me
 	return ok, reason, strings.Join(others, "; ")
 }
 
-// missing lists rights that a module has requested but does not have.
-func missing(rights []admin.MissingRight) string {
+// granted returns the condition Granted: it lists the rights that a module has requested but does not have.
+func granted(rights []admin.MissingRight) (ok metav1.ConditionStatus, reason, message string) {
+	if len(rights) == 0 {
+		return metav1.ConditionTrue, "Succeeded", "no request was denied"
+	}
 	list := make([]string, 0, len(rights))
 	for _, r := range rights {
 		list = append(list, strings.TrimSuffix(string(r.Rule)+" ("+r.Missing+"): "+r.Message, ": "))
 	}
-	return "missing rights: " + strings.Join(list, "; ")
+	return metav1.ConditionFalse, "RightsMissing", "missing rights: " + strings.Join(list, "; ")
 }
 
 // short truncates a message.
