@@ -117,6 +117,7 @@ func apiServerFlags(etcdURL string, keys *pki) []string {
 		"--service-account-signing-key-file=" + keys.file(saKey),
 		"--service-cluster-ip-range=10.96.0.0/16",
 		"--authorization-mode=RBAC",
+		"--allow-privileged=true", // as the distributions of Kubernetes
 		"--anonymous-auth=false",
 		"--endpoint-reconciler-type=none",
 		"--profiling=false",
