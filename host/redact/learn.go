@@ -77,18 +77,27 @@ func ofKubernetes(object map[string]any) bool {
 	return !there || version == "v1" || strings.HasPrefix(version, "authentication.k8s.io/")
 }
 
-// collect passes each form of the values of a Secret or TokenRequest to add.
+// collect passes each form of the values of a Secret or TokenRequest to add. A value that is its name, or a part of
+// its name or namespace, is not secret: to hide it would hide the name in all texts about the object.
 func collect(object map[string]any, add func(string)) {
+	meta, _ := object["metadata"].(map[string]any)
+	name, _ := meta["name"].(string)
+	namespace, _ := meta["namespace"].(string)
+	learn := func(text string) {
+		if value := strings.TrimSpace(text); !strings.Contains(name, value) && !strings.Contains(namespace, value) {
+			plain(text, add)
+		}
+	}
 	each(object["data"], func(text string) { // base64
 		if b, err := base64.StdEncoding.DecodeString(text); err == nil {
-			plain(string(b), add)
+			learn(string(b))
 		} else {
 			add(text)
 		}
 	})
-	each(object["stringData"], func(text string) { plain(text, add) })
+	each(object["stringData"], learn)
 	if status, ok := object["status"].(map[string]any); ok {
-		each(map[string]any{"token": status["token"]}, func(text string) { plain(text, add) })
+		each(map[string]any{"token": status["token"]}, learn)
 	}
 }
 

@@ -146,6 +146,23 @@ func TestLearn_OnlyFromSecrets(t *testing.T) {
 	}
 }
 
+// TestLearn_TheNameOfASecretIsNoValue: also if a value repeats it.
+func TestLearn_TheNameOfASecretIsNoValue(t *testing.T) {
+	v := learned(t, map[string]any{
+		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "shop-database", "namespace": "production"},
+		"data":       map[string]any{"cluster": b64("shop-database\n"), "type": b64("database"), "password": b64("shop-database-1")},
+		"stringData": map[string]any{"namespace": "production"},
+	})
+	for text, want := range map[string]string{
+		"secret production/shop-database not found": "secret production/shop-database not found",
+		"logs in with shop-database-1":              "logs in with " + Mark,
+	} {
+		if got := v.Text(text); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
 // Learning finds the kind for any order of the keys.
 func TestLearn_FindsTheKindInAnyOrder(t *testing.T) {
 	const data = "\xaastringData\x81\xa1a\xafhunter2-hunter2"
