@@ -96,7 +96,7 @@ func (d *Desk) Print(stream Stream, p []byte) {
 // endLine logs the line of a stream.
 func (o *Output) endLine(stream Stream) {
 	if line := bytes.TrimRight(o.lines[stream], "\r"); len(line) > 0 && !o.postpone(stream.level(), line) {
-		o.text(stream.level(), line)
+		o.print(stream.level(), line)
 	}
 	o.lines[stream] = o.lines[stream][:0]
 }

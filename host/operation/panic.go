@@ -153,6 +153,6 @@ func (o *Output) logPending() {
 	pending := o.pending
 	o.pending, o.pendingBytes = nil, 0
 	for _, l := range pending {
-		o.text(l.level, []byte(l.text))
+		o.print(l.level, []byte(l.text))
 	}
 }
