@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -44,7 +45,14 @@ type sharded struct {
 
 	mu      sync.Mutex
 	want    map[string]string // guarded by mu; content, by namespace and name
-	records []shard.Record    // guarded by mu; the record after each change
+	records []recorded        // guarded by mu; the record after each change
+}
+
+// recorded is a record, and when it was written.
+type recorded struct {
+	shard.Record
+
+	at time.Time
 }
 
 const shardsOfTest = 8
@@ -78,11 +86,12 @@ func (c *sharded) watchRecord() {
 	c.t.Cleanup(w.Stop)
 	go func() {
 		for ev := range w.ResultChan() {
-			lease, ok := ev.Object.(metav1.Object)
-			var r shard.Record
-			if !ok || ev.Type == watch.Deleted || json.Unmarshal([]byte(lease.GetAnnotations()["wasmctl.dev/record"]), &r) != nil {
+			lease, ok := ev.Object.(*coordinationv1.Lease)
+			var r recorded
+			if !ok || ev.Type == watch.Deleted || json.Unmarshal([]byte(lease.Annotations["wasmctl.dev/record"]), &r.Record) != nil {
 				continue
 			}
+			r.at = lease.Spec.RenewTime.Time
 			c.mu.Lock()
 			c.records = append(c.records, r)
 			c.mu.Unlock()
@@ -275,7 +284,7 @@ func (c *sharded) wantOwnersOnly(replicas ...*replica) {
 }
 
 // owned reports whether a replica had a slot during all of a period.
-func owned(records []shard.Record, slot int, id string, from, to time.Time) bool {
+func owned(records []recorded, slot int, id string, from, to time.Time) bool {
 	for i, r := range records {
 		s := r.Slots[slot]
 		if s.Owner != id && !strings.HasPrefix(s.Owner, id+"-") || from.Before(s.Moved) { // with a suffix after it has joined again
@@ -284,7 +293,7 @@ func owned(records []shard.Record, slot int, id string, from, to time.Time) bool
 		lost := false
 		for _, later := range records[i+1:] {
 			if l := later.Slots[slot]; l.Owner != s.Owner || l.Epoch != s.Epoch {
-				lost = l.Moved.Before(to.Truncate(time.Millisecond))
+				lost = later.at.Before(to)
 				break
 			}
 		}
