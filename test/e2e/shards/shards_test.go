@@ -260,7 +260,7 @@ func (c *sharded) wantOwnersOnly(replicas ...*replica) {
 	}
 	for _, w := range c.audit.all() {
 		r := byUser[w.User.Username]
-		if r == nil || w.Object.Resource == "leases" {
+		if r == nil || w.Object.Namespace == c.leases { // Leases, and events about the record
 			continue
 		}
 		if w.Object.Resource == "configmaps" && w.Response.Code == 201 {
