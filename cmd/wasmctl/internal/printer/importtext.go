@@ -73,8 +73,13 @@ func inputs(b *strings.Builder, list []operator.Input) {
 	b.WriteString("\nInputs that the program reads, each with the argument of wasmctl build that sets it (wasmctl import --write lists them in wasmctl.yaml):\n")
 	for _, in := range list {
 		argument := "--env " + in.Name + "=VALUE"
-		if in.Kind == operator.InputFlag {
+		switch {
+		case in.Kind == operator.InputFlag:
 			argument = "-- --" + in.Name + "=VALUE"
+		case in.Kind == operator.InputFile && strings.HasSuffix(in.Name, "/serviceaccount/namespace"):
+			argument = "--namespace NAME"
+		case in.Kind == operator.InputFile:
+			argument = "--files " + in.Name + "=FILE"
 		}
 		_, _ = fmt.Fprintf(b, "  %s: %s", place(in.Place), argument)
 		if in.Default != "" {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -41,6 +42,7 @@ func inputsFile(inputs []operator.Input) []byte {
 		line func(in operator.Input) string
 	}{
 		{operator.InputFlag, "args", func(in operator.Input) string { return "- " + strconv.Quote("--"+in.Name+"="+in.Default) }},
+		{operator.InputFile, "files", func(in operator.Input) string { return in.Name + ": " + path.Base(in.Name) }},
 		{operator.InputEnv, "env", func(in operator.Input) string { return in.Name + ": " + strconv.Quote(in.Default) }},
 	} {
 		header := "# " + part.key + ":\n"

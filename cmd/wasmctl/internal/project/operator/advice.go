@@ -2,6 +2,8 @@
 
 package operator
 
+import "regexp"
+
 // advice is reported if the project uses one of its symbols. A name ending in a dot means all
 // functions of a package.
 type advice struct {
@@ -69,6 +71,14 @@ var symbols = func() map[string]*advice {
 	}
 	return m
 }()
+
+// connecting are the packages with which libraries connect to others.
+var connecting = []string{"net/http", "crypto/tls", "database/sql", "google.golang.org/grpc"}
+
+// quiet matches libraries that import these, and that operators use without a connection.
+var quiet = regexp.MustCompile(`^((sigs\.)?k8s\.io|go\.uber\.org/zap|github\.com/prometheus/client_golang)(/|$)`)
+
+var mayConnect = advice{Warn, "if it connects, that fails: a module reaches the API server only", "let a Job or another program do it, and report by an object", nil}
 
 const addsRunnable = "(" + ofRuntime + "manager.Manager).Add"
 

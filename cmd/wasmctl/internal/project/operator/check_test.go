@@ -245,8 +245,15 @@ import (
 	"flag"
 	"os"
 
+	"github.com/kelseyhightower/envconfig"
+	"github.com/spf13/viper"
 	ctrl "sigs.k8s.io/controller-runtime"
 )
+
+type spec struct {
+	MaxPods int ` + "`split_words:\"true\" default:\"3\"`" + `
+	Cloud   struct{ Region string }
+}
 
 const suffix = "_NAME"
 
@@ -265,6 +272,13 @@ func main() {
 	_, _ = os.LookupEnv("POD_NAME")
 	_ = os.Getenv(addr)
 	_, _ = dry, config{}
+	_, _ = os.ReadFile("/etc/app/config.yaml")
+	_ = flag.String("config-file", "/etc/app/more.yaml", "")
+	_ = flag.String("metrics", "/metrics", "where")
+	viper.SetEnvPrefix("app")
+	viper.BindEnv("zone")
+	viper.BindEnv("key", "API_KEY")
+	envconfig.Process("op", &spec{})
 	mgr, _ := ctrl.NewManager(ctrl.GetConfigOrDie(), ctrl.Options{})
 	_ = mgr.Start(ctrl.SetupSignalHandler())
 }
@@ -275,12 +289,33 @@ func TestCheck_ListsInputs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: -short: compiles a program")
 	}
-	r := checked(t, map[string]string{"cmd/main.go": reading})
+	r := checked(t, map[string]string{
+		"cmd/main.go":      reading,
+		"cmd/native.go":    "//go:build !wasm\n\npackage main\n",
+		"go.mod":           "module example.com/op\n\ngo 1.24.0\n\nrequire sigs.k8s.io/controller-runtime v0.22.0\nrequire github.com/spf13/viper v1.0.0\nrequire github.com/kelseyhightower/envconfig v1.0.0\n\nreplace github.com/spf13/viper => ./viper\nreplace github.com/kelseyhightower/envconfig => ./envconfig\n",
+		"viper/go.mod":     "module github.com/spf13/viper\n",
+		"viper/a.go":       "package viper\n\nimport _ \"net/http\"\n\nfunc SetEnvPrefix(string) {}\n\nfunc BindEnv(...string) {}\n",
+		"envconfig/go.mod": "module github.com/kelseyhightower/envconfig\n",
+		"envconfig/a.go":   "package envconfig\n\nfunc Process(string, interface{}) {}\n",
+	})
+	var found []string
+	for _, f := range r.Findings {
+		found = append(found, fmt.Sprint(f.File, " ", f.What))
+	}
+	for _, want := range []string{"cmd/native.go the file is not in a module: //go:build !wasm", "cmd/main.go github.com/spf13/viper imports net/http: if it connects, that fails: a module reaches the API server only"} {
+		if !slices.Contains(found, want) {
+			t.Errorf("findings %q, want %q", found, want)
+		}
+	}
 	var got []string
 	for _, in := range r.Inputs {
 		got = append(got, fmt.Sprintf("%s %s %q %d", in.Kind, in.Name, in.Default, in.Line))
 	}
-	want := []string{`env BUCKET "b" 14`, `env POD_NAME "" 23`, `env REGION "eu" 13`, `flag addr ":80" 20`, `flag dry-run "false" 21`}
+	want := []string{
+		`env API_KEY "" 39`, `env APP_ZONE "" 38`, `env BUCKET "b" 21`, `env OP_CLOUD_REGION "" 40`, `env OP_MAX_PODS "3" 40`, `env POD_NAME "" 30`, `env REGION "eu" 20`,
+		`file /etc/app/config.yaml "" 34`, `file /etc/app/more.yaml "" 35`,
+		`flag addr ":80" 27`, `flag config-file "/etc/app/more.yaml" 35`, `flag dry-run "false" 28`, `flag metrics "/metrics" 36`,
+	}
 	if !slices.Equal(got, want) {
 		t.Errorf("inputs %q, want %q", got, want)
 	}

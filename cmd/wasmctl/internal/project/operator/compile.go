@@ -31,11 +31,12 @@ type compiled struct {
 	timeout  time.Duration             // of a run
 	own      map[string]*types.Package // the project's packages that were checked
 	deps     types.Importer
+	clients  map[string]string // libraries that import a package of connecting, with that package
 }
 
 // compile compiles the packages of the program without linking them.
 func (s *Stage) compile(ctx context.Context) (*compiled, error) {
-	args := []string{"list", "-e", "-export", "-deps", "-trimpath", "-buildmode=c-shared", "-json=ImportPath,Dir,Export,Standard,GoFiles,Imports,Module,Error"}
+	args := []string{"list", "-e", "-export", "-deps", "-trimpath", "-buildmode=c-shared", "-json=ImportPath,Dir,Export,Standard,GoFiles,IgnoredGoFiles,Imports,Module,Error"}
 	var out bytes.Buffer
 	if err := s.command(ctx, &out, append(args, "-tags="+s.tags(), s.pkg)...); err != nil {
 		return nil, err
@@ -44,11 +45,19 @@ func (s *Stage) compile(ctx context.Context) (*compiled, error) {
 	if err != nil {
 		return nil, err
 	}
-	exports := map[string]string{}
+	exports, clients := map[string]string{}, map[string]string{}
 	for i := range packages {
-		exports[packages[i].ImportPath] = packages[i].Export
+		p := &packages[i]
+		exports[p.ImportPath] = p.Export
+		if p.ofProgram() && !p.Module.Main && !quiet.MatchString(p.ImportPath) {
+			for _, name := range connecting {
+				if slices.Contains(p.Imports, name) {
+					clients[p.ImportPath] = name
+				}
+			}
+		}
 	}
-	c := &compiled{dir: s.dir, packages: packages, fset: token.NewFileSet(), own: map[string]*types.Package{}}
+	c := &compiled{dir: s.dir, packages: packages, fset: token.NewFileSet(), own: map[string]*types.Package{}, clients: clients}
 	c.deps = importer.ForCompiler(c.fset, "gc", func(path string) (io.ReadCloser, error) {
 		if exports[path] == "" {
 			return nil, errors.New("it does not compile")
@@ -90,6 +99,7 @@ func (c *compiled) check(r *Report) {
 		}
 		u := &usage{compiled: c, report: r, zones: zones}
 		u.pkg(p)
+		u.leftOut(p)
 		if !u.failed {
 			r.Findings = append(r.Findings, c.broken(p)...)
 		}

@@ -8,6 +8,7 @@ import (
 	"go/constant"
 	"go/types"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -19,14 +20,15 @@ type InputKind string
 const (
 	InputFlag InputKind = "flag"
 	InputEnv  InputKind = "env"
+	InputFile InputKind = "file"
 )
 
-// Input is a flag or an environment variable that the project's code reads.
+// Input is a flag, an environment variable or a file that the project's code reads.
 type Input struct {
 	Place
 
 	Kind InputKind `json:"kind"`
-	// Name is the name of the variable, or of the flag without hyphens.
+	// Name is the name of the variable, of the flag without hyphens, or the path of the file.
 	Name string `json:"name"`
 	// Default is the value that the program has otherwise, if the code shows it.
 	Default string `json:"default,omitempty"`
@@ -40,7 +42,13 @@ var readers = map[string]bool{
 	"k8s.io/utils/env.GetString": true, "k8s.io/utils/env.GetInt": true,
 }
 
-// input reports the flag or the variable that a call reads.
+// opens are the functions that read the file that their first argument names.
+var opens = map[string]bool{"os.Open": true, "os.ReadFile": true, "os.ReadDir": true, "io/ioutil.ReadFile": true}
+
+// filePath matches the absolute path of a file, as opposed to that of a URL, such as /metrics.
+var filePath = regexp.MustCompile(`^/[\w.-]+(/[\w.-]+)+$`)
+
+// input reports the flag, the variable or the file that a call reads.
 func (u *usage) input(call *ast.CallExpr) {
 	f, ok := u.callee(call).(*types.Func)
 	if !ok || f.Pkg() == nil {
@@ -50,6 +58,15 @@ func (u *usage) input(call *ast.CallExpr) {
 		if name, ok := u.constant(call.Args[0]); ok {
 			u.addInput(call, Input{Kind: InputEnv, Name: name})
 		}
+		return
+	}
+	if opens[f.FullName()] && len(call.Args) > 0 {
+		if name, ok := u.constant(call.Args[0]); ok && filePath.MatchString(name) {
+			u.addInput(call, Input{Kind: InputFile, Name: name})
+		}
+		return
+	}
+	if u.library(call, f) {
 		return
 	}
 	if p := f.Pkg().Path(); p == "flag" || p == "github.com/spf13/pflag" {
@@ -87,6 +104,9 @@ func (u *usage) flag(call *ast.CallExpr, f *types.Func) {
 	}
 	if at >= 0 && last > at && in.Name != "" {
 		u.addInput(call, in)
+		if text := strings.ToLower(in.Name + " " + in.Usage); filePath.MatchString(in.Default) && (strings.Contains(text, "file") || strings.Contains(text, "config")) {
+			u.addInput(call, Input{Kind: InputFile, Name: in.Default})
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"go/build/constraint"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 )
 
@@ -65,6 +66,29 @@ func (s *Stage) addUnix(p *pkg, replace map[string]string) error {
 		replace[file] = to
 	}
 	return nil
+}
+
+var ofWasm = regexp.MustCompile(`\b(wasm|wasip1)\b`)
+
+// leftOut reports files of a package that its constraints leave out of a module by name, such as !wasm, and that a
+// native build on Linux has.
+func (u *usage) leftOut(p *pkg) {
+	for _, name := range p.IgnoredGoFiles {
+		file := filepath.Join(p.Dir, name)
+		line, err := buildLine(file)
+		if err != nil || line == nil || strings.HasSuffix(name, "_test.go") || !ofWasm.MatchString(line.String()) {
+			continue
+		}
+		native := func(tag string) bool {
+			return tag == "linux" || tag == "unix" || tag == "amd64" || tag == "gc" || strings.HasPrefix(tag, "go1.")
+		}
+		if line.Eval(native) {
+			u.report.Findings = append(u.report.Findings, Finding{
+				Place{u.name(file), 1}, Warn, "the file is not in a module: //go:build " + line.String(),
+				"move code that a module needs to a file without this constraint",
+			})
+		}
+	}
 }
 
 // buildLine returns the build constraint of a file, or nil if it has none.

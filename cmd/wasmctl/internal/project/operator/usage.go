@@ -19,6 +19,8 @@ type usage struct {
 	failed bool // it has errors of its own
 	gaps   bool // it imports a package that does not compile
 	info   types.Info
+
+	envPrefix string // of the variables that viper reads
 }
 
 // pkg checks the types of a package, and then the symbols that it uses.
@@ -78,12 +80,24 @@ func (u *usage) node(n ast.Node) bool {
 		}
 		u.input(n)
 		u.wait(n)
+		u.connects(n)
 	case *ast.StructType:
 		u.tags(n)
 	case *ast.Ident:
 		u.ident(n)
 	}
 	return true
+}
+
+// connects reports a call of a library that imports an HTTP client or the like, once for each library.
+func (u *usage) connects(call *ast.CallExpr) {
+	f := u.callee(call)
+	if f == nil || f.Pkg() == nil || u.clients[f.Pkg().Path()] == "" {
+		return
+	}
+	path := f.Pkg().Path()
+	u.find(call, path+" imports "+u.clients[path]+":", &mayConnect)
+	delete(u.clients, path)
 }
 
 var leavesBehind = advice{Warn, "starts a goroutine", "the host does not wait for goroutines that outlive a run: wait for it in Reconcile", nil}
