@@ -28,7 +28,7 @@ func logged(t testing.TB, stream Stream, printed string) []string {
 	d := NewDesk(env, &Run{}, nil)
 	d.Print(stream, []byte(printed+"\n"))
 	var lines []string
-	for _, line := range bytes.Split(bytes.TrimSpace(out.Bytes()), []byte("\n")) {
+	for line := range bytes.SplitSeq(bytes.TrimSpace(out.Bytes()), []byte("\n")) {
 		lines = append(lines, string(line))
 	}
 	return lines
@@ -84,7 +84,7 @@ func FuzzPrint(f *testing.F) {
 	f.Fuzz(func(t *testing.T, line string) {
 		for _, got := range logged(t, Stderr, line) {
 			d := json.NewDecoder(bytes.NewReader([]byte(got)))
-			froms, keys, depth := 0, 0, 0
+			froms, depth := 0, 0
 			for {
 				token, err := d.Token()
 				if err != nil {
@@ -105,7 +105,7 @@ func FuzzPrint(f *testing.F) {
 			if got != "" && json.Unmarshal([]byte(got), &m) != nil {
 				t.Fatalf("%q: %s", line, got)
 			}
-			if keys = len(m); keys > maxAttributes+4 || got != "" && (froms == 0 || m[fromKey] != "guest") {
+			if keys := len(m); keys > maxAttributes+4 || got != "" && (froms == 0 || m[fromKey] != "guest") {
 				t.Errorf("%q: %s", line, got)
 			}
 		}
