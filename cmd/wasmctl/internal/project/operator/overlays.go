@@ -186,7 +186,7 @@ func (o *overlay) add(runtime, at string, partial bool) error {
 		}
 	}
 	for _, e := range o.Edits {
-		if err := e.apply(at); err != nil && !(partial && errors.Is(err, fs.ErrNotExist)) {
+		if err := e.apply(at); err != nil && (!partial || !errors.Is(err, fs.ErrNotExist)) {
 			return o.misfit(err)
 		}
 	}

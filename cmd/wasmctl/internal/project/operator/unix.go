@@ -83,10 +83,8 @@ func (u *usage) leftOut(p *pkg) {
 			return tag == "linux" || tag == "unix" || tag == "amd64" || tag == "gc" || strings.HasPrefix(tag, "go1.")
 		}
 		if line.Eval(native) {
-			u.report.Findings = append(u.report.Findings, Finding{
-				Place{u.name(file), 1}, Warn, "the file is not in a module: //go:build " + line.String(),
-				"move code that a module needs to a file without this constraint",
-			})
+			what, do := "the file is not in a module: //go:build "+line.String(), "move code that a module needs to a file without this constraint"
+			u.report.Findings = append(u.report.Findings, Finding{Place{u.name(file), 1}, Warn, what, do})
 		}
 	}
 }
