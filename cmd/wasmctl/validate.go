@@ -27,7 +27,7 @@ type validateOptions struct {
 	registry flags.Registry
 	output   string
 	objects  []string // files
-	which    string // the controller, if the module has several
+	which    string   // the controller, if the module has several
 	config   map[string]string
 	calls    int
 	cases    bool

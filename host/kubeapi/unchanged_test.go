@@ -71,7 +71,7 @@ func (c *liveCache) Stored(gvr schema.GroupVersionResource, key abi.Key) (abi.St
 // stores, is proved.
 func TestUnchanged_TheAPIServerAgrees(t *testing.T) {
 	onEach(t, func(t *testing.T, d *declarer) {
-		d.API.cfg.Cache = &liveCache{t: t, admin: d.cache.admin}
+		d.cfg.Cache = &liveCache{t: t, admin: d.cache.admin}
 		key := []abi.Key{{Namespace: d.ns, Name: "owner"}}
 		rnd := rand.New(rand.NewPCG(1, 2))
 		last := map[string]map[string]any{}

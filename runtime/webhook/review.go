@@ -53,7 +53,8 @@ const copies = 2
 
 // pack appends the msgpack of a body, which is JSON from anybody. A key that appears twice is an error. take reserves memory.
 func pack(dst, body []byte, take func(int64) error) ([]byte, error) {
-	out, ok := dst, false
+	var out []byte
+	var ok bool
 	if keys := bytes.Count(body, []byte(":")); len(body) <= maxScratch && keys <= maxKeys {
 		t := transcoders.Get().(*transcode.Transcoder)
 		out, ok = t.Append(dst, body)

@@ -46,7 +46,7 @@ func TestShards_Fleet(t *testing.T) {
 	for name, flags := range map[string][]string{"server": {"--feature-gates=ShardedListAndWatch=true"}, "client": nil} {
 		t.Run(name, func(t *testing.T) {
 			f := &fleet{sharded: newSharded(t, 16, objectsOfShards(t), flags...)}
-			f.sharded.flags = nil // the default, 15 s
+			f.flags = nil // the default, 15 s
 			f.putAll()
 			for range replicasOfFleet {
 				f.add()

@@ -60,8 +60,11 @@ func TestWebhooks_Migration(t *testing.T) {
 	devclustertest.ApplyFile(t, w.cluster, "../../../examples/website/crd.yaml")
 	began := time.Now()
 	list, err := w.sites("v2").List(t.Context(), metav1.ListOptions{})
-	if err != nil || len(list.Items) != n {
-		t.Fatalf("%d of %d objects, %v", len(list.Items), n, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(list.Items) != n {
+		t.Fatalf("%d of %d objects", len(list.Items), n)
 	}
 	took := time.Since(began)
 	t.Logf("list in v2: %v, %v for each object", took, took/time.Duration(n))
