@@ -3,10 +3,11 @@
 package fieldpath
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/util/json"
 )
 
 // Owned yields the fields in an entry of metadata.managedFields ("FieldsV1") of an object. A value
@@ -67,7 +68,7 @@ func itemOf(list any, keys string) map[string]any {
 
 func hasKeys(item, want map[string]any) bool {
 	for key, value := range want {
-		if !equal(item[key], number(value)) {
+		if !equal(item[key], value) {
 			return false
 		}
 	}

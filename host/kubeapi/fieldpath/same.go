@@ -3,14 +3,19 @@
 package fieldpath
 
 import (
-	"encoding/json"
+	"maps"
+	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/util/json"
 )
 
 // Unchanged reports whether an apply of sent by a manager would change nothing in the live object. fields is the FieldsV1 of the last
 // apply of the manager. The result is true only if sent has exactly these fields, with the values in live. It needs no schema, because
 // fields has the structure; values that the API server would convert, such as quantities, count as changes. apiVersion, kind, and the
-// name and namespace in metadata must be equal, and are in no FieldsV1.
+// name and namespace in metadata must be equal, and are in no FieldsV1. FieldsV1 does not tell a map that was empty from one that is owned as
+// a whole. If other managers have filled it with exactly the values that sent has now, the result is true, although the apply would make the
+// manager another owner of them.
 func Unchanged(fields, sent, live map[string]any) bool {
 	if !equal(sent["apiVersion"], live["apiVersion"]) || !equal(sent["kind"], live["kind"]) {
 		return false
@@ -40,8 +45,8 @@ func Unchanged(fields, sent, live map[string]any) bool {
 
 // same compares one value.
 func same(fields map[string]any, sent, live any) bool {
-	if len(fields) == 0 { // owned as a whole; the API server omits most empty values
-		return sent != nil && equal(sent, live) || live == nil && isEmpty(sent)
+	if len(fields) == 0 { // owned as a whole
+		return identical(sent, live)
 	}
 	switch sent := sent.(type) {
 	case map[string]any:
@@ -52,6 +57,32 @@ func same(fields map[string]any, sent, live any) bool {
 		return ok && sameList(fields, sent, live)
 	}
 	return false
+}
+
+// identical is equal, but null differs from an absent value, which an apply may tell apart, and numbers are compared exactly.
+func identical(a, b any) bool {
+	switch a := a.(type) {
+	case map[string]any:
+		b, ok := b.(map[string]any)
+		return ok && maps.EqualFunc(a, b, identical)
+	case []any:
+		b, ok := b.([]any)
+		return ok && slices.EqualFunc(a, b, identical)
+	case int64:
+		if f, ok := b.(float64); ok {
+			return exactly(f, a)
+		}
+	case float64:
+		if i, ok := b.(int64); ok {
+			return exactly(a, i)
+		}
+	}
+	return equal(a, b)
+}
+
+// exactly reports whether a float64 has exactly the value of an integer.
+func exactly(f float64, i int64) bool {
+	return f >= -1<<63 && f < 1<<63 && int64(f) == i && float64(i) == f
 }
 
 func isEmpty(v any) bool {
@@ -74,8 +105,11 @@ func sameMap(fields, sent, live map[string]any) bool {
 	}
 	for key, value := range sent {
 		below, ok := fields["f:"+key].(map[string]any)
-		if !ok || !same(below, value, live[key]) {
+		if !ok {
 			return false
+		}
+		if now, has := live[key]; has && !same(below, value, now) || !has && (len(below) > 0 || !isEmpty(value)) {
+			return false // the API server omits most empty values
 		}
 	}
 	return true
@@ -149,7 +183,7 @@ func readItem(name string, below any) (item listItem, ok bool) {
 // not have the field of the key.
 func (l *listItem) names(value any) bool {
 	if l.keys == nil {
-		return equal(number(l.value), value)
+		return identical(l.value, value)
 	}
 	item, ok := value.(map[string]any)
 	if !ok {
@@ -158,17 +192,9 @@ func (l *listItem) names(value any) bool {
 	for key, want := range l.keys {
 		got, has := item[key]
 		_, owned := l.fields["f:"+key]
-		if has && !equal(number(want), got) || !has && (owned || len(l.fields) == 0) {
+		if has && !identical(want, got) || !has && (owned || len(l.fields) == 0) {
 			return false
 		}
 	}
 	return true
-}
-
-// number returns an integer that was decoded as a float64 as an int64.
-func number(v any) any {
-	if f, ok := v.(float64); ok && f == float64(int64(f)) {
-		return int64(f)
-	}
-	return v
 }
