@@ -10,12 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
+// unowned are the fields of metadata that no FieldsV1 has. If sent, they must be those of the object.
+var unowned = []string{"name", "namespace", "uid", "resourceVersion", "creationTimestamp", "generation"}
+
 // Unchanged reports whether an apply of sent by a manager would change nothing in the live object. fields is the FieldsV1 of the last
 // apply of the manager. The result is true only if sent has exactly these fields, with the values in live. It needs no schema, because
-// fields has the structure; values that the API server would convert, such as quantities, count as changes. apiVersion, kind, and the
-// name and namespace in metadata must be equal, and are in no FieldsV1. FieldsV1 does not tell a map that was empty from one that is owned as
-// a whole. If other managers have filled it with exactly the values that sent has now, the result is true, although the apply would make the
-// manager another owner of them.
+// fields has the structure; values that the API server would convert, such as quantities, count as changes. apiVersion and
+// kind must be equal. FieldsV1 does not tell a map that was empty from one that is owned as a whole. If other managers have filled it with
+// exactly the values that sent has now, the result is true, although the apply would make the manager another owner of them.
 func Unchanged(fields, sent, live map[string]any) bool {
 	if !equal(sent["apiVersion"], live["apiVersion"]) || !equal(sent["kind"], live["kind"]) {
 		return false
@@ -31,9 +33,9 @@ func Unchanged(fields, sent, live map[string]any) bool {
 	own := map[string]any{}
 	for key, value := range meta {
 		switch {
-		case key != "name" && key != "namespace":
+		case !slices.Contains(unowned, key):
 			own[key] = value
-		case !equal(value, has[key]):
+		case value != nil && !equal(value, has[key]):
 			return false
 		}
 	}
@@ -85,12 +87,16 @@ func exactly(f float64, i int64) bool {
 	return f >= -1<<63 && f < 1<<63 && int64(f) == i && float64(i) == f
 }
 
-func isEmpty(v any) bool {
+// omitted reports whether the API server may have omitted a value because it is empty. Other empty maps may be structs: an apply of null
+// has the same fields as an apply of {}, but an absent selector selects nothing, and an empty one everything.
+func omitted(key string, v any) bool {
 	switch v := v.(type) {
-	case map[string]any:
-		return len(v) == 0
+	case nil:
+		return true
 	case []any:
 		return len(v) == 0
+	case map[string]any:
+		return len(v) == 0 && (key == "labels" || key == "annotations" || key == "data")
 	}
 	return false
 }
@@ -108,8 +114,9 @@ func sameMap(fields, sent, live map[string]any) bool {
 		if !ok {
 			return false
 		}
-		if now, has := live[key]; has && !same(below, value, now) || !has && (len(below) > 0 || !isEmpty(value)) {
-			return false // the API server omits most empty values
+		now, has := live[key]
+		if has && !same(below, value, now) || !has && (len(below) > 0 || !omitted(key, value)) {
+			return false
 		}
 	}
 	return true

@@ -3,13 +3,14 @@
 package fieldpath
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/util/json"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	smd "sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/merge"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
@@ -131,7 +132,7 @@ func decoded(t *testing.T, o any) map[string]any {
 		t.Fatal(err)
 	}
 	var c map[string]any
-	if err := json.Unmarshal(js, &c); err != nil {
+	if err := utiljson.Unmarshal(js, &c); err != nil {
 		t.Fatal(err)
 	}
 	return c
@@ -209,7 +210,7 @@ func TestUnchanged_AnApplyChangesNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			var fields map[string]any
-			if err := json.Unmarshal(js, &fields); err != nil {
+			if err := utiljson.Unmarshal(js, &fields); err != nil {
 				t.Fatal(err)
 			}
 			object := decoded(t, live.AsValue().Unstructured())
@@ -249,5 +250,29 @@ func TestUnchanged_AnApplyChangesNothing(t *testing.T) {
 	}
 	if proved < 300 || missed > last/2 {
 		t.Errorf("%d were proved; of %d applies %d were not", proved, last, missed)
+	}
+}
+
+func TestUnchanged_ValuesThatTheAPIServerOmits(t *testing.T) {
+	object := func(spec, meta string) map[string]any {
+		return decoded(t, json.RawMessage(`{"apiVersion":"v1","kind":"K","metadata":{"name":"n","uid":"u"`+meta+`},"spec":{"a":1`+spec+`}}`))
+	}
+	for _, c := range []struct {
+		field, sent, meta string
+		want              bool
+	}{
+		{"", ``, `,"creationTimestamp":null`, true}, // as Go encodes its types
+		{"", ``, `,"resourceVersion":"7"`, true},
+		{"", ``, `,"resourceVersion":"6"`, false},
+		{`,"f:b":{}`, `,"b":null`, ``, true},
+		{`,"f:b":{}`, `,"b":[]`, ``, true},
+		{`,"f:b":{}`, `,"b":0`, ``, false}, // if null was applied before, a pointer becomes 0
+		{`,"f:labels":{}`, `,"labels":{}`, ``, true},
+		{`,"f:selector":{}`, `,"selector":{}`, ``, false}, // if null was applied before, it selects everything
+	} {
+		fields := decoded(t, json.RawMessage(`{"f:spec":{"f:a":{}`+c.field+`}}`))
+		if got := Unchanged(fields, object(c.sent, c.meta), object("", `,"resourceVersion":"7"`)); got != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
 	}
 }
