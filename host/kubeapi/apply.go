@@ -6,10 +6,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host/kubeapi/fieldpath"
@@ -30,6 +32,23 @@ func (m *remembered) settled(cached []cachedChild) map[digest]childRef {
 		}
 	}
 	return settled
+}
+
+// current returns the cached children that are not older than their last apply. An older one proves nothing: the
+// predicates of its watch may ignore the event of that apply, so that no later run would send the omitted one.
+func (m *remembered) current(cached []cachedChild) map[childRef]version {
+	current := make(map[childRef]version, len(cached))
+	for i := range cached {
+		c := &cached[i]
+		ref := childRef{c.gvr.GroupResource(), c.key}
+		if last, known := m.children[ref]; known && last.resourceVersion != c.resourceVersion {
+			if newer, err := resourceversion.CompareResourceVersion(c.resourceVersion, last.resourceVersion); err != nil || newer < 0 {
+				continue
+			}
+		}
+		current[ref] = version{c.uid, c.resourceVersion}
+	}
+	return current
 }
 
 // applyAll applies the children. After success, m has exactly these children.
@@ -68,13 +87,17 @@ func (a *API) applyAll(ctx context.Context, o *owner, m *remembered, children []
 // unchanged returns the version in the cache of a child that an apply would not change, or zero if it
 // would, or if the cache cannot prove that. The proof needs the fields of the last apply: the child
 // must have the same ones, with the values in the cache. If the object has changed since, its event is
-// on its way and causes another run.
+// on its way and causes another run, because the module owns the kind.
 func (a *API) unchanged(o *owner, r *request) version {
-	if a.cfg.Cache == nil || a.dry != DryRunNone || o.send || r.texts != nil || len(a.cfg.FormerManagers) > 0 {
+	if a.cfg.Cache == nil || a.dry != DryRunNone || r.texts != nil || len(a.cfg.FormerManagers) > 0 {
 		return version{}
 	}
 	cached, complete := a.cfg.Cache.Stored(r.kind.GVR(), r.key)
 	if cached == nil || !complete {
+		return version{}
+	}
+	at := version{cached.UID(), cached.ResourceVersion()}
+	if at != o.current[r.ref()] {
 		return version{}
 	}
 	var fields string
@@ -94,11 +117,16 @@ func (a *API) unchanged(o *owner, r *request) version {
 	if err != nil {
 		return version{}
 	}
+	sent := r.object
+	if _, ok := r.kind.Subresources[subresourceStatus]; ok && sent[subresourceStatus] != nil { // an apply ignores it
+		sent = maps.Clone(sent)
+		delete(sent, subresourceStatus)
+	}
 	live, err := abi.DecodeObject(cached.Msgpack())
-	if err != nil || !fieldpath.Unchanged(own, r.object, live) {
+	if err != nil || !fieldpath.Unchanged(own, sent, live) {
 		return version{}
 	}
-	return version{cached.UID(), cached.ResourceVersion()}
+	return at
 }
 
 // applyError is writeError for a child. The API server refuses an apply that would give an object a

@@ -69,9 +69,12 @@ func (a *API) Declare(ctx context.Context, of Owner, d *abi.Declared) error {
 
 // declareChildren applies the children, and prunes.
 func (a *API) declareChildren(ctx context.Context, o *owner, m *remembered, d *abi.Declared) error {
-	o.send = m.send
 	cached := a.cachedChildren(o)
-	children, err := a.prepare(ctx, o, d, m.settled(cached))
+	settled := m.settled(cached)
+	if len(settled) < len(d.Apply) && !m.send {
+		o.current = m.current(cached)
+	}
+	children, err := a.prepare(ctx, o, d, settled)
 	if err != nil {
 		return err
 	}

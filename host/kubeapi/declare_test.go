@@ -79,8 +79,8 @@ func TestDeclare_ChangesNothingUnlessTheWholeListIsRight(t *testing.T) {
 		"an unknown kind":        {abi.ErrorTransient, "UnknownKind", "does not know this kind", with(good, "apiVersion", "none.wasmctl.dev/v1")},
 		"an unknown core kind":   {abi.ErrorPermanent, "UnknownKind", "did you mean", with(good, "kind", "ConfigMop")},
 		"a kind that is denied": {
-			abi.ErrorPermanent, "Denied", `{"group":"apps","resource":"statefulsets","verbs":["patch","create"],"namespaces":["` + d.ns + `"]}`,
-			map[string]any{"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": map[string]any{"name": "x"}},
+			abi.ErrorPermanent, "Denied", `{"group":"apps","resource":"replicasets","verbs":["patch","create"],"namespaces":["` + d.ns + `"]}`,
+			map[string]any{"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": map[string]any{"name": "x"}},
 		},
 	}
 	for name, tt := range tests {

@@ -29,7 +29,7 @@ type remembered struct {
 	uid      string
 	epoch    uint64 // see Cache.Epoch
 	renewals uint64 // see memory
-	send     bool   // see owner
+	send     bool   // all requests, even if the cache proves that they change nothing
 	children map[childRef]applied
 	// deleted has the UIDs of children whose deletion was accepted, which cannot be undone.
 	deleted map[string]bool

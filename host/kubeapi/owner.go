@@ -31,8 +31,8 @@ type owner struct {
 	resourceVersion string
 	// foreground reports whether the garbage collector is deleting its children, and deletes it afterwards.
 	foreground bool
-	// send reports that all requests are sent, even if the cache proves that they change nothing.
-	send bool
+	// current has the cached children that can prove that an apply changes nothing; see remembered.current.
+	current map[childRef]version
 	// ledger counts the memory of its declared result.
 	ledger ledger
 	// hash computes the digests of its children, each of which begins with salt.

@@ -19,7 +19,7 @@ import (
 func everything() *Policy {
 	var rules []abi.Capability
 	for _, gr := range []string{
-		"configmaps", "secrets", "pods", "namespaces", "serviceaccounts", "endpoints", "events", "services", "deployments.apps", "clusterroles.rbac.authorization.k8s.io",
+		"configmaps", "secrets", "pods", "namespaces", "serviceaccounts", "endpoints", "events", "services", "deployments.apps", "statefulsets.apps", "ingresses.networking.k8s.io", "clusterroles.rbac.authorization.k8s.io",
 		"sprockets.kubeapi.wasmctl.dev", "poddisruptionbudgets.policy", "selfsubjectaccessreviews.authorization.k8s.io",
 	} {
 		resource, group, _ := strings.Cut(gr, ".")

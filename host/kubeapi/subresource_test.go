@@ -30,7 +30,22 @@ spec:
       openAPIV3Schema:
         type: object
         properties:
-          spec: {type: object, properties: {size: {type: integer}, share: {type: number}}}
+          spec:
+            type: object
+            properties:
+              size: {type: integer}
+              share: {type: number}
+              none: {type: string, nullable: true}
+              tags: {type: array, x-kubernetes-list-type: set, items: {type: string}}
+              parts:
+                type: array
+                x-kubernetes-list-type: map
+                x-kubernetes-list-map-keys: [id, kind]
+                items:
+                  type: object
+                  required: [id]
+                  properties: {id: {type: integer}, kind: {type: string, default: x}, flag: {type: boolean}}
+              any: {type: object, x-kubernetes-preserve-unknown-fields: true}
           status: {type: object, properties: {size: {type: integer}}}
 `
 

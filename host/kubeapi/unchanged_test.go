@@ -23,6 +23,19 @@ type liveCache struct {
 
 	t     testing.TB
 	admin *Client
+	// of and key are those of the only object that Children yields.
+	of  schema.GroupVersionResource
+	key abi.Key
+	// frozen, if set, is the state of each object.
+	frozen abi.Stored
+}
+
+// Children implements Children.
+func (c *liveCache) Children(_ abi.Key, uid string, yield func(schema.GroupVersionResource, abi.Key, string, string) bool) {
+	o, _ := c.Stored(c.of, c.key)
+	if o, ok := o.(*storedState); ok && o.controller() == uid {
+		yield(c.of, c.key, o.UID(), o.ResourceVersion())
+	}
 }
 
 // storedState is an object in a liveCache.
@@ -40,8 +53,24 @@ func (o *storedState) meta(key string) string {
 	return string(c.Text())
 }
 
+// controller returns the uid of the object's controller, or "".
+func (o *storedState) controller() string {
+	references := packed.At(packed.Find(packed.Find(o.packed, "metadata"), "ownerReferences"))
+	for range references.ArrayLen() {
+		reference := references.Value()
+		uid := packed.At(packed.Find(reference, "uid"))
+		if controller := packed.Find(reference, "controller"); len(controller) > 0 && controller[0] == 0xc3 {
+			return string(uid.Text())
+		}
+	}
+	return ""
+}
+
 // Stored implements Cache.
 func (c *liveCache) Stored(gvr schema.GroupVersionResource, key abi.Key) (abi.Stored, bool) {
+	if c.frozen != nil {
+		return c.frozen, true
+	}
 	r := request{kind: kinds.Kind{Group: gvr.Group, Version: gvr.Version, Resource: gvr.Resource}, key: key}
 	js, err := c.admin.rest.Get().AbsPath(r.path()...).Do(c.t.Context()).Raw()
 	if err != nil {
@@ -53,16 +82,7 @@ func (c *liveCache) Stored(gvr schema.GroupVersionResource, key abi.Key) (abi.St
 	if o.packed, ok = t.Append(nil, js); !ok {
 		c.t.Fatalf("%s", js)
 	}
-	references := packed.At(packed.Find(packed.Find(o.packed, "metadata"), "ownerReferences"))
-	owner := ""
-	for range references.ArrayLen() {
-		reference := references.Value()
-		uid := packed.At(packed.Find(reference, "uid"))
-		if controller := packed.Find(reference, "controller"); len(controller) > 0 && controller[0] == 0xc3 {
-			owner = string(uid.Text())
-		}
-	}
-	o.applied = managed.Append(nil, t.Omitted, owner)
+	o.applied = managed.Append(nil, t.Omitted, o.controller())
 	return &o, true
 }
 
@@ -71,13 +91,14 @@ func (c *liveCache) Stored(gvr schema.GroupVersionResource, key abi.Key) (abi.St
 // stores, is proved.
 func TestUnchanged_TheAPIServerAgrees(t *testing.T) {
 	onEach(t, func(t *testing.T, d *declarer) {
-		d.cfg.Cache = &liveCache{t: t, admin: d.cache.admin}
+		live := d.withLiveCache()
 		key := []abi.Key{{Namespace: d.ns, Name: "owner"}}
 		rnd := rand.New(rand.NewPCG(1, 2))
 		last := map[string]map[string]any{}
 		proved, changed := 0, 0
 		for range 120 {
-			name := []string{"cm", "secret", "service", "deployment"}[rnd.IntN(4)]
+			name := oneOf(rnd, "cm", "secret", "service", "deployment", "statefulset", "ingress", "sprocket")
+			live.of, live.key = d.resourceOf(name), abi.Key{Namespace: d.ns, Name: name}
 			o := last[name]
 			repeated := o != nil && rnd.IntN(2) == 0
 			if !repeated {
@@ -111,6 +132,54 @@ func TestUnchanged_TheAPIServerAgrees(t *testing.T) {
 	})
 }
 
+// withLiveCache gives the API a cache that is never behind.
+func (d *declarer) withLiveCache() *liveCache {
+	live := &liveCache{t: d.t, admin: d.cache.admin, of: configMaps, key: abi.Key{Namespace: d.ns, Name: "cm"}}
+	d.API.cfg.Cache, d.API.cfg.Children = live, live
+	d.cache.gvrs = nil // it is not read
+	return live
+}
+
+// resourceOf returns the resource of an object of randomChild.
+func (d *declarer) resourceOf(name string) schema.GroupVersionResource {
+	d.t.Helper()
+	o := d.about(name)
+	kind, err := d.cfg.Resolver.ResolveGVK(d.t.Context(), schema.FromAPIVersionAndKind(fmt.Sprint(o["apiVersion"]), fmt.Sprint(o["kind"])))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return kind.GVR()
+}
+
+// No event of a kind that the module does not own causes a run that would repair what this one omits.
+func TestUnchanged_OnlyAChildOfAnOwnedKindIsProved(t *testing.T) {
+	onEach(t, func(t *testing.T, d *declarer) {
+		d.withLiveCache().of = deployments
+		r := d.result(configMap("cm", "1"))
+		for range 2 {
+			d.Forget(abi.Key{Namespace: d.ns, Name: "owner"})
+			if sent := d.declare(r); len(sent) == 0 {
+				t.Error("the ConfigMap was not sent")
+			}
+		}
+	})
+}
+
+// A predicate may ignore the event of the last apply, so no later run would repair what this one omits.
+func TestUnchanged_ACacheBehindTheLastApplyProvesNothing(t *testing.T) {
+	onEach(t, func(t *testing.T, d *declarer) {
+		live := d.withLiveCache()
+		d.declare(d.result(configMap("cm", "1")))
+		before, _ := live.Stored(live.of, live.key)
+		d.declare(d.result(configMap("cm", "2")))
+		live.frozen = before
+		d.declare(d.result(configMap("cm", "1")))
+		if v := at(d.ok(abi.OpAPIGet, d.ref("cm")), "data", "k"); v != "1" {
+			t.Errorf("the ConfigMap has %v, and not the value that was declared last", v)
+		}
+	})
+}
+
 // about names an object of randomChild.
 func (d *declarer) about(name string) map[string]any {
 	o := randomChild(rand.New(rand.NewPCG(0, 0)), name)
@@ -126,10 +195,13 @@ func (d *declarer) versionOf(name string) string {
 func (d *declarer) disturb(rnd *rand.Rand, name string) bool {
 	change := map[string]any{"metadata": map[string]any{"labels": map[string]any{"theirs": fmt.Sprint(rnd.IntN(9))}}}
 	ours := map[string]map[string]any{
-		"cm":         {"data": map[string]any{"a": "theirs"}},
-		"secret":     {"data": map[string]any{"a": "dGhlaXJz"}},
-		"service":    {"spec": map[string]any{"selector": map[string]any{"app": "theirs"}}},
-		"deployment": {"spec": map[string]any{"replicas": 7}},
+		"cm":          {"data": map[string]any{"a": "theirs"}},
+		"secret":      {"data": map[string]any{"a": "dGhlaXJz"}},
+		"service":     {"spec": map[string]any{"selector": map[string]any{"app": "theirs"}}},
+		"deployment":  {"spec": map[string]any{"replicas": 7}},
+		"statefulset": {"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"serviceAccountName": "theirs"}}}},
+		"ingress":     {"spec": map[string]any{"tls": nil}},
+		"sprocket":    {"spec": map[string]any{"tags": []any{"theirs", "b", "a"}, "any": map[string]any{"a": nil}}},
 	}
 	switch rnd.IntN(3) {
 	case 0:
@@ -171,7 +243,26 @@ func randomChild(rnd *rand.Rand, name string) map[string]any {
 		maps.Copy(o, map[string]any{"kind": "Service", "spec": map[string]any{
 			"selector": map[string]any{"app": oneOf(rnd, "x", "y")}, "ports": randomPorts(rnd, "port", "targetPort"),
 		}})
-	case "deployment":
+	case "ingress":
+		port := oneOf(rnd, map[string]any{"number": 80}, map[string]any{"name": "p"})
+		path := map[string]any{"path": "/", "pathType": "Prefix", "backend": map[string]any{"service": map[string]any{"name": "x", "port": port}}}
+		maps.Copy(o, map[string]any{"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "status": map[string]any{}, "spec": map[string]any{
+			"rules": []any{map[string]any{"host": oneOf(rnd, "x", "y"), "http": map[string]any{"paths": []any{path}}}},
+			"tls":   []any{map[string]any{"hosts": []any{"x"}, "secretName": "s"}},
+		}})
+	case "sprocket":
+		meta["finalizers"] = []any{"orphan"} // the garbage collector removes it
+		meta["creationTimestamp"] = nil
+		spec := map[string]any{"size": oneOf(rnd, 1, 2), "share": oneOf(rnd, 0.5, 1.0), "any": map[string]any{"a": oneOf[any](rnd, nil, "x", []any{1, nil}, map[string]any{"b": true})}}
+		if rnd.IntN(2) == 0 {
+			spec["tags"] = oneOf(rnd, []any{"a", "b"}, []any{"b", "a"}, []any{"c"})
+		}
+		if rnd.IntN(2) == 0 {
+			spec["parts"] = oneOf(rnd, []any{map[string]any{"id": 1}}, []any{map[string]any{"id": 2, "kind": "x", "flag": false}, map[string]any{"id": 1}},
+				[]any{map[string]any{"id": 1, "kind": "y", "flag": true}, map[string]any{"id": 1}})
+		}
+		maps.Copy(o, map[string]any{"apiVersion": "kubeapi.wasmctl.dev/v1", "kind": "Sprocket", "spec": spec})
+	case "deployment", "statefulset":
 		container := map[string]any{"name": "c", "image": oneOf(rnd, "none", "some:1"), "ports": randomPorts(rnd, "containerPort", "hostPort")}
 		if rnd.IntN(2) == 0 {
 			container["args"] = oneOf(rnd, []any{"a"}, []any{"a", "b"}, []any{"b", "a"})
@@ -190,7 +281,11 @@ func randomChild(rnd *rand.Rand, name string) map[string]any {
 		if rnd.IntN(2) == 0 {
 			spec["replicas"] = oneOf(rnd, 0, 3)
 		}
-		maps.Copy(o, map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "spec": spec})
+		maps.Copy(o, map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "status": map[string]any{}, "spec": spec})
+		if name == "statefulset" {
+			spec["serviceName"] = "x"
+			o["kind"] = "StatefulSet"
+		}
 	}
 	return o
 }
