@@ -135,7 +135,7 @@ func TestUnchanged_TheAPIServerAgrees(t *testing.T) {
 // withLiveCache gives the API a cache that is never behind.
 func (d *declarer) withLiveCache() *liveCache {
 	live := &liveCache{t: d.t, admin: d.cache.admin, of: configMaps, key: abi.Key{Namespace: d.ns, Name: "cm"}}
-	d.API.cfg.Cache, d.API.cfg.Children = live, live
+	d.cfg.Cache, d.cfg.Children = live, live
 	d.cache.gvrs = nil // it is not read
 	return live
 }
