@@ -118,11 +118,14 @@ const (
 	maxNames   = 1024
 )
 
+// maxApplied bounds Object.Applied. It is not charged, because most objects share it with others. The fields of a Deployment take 1 KiB.
+const maxApplied = 8 << 10
+
 var packers = sync.Pool{New: func() any { return &packer{names: map[string]unique.Handle[string]{}} }}
 
 // release returns the packer to the pool, unless it has grown too large.
 func (p *packer) release() {
-	if cap(p.buf)+cap(p.reduced)+cap(p.managed)+cap(p.text) <= maxScratch {
+	if cap(p.buf)+cap(p.reduced)+cap(p.managed)+cap(p.text)+cap(p.json.Omitted)+cap(p.protobuf.Omitted) <= maxScratch {
 		packers.Put(p)
 	}
 }
@@ -156,7 +159,7 @@ func (p *packer) pack(b, omitted []byte, opts Options) (*Object, error) {
 		return nil, fmt.Errorf("object[%s]: encode: %w", o.ref, abi.ErrTooLarge)
 	}
 	if !opts.Metadata {
-		if p.managed = managed.Append(p.managed[:0], omitted, o.ControllerUID()); len(p.managed) > 0 {
+		if p.managed = managed.Append(p.managed[:0], omitted, o.ControllerUID()); len(p.managed) > 0 && len(p.managed) <= maxApplied {
 			o.applied = unique.Make(string(p.managed))
 		}
 	}
