@@ -13,6 +13,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
 	"github.com/wasmctl/wasmctl/internal/enginetest"
@@ -58,15 +59,14 @@ func TestWebhooks_Migration(t *testing.T) {
 		return err == nil && fmt.Sprint(o.Object["spec"]) == "map[host:h0.example port:81]"
 	})
 	devclustertest.ApplyFile(t, w.cluster, "../../../examples/website/crd.yaml")
-	began := time.Now()
-	list, err := w.sites("v2").List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(list.Items) != n {
-		t.Fatalf("%d of %d objects", len(list.Items), n)
-	}
-	took := time.Since(began)
+	var list *unstructured.UnstructuredList
+	var took time.Duration
+	enginetest.Until(t, "the API server has the objects in its cache again", func() bool {
+		began := time.Now()
+		list, err = w.sites("v2").List(t.Context(), metav1.ListOptions{})
+		took = time.Since(began)
+		return err == nil && len(list.Items) == n
+	})
 	t.Logf("list in v2: %v, %v for each object", took, took/time.Duration(n))
 	forAll(t, "update in v2", n, func(i int) error {
 		_, err := w.sites("v2").Update(t.Context(), &list.Items[i], metav1.UpdateOptions{})
