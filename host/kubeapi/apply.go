@@ -56,31 +56,41 @@ func (a *API) applyAll(ctx context.Context, o *owner, m *remembered, children []
 	listed := make(map[childRef]applied, len(children))
 	for i := range children {
 		c := &children[i]
-		if c.proved != (version{}) {
-			m.children[c.ref] = applied{c.digest, c.proved.UID, c.proved.ResourceVersion}
-		}
-		if c.request != nil {
-			_, known := m.children[c.ref]
-			delete(m.children, c.ref) // whatever the result, the remembered request is no longer the last one
-			mark := c.request.ledger.mark()
-			var made applyResult
-			err := a.claim(ctx, o, c, !known)
-			if err == nil {
-				made, err = a.applyDeclared(ctx, o, c.request, !known)
+		switch r := c.request; {
+		case r == nil: // its last apply is that of the child
+		case r.proved != (version{}):
+			m.children[c.ref] = applied{c.digest, r.proved.UID, r.proved.ResourceVersion}
+		default:
+			if err := a.applyChild(ctx, o, m, c); err != nil {
+				return err.at(i)
 			}
-			if err != nil {
-				return a.applyError(ctx, o, c.request, err).at(i)
-			}
-			if !known && !c.request.created {
-				a.missManagers(c.request, made.Metadata.ManagedFields)
-			}
-			m.children[c.ref] = applied{c.digest, made.Metadata.UID, made.Metadata.ResourceVersion}
-			c.request.object = nil
-			c.request.ledger.rewind(mark)
 		}
 		listed[c.ref] = m.children[c.ref]
 	}
 	m.children, m.send = listed, false
+	return nil
+}
+
+// applyChild sends the apply of a child, and remembers its result.
+func (a *API) applyChild(ctx context.Context, o *owner, m *remembered, c *child) *WriteError {
+	r := c.request
+	_, known := m.children[c.ref]
+	delete(m.children, c.ref) // whatever the result, the remembered request is no longer the last one
+	mark := r.ledger.mark()
+	var made applyResult
+	err := a.claim(ctx, o, c, !known)
+	if err == nil {
+		made, err = a.applyDeclared(ctx, o, r, !known)
+	}
+	if err != nil {
+		return a.applyError(ctx, o, r, err)
+	}
+	if !known && !r.created {
+		a.missManagers(r, made.Metadata.ManagedFields)
+	}
+	m.children[c.ref] = applied{c.digest, made.Metadata.UID, made.Metadata.ResourceVersion}
+	r.object = nil
+	r.ledger.rewind(mark)
 	return nil
 }
 

@@ -22,11 +22,8 @@ type child struct {
 	digest digest
 	// packed is the child in the guest's encoding.
 	packed []byte
-	// request is nil if it would change nothing.
+	// request is nil if the last apply was the same. If its proved is set, it is not sent either.
 	request *request
-	// proved is the version in the cache that proves this; see API.unchanged. It is zero if the last
-	// apply does.
-	proved version
 }
 
 // digest is the SHA-256 of the part of a declared result about one object.
@@ -62,9 +59,7 @@ func (a *API) prepare(ctx context.Context, o *owner, d *abi.Declared, settled ma
 			if err != nil {
 				return nil, a.writeError(ctx, StepApply, r, err).at(i)
 			}
-			if c.ref, c.proved = r.ref(), r.proved; c.proved == (version{}) {
-				c.request = r
-			}
+			c.ref, c.request = r.ref(), r
 		}
 		if first, twice := places[c.ref]; twice {
 			about := &request{kind: kinds.Kind{Group: c.ref.Group, Resource: c.ref.Resource}, key: c.ref.key}

@@ -18,7 +18,6 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
-	"github.com/wasmctl/wasmctl/internal/managed"
 	"github.com/wasmctl/wasmctl/internal/memapi"
 )
 
@@ -43,18 +42,8 @@ func (o *storedObject) UID() string { return string(o.GetUID()) }
 // ResourceVersion implements abi.Stored.
 func (o *storedObject) ResourceVersion() string { return o.GetResourceVersion() }
 
-// Applied implements abi.Stored.
-func (o *storedObject) Applied() string {
-	fields, err := abi.AppendValue(nil, o.Object["metadata"].(map[string]any)["managedFields"])
-	if err != nil {
-		o.t.Fatal(err)
-	}
-	uid := ""
-	if c := metav1.GetControllerOfNoCopy(o); c != nil {
-		uid = string(c.UID)
-	}
-	return string(managed.Append(nil, fields, uid))
-}
+// Applied implements abi.Stored: a cache without managedFields.
+func (o *storedObject) Applied() string { return "" }
 
 // Msgpack implements abi.Stored.
 func (o *storedObject) Msgpack() []byte { return msg(o.t, o.Object) }

@@ -24,11 +24,9 @@ func Unchanged(fields, sent, live map[string]any) bool {
 	}
 	meta, _ := sent["metadata"].(map[string]any)
 	has, _ := live["metadata"].(map[string]any)
-	rest := map[string]any{}
-	for key, value := range sent {
-		if key != "apiVersion" && key != "kind" && key != "metadata" {
-			rest[key] = value
-		}
+	rest := maps.Clone(sent)
+	for _, key := range []string{"apiVersion", "kind", "metadata"} {
+		delete(rest, key)
 	}
 	own := map[string]any{}
 	for key, value := range meta {
@@ -42,7 +40,7 @@ func Unchanged(fields, sent, live map[string]any) bool {
 	if len(own) > 0 {
 		rest["metadata"] = own
 	}
-	return len(rest) == 0 && len(fields) == 0 || sameMap(fields, rest, live)
+	return sameMap(fields, rest, live)
 }
 
 // same compares one value.
