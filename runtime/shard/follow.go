@@ -2,10 +2,7 @@
 
 package shard
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // A record can be deleted by hand, and be written anew by a replica that does not know the deleted one. Meanwhile, another replica that is
 // cut off may run slots of the deleted record. Therefore each lease names the record that its replica follows, and
@@ -25,7 +22,12 @@ func (c *Core) follows(now time.Time) bool {
 
 // agreed reports whether no other living replica follows another record.
 func (c *Core) agreed(now time.Time, record string) bool {
-	return !slices.ContainsFunc(slices.Collect(c.others(now)), func(s *seen) bool { return s.State.Record != "" && s.State.Record != record })
+	for s := range c.others(now) {
+		if s.State.Record != "" && s.State.Record != record {
+			return false
+		}
+	}
+	return true
 }
 
 // follow returns the ID of the record that the lease of this replica should name, empty if there is none. If the lease of a replica that
