@@ -188,22 +188,12 @@ func (c *Cache) Children(_ abi.Key, uid string, yield func(gvr schema.GroupVersi
 		}
 		for _, s := range h.all() {
 			for o := range s.Store().Owned(uid, "", abi.Key{}) {
-				if controls(uid, o) && !yield(h.watch.Resource, o.Ref(), o.UID(), o.ResourceVersion()) {
+				if o.ControllerUID() == uid && !yield(h.watch.Resource, o.Ref(), o.UID(), o.ResourceVersion()) {
 					return
 				}
 			}
 		}
 	}
-}
-
-// controls reports whether the controlling owner of an object has this uid.
-func controls(uid string, o *reflector.Object) bool {
-	for owner := range o.Owners() {
-		if owner.Controller {
-			return owner.UID == uid
-		}
-	}
-	return false
 }
 
 // Version implements applier.Cache.
